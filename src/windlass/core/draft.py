@@ -1,0 +1,209 @@
+"""A job as it was loaded, and what has been decided about it so far.
+
+The deciders (`settle`, `route`, `wake`, `end`, …) work on a Draft; the shell then writes the draft in one commit, on the
+condition that the job's version is still the one that was loaded. Nothing here knows how that is done.
+
+    load ──► Draft ──► decide ──► changed steps, job, events, bells ──► one commit
+                                   (or, if the version moved: load again)
+
+Only the steps that a decision can touch are loaded: those reported on, and the nodes that depend on them
+(`touched_by`). A decision that ends the whole job does not need the steps at all: it asks for a sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from windlass.core.outcome import Fault
+from windlass.core.plan import Plan
+from windlass.core.states import (
+    JOB_TERMINAL,
+    JobState,
+    StepState,
+    check_job_move,
+    check_step_move,
+)
+
+PAUSED = "paused"
+RETRY = "retry"
+SNOOZE = "snooze"
+TIMER = "timer"
+FAN = "fan"
+CHILD = "child"
+EXTERNAL = "external"
+
+
+@dataclass(slots=True)
+class Step:
+    """One step's row, as far as decisions read or change it."""
+
+    no: int
+    node: int
+    index: int | None
+    state: StepState
+    unmet: int
+    attempt: int
+    failures: int
+    losses: int
+    fan: int | None = None
+    fanned: int | None = None
+    waiting_for: str | None = None
+    wake_at: datetime | None = None
+    output: str | None = None
+    error: Fault | None = None
+
+    @property
+    def is_child(self) -> bool:
+        """Whether this is one of a fan-out's children."""
+        return self.index is not None
+
+
+@dataclass(slots=True)
+class Job:
+    """The job's row, as far as decisions read or change it."""
+
+    id: UUID
+    state: JobState
+    is_paused: bool
+    version: int
+    steps_total: int
+    steps_open: int
+    steps_failed: int
+    error: Fault | None = None
+    # The parent's job, step and attempt, if a step of another job started this one.
+    parent: tuple[UUID, int, int] | None = None
+    correlation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a job or to one of its steps; its sequence number is given when it is written."""
+
+    type: str
+    source: str
+    no: int | None = None
+    attempt: int | None = None
+    payload: dict[str, Any] | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A step that a fan-out adds; `item` is JSON text."""
+
+    no: int
+    index: int
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A child job that a step starts; the shell fills in its id and rows."""
+
+    no: int
+    attempt: int
+    index: int | None
+    recipe: str
+    inputs: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Draft:
+    """The job, its loaded steps, and the changes."""
+
+    job: Job
+    plan: Plan
+    steps: dict[int, Step]
+    now: datetime
+    source: str = "engine"
+    changed: dict[int, Step] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    # Fan-out children to add, per fan-out node.
+    children: dict[int, list[NewChild]] = field(default_factory=dict)
+    child_jobs: list[NewJob] = field(default_factory=list)
+    # Set when every step that is still open is to be cancelled.
+    sweep: bool = False
+    queues: set[str] = field(default_factory=set)
+    is_moved: bool = False
+    has_ready: bool = False
+    wakes_at: datetime | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.events)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job is in a terminal state."""
+        return self.job.state in JOB_TERMINAL
+
+    def move_step(
+        self,
+        step: Step,
+        target: StepState,
+        *,
+        payload: dict[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        """Change a step's state, as the table allows, and say so in an event."""
+        check_step_move(step.state, target)
+        step.state = target
+        self.changed[step.no] = step
+        self.events.append(
+            Event(f"step.{target.lower()}", self.source, step.no, step.attempt, payload, idempotency_key)
+        )
+
+    def move_job(self, target: JobState, *, payload: dict[str, Any] | None = None) -> None:
+        """Change the job's state, as the table allows, and say so in an event."""
+        check_job_move(self.job.state, target)
+        self.job.state = target
+        self.is_moved = True
+        self.events.append(Event(f"job.{target.lower()}", self.source, payload=payload))
+
+    def note(self, type: str, step: Step, payload: dict[str, Any]) -> None:
+        """Say something of a step that is not a move."""
+        self.events.append(Event(type, self.source, step.no, step.attempt, payload))
+
+    def enqueue(self, step: Step, *, payload: dict[str, Any] | None = None) -> None:
+        """Let workers claim the step, unless the job is paused."""
+        step.wake_at = None
+        if self.job.is_paused:
+            step.waiting_for = PAUSED
+            self.move_step(step, StepState.HELD, payload=payload)
+            return
+        step.waiting_for = None
+        self.queues.add(self.plan.nodes[step.node].queue)
+        self.move_step(step, StepState.QUEUED, payload=payload)
+
+    def make_ready(self, step: Step) -> None:
+        """All that the step needs is done: workers may claim it, or the router must look at it first."""
+        if self.plan.nodes[step.node].is_routed and not step.is_child:
+            self.has_ready = True
+            self.move_step(step, StepState.READY)
+        else:
+            self.enqueue(step)
+
+    def park(self, step: Step, waiting_for: str, until: datetime | None, **payload: Any) -> None:
+        """Let the step wait; a timer takes it up again at `until`."""
+        step.waiting_for = waiting_for
+        step.wake_at = until
+        if until is not None and (self.wakes_at is None or until < self.wakes_at):
+            self.wakes_at = until
+        self.move_step(step, StepState.PARKED, payload={"waiting_for": waiting_for, **payload})
+
+
+def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:
+    """The numbers of the steps that an outcome of this step can change.
+
+    Success touches the direct dependents. A failure may abandon all that come after. A fan-out's child touches the
+    fan-out, whose end may be either.
+    """
+    if no != node:
+        return {no, node} | plan.descendants[node]
+    if is_success:
+        return {no, *plan.successors[node]}
+    return {no} | plan.descendants[node]

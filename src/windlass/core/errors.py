@@ -1,0 +1,138 @@
+"""Every error that Windlass raises, in one tree with three branches, by who must act.
+
+    WindlassError
+    ├── Refused                fix the request; trying it again changes nothing
+    │   ├── BadRecipe          a recipe that cannot be compiled; has `place`
+    │   │   └── BadExpression  a `${…}` that cannot be parsed or is over a limit
+    │   ├── BadInput           inputs that do not fit the recipe's schema
+    │   ├── BadSetting         a setting, flag or file that cannot be used
+    │   ├── TooLarge           over a stated limit
+    │   ├── NotFound           no such job, step, recipe or artifact
+    │   ├── Conflict           the same idempotency key with another body
+    │   └── WrongState         the job or step is not in a state that allows it
+    ├── Unavailable            nothing is wrong with the request; try again
+    │   ├── DatabaseUnavailable
+    │   └── WaitTimeout        the job did not finish in the time the caller gave
+    └── Broken                 a fault of ours; please report it
+        └── IllegalMove        a transition that the state tables do not have
+
+Each class has a stable `code`. What a handler says of its own work (failed, snooze, parked, cancel) is a value in
+`core/outcome.py`, not an error of this tree; `Permanent` and `Transient`, which handlers may raise, stand apart for
+that reason.
+"""
+
+from __future__ import annotations
+
+
+class WindlassError(Exception):
+    """The root. `remedy` is the sentence that tells the reader what to do next."""
+
+    code = "windlass_error"
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message}. {self.remedy}"
+
+
+class Refused(WindlassError):
+    """Fix the request."""
+
+    code = "refused"
+
+
+class BadRecipe(Refused):
+    """The recipe cannot be compiled; `place` says where, as `steps.render.with.scene`."""
+
+    code = "bad_recipe"
+
+    def __init__(self, message: str, *, place: str = "", remedy: str | None = None) -> None:
+        super().__init__(f"{place}: {message}" if place else message, remedy=remedy)
+        self.place = place
+
+
+class BadExpression(BadRecipe):
+    """An expression that cannot be parsed, or is over a limit."""
+
+    code = "bad_expression"
+
+
+class BadInput(Refused):
+    """The inputs do not fit the recipe's schema."""
+
+    code = "bad_input"
+
+
+class BadSetting(Refused):
+    """A setting, flag or file that cannot be used."""
+
+    code = "bad_setting"
+
+
+class TooLarge(Refused):
+    """Over a stated limit."""
+
+    code = "too_large"
+
+
+class NotFound(Refused):
+    """No such thing."""
+
+    code = "not_found"
+
+
+class Conflict(Refused):
+    """The same idempotency key was used for another body."""
+
+    code = "conflict"
+
+
+class WrongState(Refused):
+    """The job or step is not in a state that allows this."""
+
+    code = "wrong_state"
+
+
+class Unavailable(WindlassError):
+    """Try again."""
+
+    code = "unavailable"
+
+
+class DatabaseUnavailable(Unavailable):
+    """PostgreSQL cannot be reached, or dropped the connection."""
+
+    code = "database_unavailable"
+
+
+class WaitTimeout(Unavailable):
+    """The job did not finish in the time that the caller gave it; it goes on."""
+
+    code = "wait_timeout"
+
+
+class Broken(WindlassError):
+    """A fault of ours."""
+
+    code = "broken"
+
+
+class IllegalMove(Broken):
+    """A transition that the state tables do not have."""
+
+    code = "illegal_move"
+
+
+class Permanent(Exception):
+    """Raise this in a handler when another attempt cannot help: the step fails at once."""
+
+
+class Transient(Exception):
+    """Raise this in a handler when another attempt may help; `after_s` asks for a wait before it."""
+
+    def __init__(self, *args: object, after_s: float | None = None) -> None:
+        super().__init__(*args)
+        self.after_s = after_s

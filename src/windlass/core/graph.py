@@ -1,0 +1,114 @@
+"""How a graph moves on: what a finished step makes ready, what a failed one makes impossible, when the job ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windlass.core.draft import Draft, Step
+from windlass.core.outcome import Fault
+from windlass.core.plan import OnFailure, Plan
+from windlass.core.states import JobState, StepState
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a node's step begins."""
+
+    state: StepState
+    unmet: int
+
+
+def starts(plan: Plan) -> tuple[Start, ...]:
+    """The first state of every step of a new job."""
+    return tuple(
+        Start(StepState.BLOCKED, len(node.needs))
+        if node.needs
+        else Start(StepState.READY if node.is_routed else StepState.QUEUED, 0)
+        for node in plan.nodes
+    )
+
+
+def complete(draft: Draft, step: Step, output: str | None, *, idempotency_key: str | None = None) -> None:
+    """The step is done; whatever waited only for it may start."""
+    step.output = output
+    step.waiting_for = step.wake_at = None
+    draft.move_step(step, StepState.COMPLETED, idempotency_key=idempotency_key)
+    _settled(draft, step)
+
+
+def skip(draft: Draft, step: Step) -> None:
+    """The step's condition is false; it counts as done."""
+    step.output = '{"skipped":true}'
+    draft.move_step(step, StepState.SKIPPED)
+    _settled(draft, step)
+
+
+def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None = None) -> None:
+    """The step has failed for good; nothing that needs it can ever run."""
+    step.error = fault
+    step.waiting_for = step.wake_at = None
+    draft.move_step(step, StepState.FAILED, payload={"error": fault.as_json()}, idempotency_key=idempotency_key)
+    draft.job.steps_failed += 1
+    if draft.job.error is None:
+        draft.job.error = fault
+    if draft.plan.on_failure is OnFailure.STOP:
+        end(draft, JobState.FAILED, fault)
+        return
+    if not step.is_child:
+        _abandon_dependents(draft, step)
+    _settled(draft, step)
+
+
+def end(draft: Draft, state: JobState, fault: Fault | None = None) -> None:
+    """The job ends now, whatever its steps were doing; those still open are swept."""
+    if fault is not None and draft.job.error is None:
+        draft.job.error = fault
+    # Steps changed by this very draft and still open are swept with the rest.
+    draft.sweep = True
+    draft.job.steps_open = 0
+    draft.move_job(state, payload={"error": fault.as_json()} if fault is not None else None)
+
+
+def _settled(draft: Draft, step: Step) -> None:
+    draft.job.steps_open -= 1
+    if step.is_child:
+        _child_settled(draft, draft.steps[step.node], step.state is StepState.FAILED)
+    elif step.state in (StepState.COMPLETED, StepState.SKIPPED):
+        for no in draft.plan.successors[step.node]:
+            after = draft.steps[no]
+            after.unmet -= 1
+            draft.changed[no] = after
+            if after.unmet == 0 and after.state is StepState.BLOCKED:
+                draft.make_ready(after)
+    if draft.job.steps_open == 0 and not draft.is_finished:
+        draft.move_job(JobState.FAILED if draft.job.steps_failed else JobState.COMPLETED)
+
+
+def _child_settled(draft: Draft, fan: Step, has_failed: bool) -> None:
+    fan.unmet -= 1
+    fan.failures += has_failed
+    draft.changed[fan.no] = fan
+    if fan.unmet == 0:
+        finish_fan(draft, fan)
+
+
+def finish_fan(draft: Draft, fan: Step) -> None:
+    """All children of a fan-out are settled: it is as good as they are."""
+    if fan.failures:
+        # The children's own failures are already counted; the fan-out only passes them on.
+        fan.error = Fault("children_failed", f"{fan.failures} of {fan.fan} children failed")
+        fan.waiting_for = None
+        draft.move_step(fan, StepState.FAILED, payload={"error": fan.error.as_json()})
+        _abandon_dependents(draft, fan)
+        _settled(draft, fan)
+    else:
+        complete(draft, fan, None)
+
+
+def _abandon_dependents(draft: Draft, step: Step) -> None:
+    # In the order of their numbers, so that equal histories write equal events.
+    for no in sorted(draft.plan.descendants[step.node]):
+        after = draft.steps[no]
+        if after.state is StepState.BLOCKED:
+            draft.move_step(after, StepState.ABANDONED, payload={"because": draft.plan.nodes[step.node].name})
+            draft.job.steps_open -= 1

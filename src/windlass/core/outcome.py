@@ -1,0 +1,92 @@
+"""What an attempt says of itself. A closed union of values; `settle` is the only reader.
+
+Outputs travel as JSON text: the law never looks inside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why something failed: a stable code, a sentence for people, and what kind of exception it was."""
+
+    code: str
+    message: str
+    kind: str = ""
+    detail: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {k: v for k in ("code", "message", "kind", "detail") if (v := getattr(self, k))}
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """The step is done; `output` is JSON text."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The attempt failed. A retryable failure is tried again within the step's policy; a final one is not."""
+
+    fault: Fault
+    is_retryable: bool = True
+    after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snooze:
+    """Not now: run me again after this long. It does not count as a failure."""
+
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The work goes on elsewhere; the worker is free. Someone reports the end, or `within_s` passes and it fails."""
+
+    waiting_for: str
+    within_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The handler asks that the whole job be cancelled."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The worker hands the step back unfinished (it drains); nothing is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The worker's lease ran out: nobody knows how far the attempt came."""
+
+
+Outcome = Success | Failure | Snooze | Parked | Cancel | Released | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An outcome, the attempt it speaks for, and who says so (`worker`, `rescuer`, `webhook`, …).
+
+    A report whose attempt is no longer the step's current one changes nothing (law 4). Whoever knows the step's plan
+    and node says so, which saves looking them up.
+    """
+
+    job_id: UUID
+    no: int
+    attempt: int
+    outcome: Outcome
+    source: str = "worker"
+    idempotency_key: str | None = None
+    plan_hash: str | None = None
+    node: int = -1

@@ -1,0 +1,158 @@
+"""A plan: the immutable, canonical graph that a recipe compiles to, named by the hash of its content.
+
+Nodes are listed in an order in which every node comes after all that it needs, so a node's place in the list is its
+`no`, the number its step row has in every job. The step rows of a fan-out come after them: child i of any fan-out
+takes the next free number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from windlass.core.retry import Retry
+
+PLAN_FORMAT = 1
+
+
+class NodeKind(StrEnum):
+    """Who does a node's work."""
+
+    TASK = "task"  # a handler on a worker
+    RECIPE = "recipe"  # a child job
+    TIMER = "timer"  # nobody: time passes
+
+
+class OnFailure(StrEnum):
+    """What a job does with its other branches once a step has failed for good."""
+
+    FINISH = "finish"  # they run to their end, then the job is FAILED
+    STOP = "stop"  # they are cancelled and the job is FAILED at once
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One step of the graph.
+
+    `with_` holds the arguments, a tree in which strings may hold `${…}`; `when` and `each` are whole expressions
+    without the `${}`; `each` makes the node a fan-out, one child per item, with `item` and `index` in scope.
+    For a TIMER, `with_["seconds"]` is how long it waits. `run` is the handler's or the recipe's name.
+    """
+
+    name: str
+    kind: NodeKind = NodeKind.TASK
+    run: str = ""
+    needs: tuple[str, ...] = ()
+    with_: Any = None
+    when: str | None = None
+    each: str | None = None
+    queue: str = "main_processing"
+    retry: Retry = Retry()
+    timeout_s: float = 3600.0
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether the engine must resolve something before the step can run or be skipped."""
+        return self.when is not None or self.each is not None or self.kind is not NodeKind.TASK
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole graph. Equal recipes have equal plans and so equal hashes, however they were written."""
+
+    recipe: str
+    nodes: tuple[Node, ...]
+    inputs_schema: dict[str, Any] = field(default_factory=dict)
+    output: Any = None
+    on_failure: OnFailure = OnFailure.FINISH
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Node name to number."""
+        return {node.name: no for no, node in enumerate(self.nodes)}
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, the numbers of the nodes that need it."""
+        after: list[list[int]] = [[] for _ in self.nodes]
+        for no, node in enumerate(self.nodes):
+            for name in node.needs:
+                after[self.number[name]].append(no)
+        return tuple(tuple(numbers) for numbers in after)
+
+    @cached_property
+    def descendants(self) -> tuple[frozenset[int], ...]:
+        """For each node, the numbers of all nodes that need it, directly or through others."""
+        below: list[frozenset[int]] = [frozenset()] * len(self.nodes)
+        for no in reversed(range(len(self.nodes))):
+            direct = self.successors[no]
+            below[no] = frozenset(direct).union(*(below[after] for after in direct))
+        return tuple(below)
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The bytes that are hashed and stored: keys sorted, defaults left out."""
+        return msgspec.json.encode(_plan_json(self), order="deterministic")
+
+    @cached_property
+    def hash(self) -> str:
+        return hashlib.sha256(self.canonical).hexdigest()
+
+
+_NODE_DEFAULTS = Node(name="")
+
+
+def _node_json(node: Node) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": node.name}
+    for key in ("kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s"):
+        value = getattr(node, key)
+        if value != getattr(_NODE_DEFAULTS, key):
+            out[key.rstrip("_")] = value
+    if node.retry != _NODE_DEFAULTS.retry:
+        out["retry"] = {f: getattr(node.retry, f) for f in Retry.__slots__}
+    return out
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "format": PLAN_FORMAT,
+        "recipe": plan.recipe,
+        "steps": [_node_json(node) for node in plan.nodes],
+        "inputs": plan.inputs_schema,
+        "output": plan.output,
+    }
+    if plan.on_failure is not OnFailure.FINISH:
+        out["on_failure"] = plan.on_failure
+    return out
+
+
+def plan_from_json(body: bytes | str) -> Plan:
+    """The plan that `canonical` was made from. For stored plans only: nothing is validated again."""
+    raw = msgspec.json.decode(body)
+    nodes = tuple(
+        Node(
+            name=step["name"],
+            kind=NodeKind(step.get("kind", "task")),
+            run=step.get("run", ""),
+            needs=tuple(step.get("needs", ())),
+            with_=step.get("with"),
+            when=step.get("when"),
+            each=step.get("each"),
+            queue=step.get("queue", _NODE_DEFAULTS.queue),
+            retry=Retry(**step["retry"]) if "retry" in step else Retry(),
+            timeout_s=step.get("timeout_s", _NODE_DEFAULTS.timeout_s),
+        )
+        for step in raw["steps"]
+    )
+    return Plan(
+        recipe=raw["recipe"],
+        nodes=nodes,
+        inputs_schema=raw["inputs"],
+        output=raw["output"],
+        on_failure=OnFailure(raw.get("on_failure", "finish")),
+    )

@@ -1,0 +1,110 @@
+"""The states of a job and of a step, and every move between them.
+
+Everything that may happen to a job or a step is a row of one of the two tables below; whatever is not a row is
+refused by `move`. The pictures in docs/concepts/states.md are drawn from these tables, and a test fails when they
+are stale.
+
+A job's terminal states have one way out between them: COMPLETED to OUTPUT_QUARANTINED, when a scan of the output
+finds what must not be seen. To run a finished job again is to make a new job that names the old one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from windlass.core.errors import IllegalMove
+
+
+class JobState(StrEnum):
+    """What a caller sees of a job. DELETED is a flag on the row, not a state: it must not hide how the job ended."""
+
+    PENDING = "PENDING"
+    APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
+    QUEUED = "QUEUED"
+    DISPATCHING = "DISPATCHING"
+    PROCESSING = "PROCESSING"
+    PREVIEW = "PREVIEW"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    DENIED = "DENIED"
+    TIMEOUT = "TIMEOUT"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+    OUTPUT_QUARANTINED = "OUTPUT_QUARANTINED"
+
+
+class StepState(StrEnum):
+    """Where one step of a job stands."""
+
+    BLOCKED = "BLOCKED"
+    READY = "READY"
+    HELD = "HELD"
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    PARKED = "PARKED"
+    COMPLETED = "COMPLETED"
+    SKIPPED = "SKIPPED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    DENIED = "DENIED"
+    QUARANTINED = "QUARANTINED"
+    ABANDONED = "ABANDONED"
+
+
+J, S = JobState, StepState
+
+# An ending that can come over a job at any time before it is finished.
+_JOB_ENDINGS = frozenset({J.FAILED, J.DENIED, J.TIMEOUT, J.CANCELLED, J.EXPIRED})
+
+JOB_MOVES: dict[JobState, frozenset[JobState]] = {
+    J.PENDING: frozenset({J.APPROVAL_REQUIRED, J.QUEUED, J.COMPLETED}) | _JOB_ENDINGS,
+    J.APPROVAL_REQUIRED: frozenset({J.QUEUED}) | _JOB_ENDINGS,
+    # A worker's claim starts the first step in the same commit, so DISPATCHING is passed over unless the engine
+    # itself must resolve the first steps (a condition, a fan-out, a timer, a child job).
+    J.QUEUED: frozenset({J.DISPATCHING, J.PROCESSING, J.COMPLETED}) | _JOB_ENDINGS,
+    J.DISPATCHING: frozenset({J.PROCESSING, J.COMPLETED}) | _JOB_ENDINGS,
+    J.PROCESSING: frozenset({J.PREVIEW, J.COMPLETED}) | _JOB_ENDINGS,
+    J.PREVIEW: frozenset({J.PROCESSING, J.COMPLETED}) | _JOB_ENDINGS,
+    J.COMPLETED: frozenset({J.OUTPUT_QUARANTINED}),
+    J.FAILED: frozenset(),
+    J.DENIED: frozenset(),
+    J.TIMEOUT: frozenset(),
+    J.CANCELLED: frozenset(),
+    J.EXPIRED: frozenset(),
+    J.OUTPUT_QUARANTINED: frozenset(),
+}
+
+STEP_MOVES: dict[StepState, frozenset[StepState]] = {
+    S.BLOCKED: frozenset({S.READY, S.QUEUED, S.HELD, S.ABANDONED, S.CANCELLED}),
+    S.READY: frozenset({S.HELD, S.QUEUED, S.PARKED, S.COMPLETED, S.SKIPPED, S.FAILED, S.DENIED, S.CANCELLED}),
+    S.HELD: frozenset({S.READY, S.QUEUED, S.DENIED, S.CANCELLED}),
+    S.QUEUED: frozenset({S.RUNNING, S.HELD, S.CANCELLED}),
+    S.RUNNING: frozenset({S.QUEUED, S.HELD, S.PARKED, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
+    S.PARKED: frozenset({S.READY, S.QUEUED, S.HELD, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
+    S.COMPLETED: frozenset(),
+    S.SKIPPED: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELLED: frozenset(),
+    S.DENIED: frozenset(),
+    S.QUARANTINED: frozenset(),
+    S.ABANDONED: frozenset(),
+}
+
+JOB_TERMINAL = frozenset(
+    {J.COMPLETED, J.FAILED, J.DENIED, J.TIMEOUT, J.CANCELLED, J.EXPIRED, J.OUTPUT_QUARANTINED}
+)
+STEP_TERMINAL = frozenset(state for state, moves in STEP_MOVES.items() if not moves)
+# What lets a dependent start: a skipped step counts as done (SCR-47).
+STEP_DONE = frozenset({S.COMPLETED, S.SKIPPED})
+
+
+def check_job_move(source: JobState, target: JobState) -> None:
+    """Refuse a move that is not in the table."""
+    if target not in JOB_MOVES[source]:
+        raise IllegalMove(f"a job cannot go from {source} to {target}")
+
+
+def check_step_move(source: StepState, target: StepState) -> None:
+    """Refuse a move that is not in the table."""
+    if target not in STEP_MOVES[source]:
+        raise IllegalMove(f"a step cannot go from {source} to {target}")

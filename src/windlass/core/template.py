@@ -1,0 +1,305 @@
+"""Values with holes: a tree of JSON in which strings may hold `${…}`.
+
+A tree is compiled once into a chain of small functions and resolved many times. A plain path is followed here, in
+Python; anything else is handed to `evaluate`, which is given the expression and the scope. A string that is exactly
+one `${…}` keeps the value's type; in mixed text a string goes in as it is and any other value as JSON; `$${` is a
+literal `${`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from windlass.core.errors import BadExpression
+from windlass.core.expression import Expression, Path, closing_brace, lint, path_text
+from windlass.core.plan import Plan
+
+TREE_DEPTH_MAX = 32
+
+Scope = Mapping[str, Any]
+Evaluate = Callable[[str, Scope], Any]
+_Op = Callable[[Scope, Evaluate], Any]
+
+SKIPPED = {"skipped": True}
+# Plans that are in use at the same time in one process; a plan that falls out is compiled again.
+_PLANS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A compiled tree, and what it refers to.
+
+    `tree` is the canonical spelling of what was compiled. `expressions` are the ones that need the evaluator, each
+    once: a caller that must not block evaluates them first and passes `resolve` a lookup.
+    """
+
+    tree: Any
+    steps: frozenset[str]
+    inputs: frozenset[str]
+    uses_item: bool
+    uses_index: bool
+    expressions: tuple[Expression, ...]
+    _op: _Op
+
+    def resolve(self, scope: Scope, evaluate: Evaluate) -> Any:
+        """The tree with every hole filled. Lists and objects are new each time; values of the scope are not copied."""
+        return self._op(scope, evaluate)
+
+
+def compile_template(tree: Any, place: str = "") -> Template:
+    """Compile a tree; raises `BadExpression` with the place of the string that is wrong."""
+    found: list[Expression] = []
+    canonical, op = _compile(tree, place, found, 0)
+    return _template(canonical, op, found)
+
+
+def compile_expression(text: str, place: str = "", *, is_condition: bool = False) -> Template:
+    """Compile a whole expression, written without `${}`, as `when` and `each` hold it."""
+    expression = lint(text, place, is_condition=is_condition)
+    return _template(expression.text, _expression_op(expression, place), [expression])
+
+
+def resolve(tree: Any, scope: Scope, evaluate: Evaluate) -> Any:
+    """Compile and resolve at once; for what is resolved only once."""
+    return compile_template(tree).resolve(scope, evaluate)
+
+
+def references(tree: Any) -> frozenset[str]:
+    """The names of the steps that a tree refers to."""
+    return compile_template(tree).steps
+
+
+def escape(text: str) -> str:
+    """Text that resolves to itself."""
+    return text.replace("${", "$${")
+
+
+def as_condition(value: Any, place: str) -> bool:
+    """The value of a condition, which must be true or false: anything else is more likely a mistake than a wish."""
+    if isinstance(value, bool):
+        return value
+    raise BadExpression(f"the condition gave {_shown(value)}, and must give true or false", place=place)
+
+
+def as_items(value: Any, place: str) -> list[Any]:
+    """The value of a fan-out, which must be a list."""
+    if isinstance(value, list):
+        return value
+    raise BadExpression(f"the fan-out is over {_shown(value)}, and must be over a list", place=place)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTemplate:
+    """The compiled expressions of one node of a plan."""
+
+    with_: Template
+    when: Template | None
+    each: Template | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTemplates:
+    """The compiled expressions of a plan: one entry per node, in the nodes' order, and the job's output."""
+
+    nodes: tuple[NodeTemplate, ...]
+    output: Template
+
+
+_compiled: dict[str, PlanTemplates] = {}
+
+
+def plan_templates(plan: Plan) -> PlanTemplates:
+    """The compiled expressions of a plan; compiled once per plan and process."""
+    known = _compiled.get(plan.hash)
+    if known is None:
+        known = _compiled[plan.hash] = _compile_plan(plan)
+        if len(_compiled) > _PLANS_MAX:
+            del _compiled[next(iter(_compiled))]
+    return known
+
+
+def _compile_plan(plan: Plan) -> PlanTemplates:
+    nodes = []
+    for node in plan.nodes:
+        place = f"steps.{node.name}"
+        nodes.append(
+            NodeTemplate(
+                compile_template({} if node.with_ is None else node.with_, f"{place}.with"),
+                None if node.when is None else compile_expression(node.when, f"{place}.when", is_condition=True),
+                None if node.each is None else compile_expression(node.each, f"{place}.each"),
+            )
+        )
+    return PlanTemplates(tuple(nodes), compile_template(plan.output, "output"))
+
+
+def _template(tree: Any, op: _Op, found: list[Expression]) -> Template:
+    def union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+        return frozenset[str]().union(*sets)
+
+    return Template(
+        tree=tree,
+        steps=union(expression.steps for expression in found),
+        inputs=union(expression.inputs for expression in found),
+        uses_item=any(expression.uses("item") for expression in found),
+        uses_index=any(expression.uses("index") for expression in found),
+        expressions=tuple({e.text: e for e in found if e.path is None}.values()),
+        _op=op,
+    )
+
+
+def _compile(tree: Any, place: str, found: list[Expression], depth: int) -> tuple[Any, _Op]:
+    """The canonical tree and the function that resolves it."""
+    if depth > TREE_DEPTH_MAX:
+        raise BadExpression(f"nested deeper than {TREE_DEPTH_MAX}", place=place)
+    if isinstance(tree, str):
+        return _compile_text(tree, place, found)
+    if isinstance(tree, Mapping):
+        return _compile_object(tree, place, found, depth)
+    if isinstance(tree, list | tuple):
+        pairs = [_compile(value, f"{place}[{at}]", found, depth + 1) for at, value in enumerate(tree)]
+        ops = [op for _, op in pairs]
+        return [value for value, _ in pairs], lambda scope, evaluate: [op(scope, evaluate) for op in ops]
+    return tree, _constant_op(tree)
+
+
+def _compile_object(tree: Mapping[Any, Any], place: str, found: list[Expression], depth: int) -> tuple[Any, _Op]:
+    canonical: dict[str, Any] = {}
+    live: list[tuple[str, _Op]] = []
+    for key, value in tree.items():
+        if not isinstance(key, str) or "${" in key:
+            raise BadExpression(f"a key must be plain text, and {key!r} is not", place=place)
+        canonical[key], op = _compile(value, f"{place}.{key}" if place else key, found, depth + 1)
+        # Text that holds no hole is as constant as a number; what is a container must be new each time.
+        if not isinstance(value, str | int | float | bool | None) or (isinstance(value, str) and "${" in value):
+            live.append((key, op))
+    # A copy of the constants has all keys in their order; the live ones are then written over.
+    frame = dict(canonical)
+    if not live:
+        return canonical, lambda scope, evaluate: frame.copy()
+
+    def build(scope: Scope, evaluate: Evaluate) -> Any:
+        out = frame.copy()
+        for key, op in live:
+            out[key] = op(scope, evaluate)
+        return out
+
+    return canonical, build
+
+
+def _compile_text(text: str, place: str, found: list[Expression]) -> tuple[str, _Op]:
+    if "${" not in text:
+        return text, _constant_op(text)
+    pieces = _split(text, place)
+    canonical = "".join(f"${{{p.text}}}" if isinstance(p, Expression) else escape(p) for p in pieces)
+    found.extend(piece for piece in pieces if isinstance(piece, Expression))
+    if len(pieces) == 1:
+        only = pieces[0]
+        return canonical, _expression_op(only, place) if isinstance(only, Expression) else _constant_op(only)
+    ops = [_expression_op(p, place) if isinstance(p, Expression) else _constant_op(p) for p in pieces]
+    return canonical, lambda scope, evaluate: "".join([_as_text(op(scope, evaluate)) for op in ops])
+
+
+def _split(text: str, place: str) -> list[str | Expression]:
+    """The literal text and the expressions, in turn; literal text is never empty."""
+    pieces: list[str | Expression] = []
+    plain = ""
+    at = 0
+    while (hole := text.find("${", at)) >= 0:
+        if hole > at and text[hole - 1] == "$":
+            plain += text[at : hole - 1] + "${"
+            at = hole + 2
+            continue
+        plain += text[at:hole]
+        end = closing_brace(text, hole + 2)
+        if end < 0:
+            raise BadExpression("a `${` without its `}`", place=place, remedy="A literal `${` is written `$${`")
+        if plain:
+            pieces.append(plain)
+        pieces.append(lint(text[hole + 2 : end], place))
+        plain = ""
+        at = end + 1
+    plain += text[at:]
+    if plain:
+        pieces.append(plain)
+    return pieces
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _constant_op(value: Any) -> _Op:
+    return lambda scope, evaluate: value
+
+
+def _expression_op(expression: Expression, place: str) -> _Op:
+    path = expression.path
+    if path is None:
+        text = expression.text
+        return lambda scope, evaluate: evaluate(text, scope)
+    if any(isinstance(part, int) for part in path):
+        return _indexed_path_op(path, place)
+
+    def follow(scope: Scope, evaluate: Evaluate) -> Any:
+        value: Any = scope
+        try:
+            for part in path:
+                value = value[part]
+        except (KeyError, TypeError):
+            raise _missing(path, scope, place) from None
+        return value
+
+    return follow
+
+
+def _indexed_path_op(path: Path, place: str) -> _Op:
+    def follow(scope: Scope, evaluate: Evaluate) -> Any:
+        value: Any = scope
+        for part in path:
+            # Python would also index text, and a JSON reader does not expect that.
+            if not isinstance(value, list if isinstance(part, int) else Mapping):
+                raise _missing(path, scope, place)
+            try:
+                value = value[part]
+            except (KeyError, IndexError):
+                raise _missing(path, scope, place) from None
+        return value
+
+    return follow
+
+
+def _missing(path: Path, scope: Scope, place: str) -> BadExpression:
+    """Say how far a path leads, and what there is at that point."""
+    value: Any = scope
+    known = 0
+    for part in path:
+        has_part = part in value if isinstance(value, Mapping) else isinstance(value, list) and part in range(len(value))
+        if not has_part:
+            break
+        value = value[part]
+        known += 1
+    # `known` is short of the whole path, or nothing would be missing.
+    reached = path_text(path[:known]) if known else "the scope"
+    if value == SKIPPED:
+        there = "that step was skipped"
+    elif isinstance(value, Mapping):
+        there = f"{reached} has {', '.join(sorted(map(str, value))) or 'nothing in it'}"
+    elif isinstance(value, list):
+        there = f"{reached} is a list of {len(value)}"
+    else:
+        there = f"{reached} is {_shown(value)}"
+    return BadExpression(f"${{{path_text(path)}}} leads nowhere: {there}", place=place)
+
+
+def _shown(value: Any) -> str:
+    """A value as an error message shows it: small ones whole, others by their kind."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = _as_text(value) if not isinstance(value, str) else f'"{value}"'
+    return text if len(text) <= 60 else f"{text[:57]}…"

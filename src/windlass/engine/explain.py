@@ -1,0 +1,108 @@
+"""Why a step does not run: read from the very rows and conditions that the engine goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from windlass.core.draft import CHILD, EXTERNAL, FAN, PAUSED, RETRY, SNOOZE, TIMER
+from windlass.core.errors import NotFound
+from windlass.core.plan import Plan
+from windlass.core.states import STEP_DONE, STEP_TERMINAL, StepState
+from windlass.engine.read import JobView, StepView, job, steps
+from windlass.engine.recipes import plan_of
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One step, its state, and in a sentence what it waits for or why it ended so."""
+
+    step: str
+    state: StepState
+    because: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def step_name(plan: Plan, step: StepView) -> str:
+    """The name that people know a step by: its node's, and its place in a fan-out."""
+    name = plan.nodes[step.node].name
+    return name if step.index is None else f"{name}[{step.index}]"
+
+
+async def why(db: Database, job_id: UUID, step: str | None = None) -> list[Reason]:
+    """The reasons of one step, or of every step of the job that is not done."""
+    view = await job(db, job_id)
+    plan = await plan_of(db, view.plan)
+    rows = await steps(db, job_id)
+    if step is not None:
+        chosen = [row for row in rows if step_name(plan, row) == step]
+        if not chosen:
+            known = ", ".join(node.name for node in plan.nodes)
+            raise NotFound(f"job {job_id} has no step {step}", remedy=f"Its steps are {known}")
+    else:
+        chosen = [row for row in rows if row.state not in STEP_DONE]
+    async with db.connection() as connection:
+        return [await _reason(connection, view, plan, rows, row) for row in chosen]
+
+
+async def _reason(
+    connection: asyncpg.Connection, view: JobView, plan: Plan, rows: Sequence[StepView], row: StepView
+) -> Reason:
+    name = step_name(plan, row)
+    if row.state is StepState.BLOCKED:
+        unmet = [n for n in plan.nodes[row.node].needs if rows[plan.number[n]].state not in STEP_DONE]
+        return Reason(name, row.state, f"needs {', '.join(unmet)}", {"needs": unmet})
+    if row.state is StepState.QUEUED:
+        return await _queued(connection, view, name, row)
+    if row.state in STEP_TERMINAL:
+        return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
+    return Reason(name, row.state, _waiting(view, row), {"wake_at": row.wake_at} if row.wake_at else {})
+
+
+async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row: StepView) -> Reason:
+    workers = await connection.fetchval(sql("read_queue_workers"), row.queue)
+    ahead = await connection.fetchval(sql("read_queue_ahead"), row.queue, view.priority, view.id, row.no)
+    detail = {"queue": row.queue, "workers": workers, "ahead": ahead}
+    if not workers:
+        return Reason(name, row.state, f"no worker takes from queue {row.queue}; start one", detail)
+    many = "1,000 or more" if ahead >= 1000 else str(ahead)
+    return Reason(name, row.state, f"waits for a free worker of queue {row.queue}; {many} ahead of it", detail)
+
+
+def _ended(row: StepView) -> str:
+    if row.error:
+        return f"{row.error.get('code', 'error')}: {row.error.get('message', '')}"
+    if row.state is StepState.ABANDONED:
+        return "can never run: something that it needs failed"
+    return f"is {row.state}"
+
+
+def _waiting(view: JobView, row: StepView) -> str:
+    what = row.waiting_for or ""
+    until = f" until {row.wake_at:%Y-%m-%d %H:%M:%S} UTC" if row.wake_at else ""
+    if row.state is StepState.RUNNING:
+        return f"runs on worker {row.worker}, attempt {row.attempt}{until and ', at most' + until}"
+    if row.state is StepState.READY:
+        return "the job is paused" if view.is_paused else "the engine is about to resolve its condition or fan-out"
+    if what == PAUSED:
+        return "the job is paused"
+    if what == RETRY:
+        code = (row.error or {}).get("code", "error")
+        return f"attempt {row.attempt} failed ({code}); tried again at {row.wake_at:%Y-%m-%d %H:%M:%S} UTC"
+    if what == SNOOZE:
+        return f"asked to be run again{until}"
+    if what == TIMER:
+        return f"sleeps{until}"
+    if what == FAN:
+        return f"waits for {row.unmet} of {row.fan} children"
+    if what.startswith(CHILD):
+        return "waits for its child job"
+    if what.startswith(EXTERNAL):
+        return f"waits for {what.removeprefix(EXTERNAL + ':')}{until}"
+    return what or f"is {row.state}"

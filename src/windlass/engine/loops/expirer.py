@@ -1,0 +1,40 @@
+"""The expirer ends jobs that ran past their deadline (TIMEOUT) or their time to live (EXPIRED)."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from windlass.core.control import overdue
+from windlass.engine.loops.duty import Done
+from windlass.engine.recipes import read_plan
+from windlass.store import drafts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BATCH_MAX = 100
+
+
+class Expirer:
+    """See the module."""
+
+    name = "expirer"
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def run_once(self) -> Done:
+        """End one batch of overdue jobs, a commit each: a wide job's sweep is long."""
+        rows = await self._db.run(lambda connection: connection.fetch(sql("job_overdue"), BATCH_MAX))
+        for row in rows:
+
+            async def operation(connection: asyncpg.Connection, row: asyncpg.Record = row) -> None:
+                async with connection.transaction():
+                    await drafts.lock(connection, [row["id"]])
+                    draft = await drafts.load_open(connection, row["id"], (), lambda h: read_plan(connection, h))
+                    if draft is not None:
+                        draft.source = self.name
+                        overdue(draft, is_deadline=row["is_deadline"])
+                        await drafts.write(connection, [draft])
+
+            await self._db.run(operation)
+        return Done(len(rows), len(rows) >= BATCH_MAX)

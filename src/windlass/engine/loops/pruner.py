@@ -1,0 +1,27 @@
+"""The pruner removes finished jobs after their time of retention, a bounded batch at a time."""
+
+from __future__ import annotations
+
+from windlass.engine.loops.duty import Done
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BATCH_MAX = 500
+RETENTION_S = 30 * 86400.0
+
+
+class Pruner:
+    """See the module."""
+
+    name = "pruner"
+
+    def __init__(self, db: Database, retention_s: float = RETENTION_S) -> None:
+        self._db = db
+        self._retention_s = retention_s
+
+    async def run_once(self) -> Done:
+        """Remove one batch, and workers that have been gone for a day."""
+        rows = await self._db.run(lambda connection: connection.fetch(sql("prune"), self._retention_s, BATCH_MAX))
+        if not rows:
+            await self._db.run(lambda connection: connection.execute(sql("worker_forget")))
+        return Done(len(rows), len(rows) >= BATCH_MAX)

@@ -1,0 +1,74 @@
+"""The relay carries word between jobs: a child job's end to the step that waits for it, a parent's end to its children.
+
+Word is left in the inbox in the commit that causes it, and taken out only after it was acted upon. So it is never
+lost, and acting upon it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import asyncpg
+import msgspec
+
+from windlass.core.errors import Refused
+from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
+from windlass.core.states import JobState
+from windlass.engine import control, read
+from windlass.engine.loops.duty import Done
+from windlass.engine.recipes import plan_of
+from windlass.engine.settle import settle
+from windlass.store.artifact import INLINE_MAX, Artifacts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BATCH_MAX = 200
+
+
+class Relay:
+    """See the module."""
+
+    name = "relay"
+
+    def __init__(
+        self, db: Database, artifacts: Artifacts, resolver: read.Resolver, chance: Callable[[], float]
+    ) -> None:
+        self._db = db
+        self._artifacts = artifacts
+        self._resolver = resolver
+        self._chance = chance
+
+    async def run_once(self) -> Done:
+        """Carry one batch."""
+        rows = await self._db.run(lambda connection: connection.fetch(sql("inbox_take"), BATCH_MAX))
+        if not rows:
+            return Done(0)
+        reports = []
+        for row in rows:
+            if row["source"] == "parent":
+                await control.cancel(self._db, row["job_id"], reason="its parent job ended", source=self.name)
+            else:
+                outcome = await self._child_outcome(row)
+                reports.append(Report(row["job_id"], row["no"], row["attempt"], outcome, source="child"))
+        if reports:
+            await settle(self._db, reports, chance=self._chance)
+        keys = [[row[name] for row in rows] for name in ("job_id", "no", "attempt", "source")]
+        await self._db.run(lambda connection: connection.execute(sql("inbox_drop"), *keys))
+        return Done(len(rows), len(rows) >= BATCH_MAX)
+
+    async def _child_outcome(self, row: asyncpg.Record) -> Outcome:
+        word = msgspec.json.decode(row["outcome"], type=dict[str, str])
+        child = await read.job(self._db, read.UUID(word["child"]))
+        if child.state is not JobState.COMPLETED:
+            cause = (child.error or {}).get("message", "")
+            fault = Fault("child_failed", f"child job {child.id} ended {child.state}: {cause}", detail=str(child.id))
+            return Failure(fault, is_retryable=False)
+        plan = await plan_of(self._db, child.plan)
+        try:
+            value = await read.output_of(self._db, self._artifacts, self._resolver, child, plan)
+        except Refused as error:
+            return Failure(Fault("bad_output", f"child job {child.id} has no output: {error}"), is_retryable=False)
+        body = msgspec.json.encode(value)
+        if len(body) > INLINE_MAX:
+            body = msgspec.json.encode((await self._artifacts.put(body)).as_json())
+        return Success(body.decode())

@@ -1,0 +1,54 @@
+"""The rescuer finds attempts that nobody runs any more.
+
+A worker whose lease ran out is marked lost, once and for good; its attempts are settled as Lost and queued again. An
+attempt that outran its time limit, whose worker lives but does not say so (it hangs), is settled as a timeout.
+Both go through the same door as every other report, so a worker that was only slow finds its late report refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windlass.core.outcome import Failure, Fault, Lost, Outcome, Report
+from windlass.engine.loops.duty import Done
+from windlass.engine.settle import settle
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BATCH_MAX = 500
+# The worker ends an attempt at its limit by itself; it gets this long to say so.
+GRACE_S = 5.0
+
+
+class Rescuer:
+    """See the module."""
+
+    name = "rescuer"
+
+    def __init__(self, db: Database, chance: Callable[[], float]) -> None:
+        self._db = db
+        self._chance = chance
+
+    async def run_once(self) -> Done:
+        """Mark the lost, and settle one batch of what they held."""
+        await self._db.run(lambda connection: connection.fetch(sql("worker_mark_lost")))
+        rows = await self._db.run(lambda connection: connection.fetch(sql("step_lost"), BATCH_MAX, GRACE_S))
+        reports = [
+            Report(
+                row["job_id"],
+                row["no"],
+                row["attempt"],
+                _outcome(row["is_lost"]),
+                source=self.name,
+                plan_hash=row["plan"],
+                node=row["node"],
+            )
+            for row in rows
+        ]
+        if reports:
+            await settle(self._db, reports, chance=self._chance)
+        return Done(len(rows), len(rows) >= BATCH_MAX)
+
+
+def _outcome(is_lost: bool) -> Outcome:
+    return Lost() if is_lost else Failure(Fault("timeout", "the attempt ran past its time limit, and its worker hangs"))

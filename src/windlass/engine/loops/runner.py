@@ -1,0 +1,152 @@
+"""Runs the engine's duties: at once when a bell rings, at the time the database names, and now and then regardless.
+
+One query tells when every duty is next due, so an idle process asks the database once in LOOK_EVERY_S seconds. Bells
+make it quick; losing them all makes it no more than that much slower.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from windlass.core.errors import Unavailable
+from windlass.engine.loops.duty import Duty
+from windlass.engine.loops.expirer import Expirer
+from windlass.engine.loops.pruner import RETENTION_S, Pruner
+from windlass.engine.loops.relay import Relay
+from windlass.engine.loops.rescuer import GRACE_S, Rescuer
+from windlass.engine.loops.router import Router
+from windlass.engine.loops.waker import Waker
+from windlass.engine.read import Resolver
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+LOOK_EVERY_S = 5.0
+PRUNE_EVERY_S = 60.0
+UNAVAILABLE_PAUSE_S = 1.0
+BUSY_PAUSE_S = 0.1
+
+log = logging.getLogger("windlass.engine")
+
+
+class Loops:
+    """The engine's duties as one background task."""
+
+    def __init__(
+        self,
+        db: Database,
+        artifacts: Artifacts,
+        resolver: Resolver,
+        *,
+        new_id: Callable[[], UUID],
+        chance: Callable[[], float],
+        retention_s: float = RETENTION_S,
+    ) -> None:
+        self._db = db
+        self.router = Router(db, artifacts, resolver, new_id)
+        self.relay = Relay(db, artifacts, resolver, chance)
+        self.waker = Waker(db)
+        self.rescuer = Rescuer(db, chance)
+        self.expirer = Expirer(db)
+        self.pruner = Pruner(db, retention_s)
+        self._bell = asyncio.Event()
+        self._is_route_rung = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def duties(self) -> Sequence[Duty]:
+        """Every duty, in the order in which one makes work for the next."""
+        return (self.rescuer, self.waker, self.expirer, self.relay, self.router, self.pruner)
+
+    async def start(self) -> None:
+        """Begin; returns once the bells are heard."""
+        await self._db.listen("windlass_route", self._on_route)
+        await self._db.listen("windlass_timer", lambda _: self._bell.set())
+        self._task = asyncio.create_task(self._run(), name="windlass-loops")
+
+    async def stop(self) -> None:
+        """End. Whatever was under way is rolled back or done; either is safe."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def run_until_idle(self) -> int:
+        """Do every duty until none has anything to do; how much was done. For tests and simulations."""
+        total = 0
+        while True:
+            done = [await duty.run_once() for duty in self.duties]
+            count = sum(one.count for one in done)
+            total += count
+            if not count:
+                return total
+
+    def _on_route(self, _: str) -> None:
+        self._is_route_rung = True
+        self._bell.set()
+
+    async def _run(self) -> None:
+        next_prune_s = 0.0
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                if self._is_route_rung:
+                    self._is_route_rung = False
+                    await self._drain((self.relay, self.router))
+                wait_s = await self._look()
+                if loop.time() >= next_prune_s:
+                    await self._drain((self.pruner,))
+                    next_prune_s = loop.time() + PRUNE_EVERY_S
+            except Unavailable as error:
+                log.warning("the engine waits for the database: %s", error)
+                await asyncio.sleep(UNAVAILABLE_PAUSE_S)
+                continue
+            except Exception:
+                # A duty that fails must not end the others; what it did not do is still due.
+                log.exception("a duty of the engine failed; it will be tried again")
+                await asyncio.sleep(UNAVAILABLE_PAUSE_S)
+                continue
+            if not self._bell.is_set() and wait_s > 0:
+                try:
+                    await asyncio.wait_for(self._bell.wait(), wait_s)
+                except TimeoutError:
+                    continue
+            self._bell.clear()
+
+    async def _look(self) -> float:
+        """Do what is due, and say how long nothing will be."""
+        row = await self._db.run(lambda connection: connection.fetchrow(sql("due_times")))
+        now: datetime = row["now"]
+
+        def wait_s(at: datetime | None, grace_s: float = 0.0) -> float:
+            return LOOK_EVERY_S if at is None else (at - now).total_seconds() + grace_s
+
+        waits = {
+            self.waker: wait_s(row["waker"]),
+            self.expirer: wait_s(row["expirer"]),
+            self.rescuer: 0.0
+            if row["has_lost"]
+            else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
+            self.relay: 0.0 if row["has_inbox"] else LOOK_EVERY_S,
+            self.router: 0.0 if row["has_ready"] else LOOK_EVERY_S,
+        }
+        due = [duty for duty, wait in waits.items() if wait <= 0]
+        if due:
+            # Something due that could not be done (another process is at it) must not be asked for in a tight loop.
+            return 0.0 if await self._drain(due) else BUSY_PAUSE_S
+        # A hair late is right on time: PostgreSQL compares with its own clock.
+        return min(LOOK_EVERY_S, min(waits.values()) + 0.005)
+
+    async def _drain(self, duties: Sequence[Duty]) -> int:
+        count = 0
+        for duty in duties:
+            is_more = True
+            while is_more:
+                done = await duty.run_once()
+                count += done.count
+                is_more = done.is_more
+        return count

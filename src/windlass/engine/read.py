@@ -1,0 +1,275 @@
+"""Looking at jobs: one, many, their steps and events, the result, and waiting for the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.errors import BadInput, NotFound, WaitTimeout, WrongState
+from windlass.core.plan import Plan
+from windlass.core.states import JOB_TERMINAL, JobState, StepState
+from windlass.core.template import Template, plan_templates
+from windlass.engine.recipes import plan_of
+from windlass.engine.values import outputs_of, scope
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+PAGE_MAX = 1_000
+# A bell can be lost; a waiter looks for itself this often.
+LOOK_EVERY_S = 5.0
+_TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job's row as a caller sees it; JSON columns are decoded."""
+
+    id: UUID
+    recipe: str
+    recipe_version: int | None
+    plan: str
+    state: JobState
+    caller: str
+    priority: int
+    is_paused: bool
+    event_seq: int
+    steps_total: int
+    steps_open: int
+    steps_failed: int
+    input: Any
+    error: Any
+    labels: Any
+    progress: Any
+    idempotency_key: str | None
+    correlation_id: str | None
+    parent_job: UUID | None
+    parent_no: int | None
+    retry_of: UUID | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline_at: datetime | None
+    expires_at: datetime | None
+    deleted_at: datetime | None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in JOB_TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step's row as a caller sees it."""
+
+    no: int
+    node: int
+    index: int | None
+    state: StepState
+    queue: str
+    unmet: int
+    fan: int | None
+    attempt: int
+    failures: int
+    losses: int
+    worker: UUID | None
+    wake_at: datetime | None
+    waiting_for: str | None
+    item: Any
+    output: Any
+    error: Any
+    progress: Any
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event's row."""
+
+    seq: int
+    at: datetime
+    type: str
+    source: str
+    no: int | None
+    attempt: int | None
+    payload: Any
+    correlation_id: str | None
+    idempotency_key: str | None
+
+
+class Resolver(Protocol):
+    """Fills a template's holes; `recipe/evaluator.py` has the one that is used."""
+
+    async def resolve_async(self, template: Template, scope: Mapping[str, Any]) -> Any:
+        """The value of the template."""
+        ...
+
+
+V = TypeVar("V", JobView, StepView, EventView)
+_JSON = {"input", "error", "labels", "progress", "item", "output", "payload"}
+_STATES: dict[type, type] = {JobView: JobState, StepView: StepState}
+
+
+def _view(kind: type[V], row: asyncpg.Record) -> V:
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        value = row[field.name]
+        if field.name in _JSON and value is not None:
+            value = msgspec.json.decode(value)
+        values[field.name] = value
+    if kind in _STATES:
+        values["state"] = _STATES[kind](values["state"])
+    return kind(**values)
+
+
+async def job(db: Database, job_id: UUID) -> JobView:
+    """One job."""
+    async with db.connection() as connection:
+        row = await connection.fetchrow(sql("read_job"), job_id)
+    if row is None:
+        raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+    return _view(JobView, row)
+
+
+async def jobs(
+    db: Database,
+    *,
+    states: Sequence[JobState] | None = None,
+    recipe: str | None = None,
+    caller: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+    with_deleted: bool = False,
+) -> list[JobView]:
+    """The newest jobs first. The last one's id, given as `before`, leads to the next page."""
+    if not 1 <= limit <= PAGE_MAX:
+        raise BadInput(f"a page has 1 to {PAGE_MAX} jobs, not {limit}")
+    wanted = None if states is None else [str(state) for state in states]
+    name = "read_jobs_trouble" if states and set(states) <= _TROUBLE else "read_jobs"
+    filter_ = None if not labels else msgspec.json.encode(dict(labels)).decode()
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql(name), caller, wanted, recipe, filter_, before, with_deleted, limit)
+    return [_view(JobView, row) for row in rows]
+
+
+async def steps(db: Database, job_id: UUID) -> list[StepView]:
+    """Every step of a job, in order."""
+    async with db.connection() as connection:
+        return [_view(StepView, row) for row in await connection.fetch(sql("read_steps"), job_id)]
+
+
+@dataclass(frozen=True, slots=True)
+class FanCount:
+    """How many children of a fan-out are in one state."""
+
+    node: int
+    state: StepState
+    count: int
+    failures: int
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+async def overview(db: Database, job_id: UUID) -> tuple[list[StepView], list[FanCount]]:
+    """The steps of the plan's nodes, and fan-outs as counts: the same cost however wide they are to show."""
+    async with db.connection() as connection:
+        nodes = [_view(StepView, row) for row in await connection.fetch(sql("read_nodes"), job_id)]
+        rows = await connection.fetch(sql("read_step_counts"), job_id)
+    counts = [
+        FanCount(r["node"], StepState(r["state"]), r["count"], r["failures"], r["started_at"], r["finished_at"])
+        for r in rows
+    ]
+    return nodes, counts
+
+
+async def events(db: Database, job_id: UUID, *, after: int = 0, limit: int = PAGE_MAX) -> list[EventView]:
+    """A job's events in order, after the one with this sequence number."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("read_events"), job_id, after, limit)
+    return [_view(EventView, row) for row in rows]
+
+
+async def result(db: Database, artifacts: Artifacts, resolver: Resolver, job_id: UUID) -> Any:
+    """The output of a completed job: the recipe's own, made from the outputs of its steps when it is asked for."""
+    view = await job(db, job_id)
+    if view.state is not JobState.COMPLETED:
+        raise WrongState(f"job {job_id} is {view.state}", remedy="Only a completed job has an output")
+    return await output_of(db, artifacts, resolver, view, await plan_of(db, view.plan))
+
+
+async def output_of(db: Database, artifacts: Artifacts, resolver: Resolver, view: JobView, plan: Plan) -> Any:
+    """The same for a job that was already read."""
+    template = plan_templates(plan).output
+    outputs = await outputs_of(db, artifacts, plan, view.id, template.steps)
+    return await resolver.resolve_async(template, scope(view.input, outputs))
+
+
+async def find(db: Database, text: str) -> UUID:
+    """The job whose id begins with this text, or the newest for `@last`."""
+    async with db.connection() as connection:
+        if text == "@last":
+            found = [row["id"] for row in await connection.fetch(sql("read_last"))]
+        else:
+            digits = text.replace("-", "").lower()
+            if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
+                raise BadInput(f"{text!r} is not a job's id", remedy="An id, the beginning of one, or @last")
+            low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+            found = [row["id"] for row in await connection.fetch(sql("read_find"), low, high)]
+    if not found:
+        raise NotFound(f"there is no job {text}", remedy="`windlass jobs` lists the known ones")
+    if len(found) > 1:
+        raise BadInput(f"more than one job's id begins with {text}", remedy="Give more of it")
+    return found[0]
+
+
+class Waiter:
+    """Waits for jobs to end. One listener for all waits of a process; a slow look of their own covers lost bells."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._waits: dict[str, set[asyncio.Event]] = {}
+        self._is_listening = False
+
+    async def wait(self, job_id: UUID, timeout_s: float | None = None) -> JobView:
+        """The job once it has ended; raises WaitTimeout when that takes too long, and the job goes on."""
+        if not self._is_listening:
+            self._is_listening = True
+            await self._db.listen("windlass_done", self._ring)
+        rung = asyncio.Event()
+        self._waits.setdefault(job_id.hex, set()).add(rung)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    view = await job(self._db, job_id)
+                    if view.is_finished:
+                        return view
+                    try:
+                        await asyncio.wait_for(rung.wait(), LOOK_EVERY_S)
+                    except TimeoutError:
+                        continue
+                    rung.clear()
+        except TimeoutError:
+            raise WaitTimeout(
+                f"job {job_id} did not end within {timeout_s} s", remedy="It goes on; wait again or look at it"
+            ) from None
+        finally:
+            waits = self._waits[job_id.hex]
+            waits.discard(rung)
+            if not waits:
+                del self._waits[job_id.hex]
+
+    def _ring(self, payload: str) -> None:
+        keys = payload.split(",") if payload else list(self._waits)
+        for key in keys:
+            for rung in self._waits.get(key, ()):
+                rung.set()

@@ -1,0 +1,112 @@
+"""Settling: the one door through which an attempt ends, whoever reports it.
+
+Reports are settled in batches. The batch is first tried without locks: read the jobs and the steps that the reports
+can touch, decide, and write all of it in one statement on the condition that no job moved on meanwhile. If one did, or
+if a decision needs more than one statement, the batch is done again under the jobs' row locks, where nothing can move.
+Either way it is one commit.
+
+A report that is late or doubled is refused by the law (core/settle.py); doing a batch twice is harmless for the same
+reason, so a commit whose outcome is unknown is simply done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import asyncpg
+
+from windlass.core import settle as law
+from windlass.core.draft import Draft, touched_by
+from windlass.core.outcome import Report, Success
+from windlass.engine.recipes import read_plan
+from windlass.store import drafts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BATCH_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of the reports: which took effect, and whether steps became ready for a worker or the router."""
+
+    took_effect: tuple[bool, ...]
+    queues: frozenset[str]
+    has_ready: bool
+
+
+async def settle(db: Database, reports: Sequence[Report], *, chance: Callable[[], float]) -> Settled:
+    """Settle up to BATCH_MAX reports in one commit."""
+    chances = [chance() for _ in reports]
+
+    async def operation(connection: asyncpg.Connection) -> Settled:
+        placed = await _placed(connection, reports)
+        if not _is_contended(placed):
+            found = await _load(connection, placed)
+            settled = _decide(found, placed, chances)
+            if all(map(drafts.is_simple, found)):
+                try:
+                    await drafts.write(connection, found)
+                    return settled
+                except drafts.MovedOn:
+                    pass
+        return await _settle_locked(connection, placed, chances)
+
+    return await db.run(operation)
+
+
+async def _settle_locked(
+    connection: asyncpg.Connection, reports: Sequence[Report], chances: Sequence[float]
+) -> Settled:
+    async with connection.transaction():
+        await drafts.lock(connection, {report.job_id for report in reports})
+        found = await _load(connection, reports)
+        settled = _decide(found, reports, chances)
+        await drafts.write(connection, found)
+    return settled
+
+
+def _is_contended(reports: Sequence[Report]) -> bool:
+    # Several reports for one job mean a wide job, which others are settling too: the lock is cheaper than a retry.
+    return len({report.job_id for report in reports}) < len(reports)
+
+
+async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Report]:
+    """The reports, each with its step's plan and node; those for steps that do not exist stay without."""
+    unknown = [report for report in reports if report.plan_hash is None]
+    if not unknown:
+        return list(reports)
+    rows = await connection.fetch(
+        sql("step_place"), [report.job_id for report in unknown], [report.no for report in unknown]
+    )
+    places = {(row["job_id"], row["no"]): row for row in rows}
+    return [
+        replace(report, plan_hash=row["plan"], node=row["node"])
+        if report.plan_hash is None and (row := places.get((report.job_id, report.no))) is not None
+        else report
+        for report in reports
+    ]
+
+
+async def _load(connection: asyncpg.Connection, reports: Iterable[Report]) -> list[Draft]:
+    wanted: dict[UUID, set[int]] = {}
+    for report in reports:
+        if report.plan_hash is not None:
+            plan = await read_plan(connection, report.plan_hash)
+            is_success = isinstance(report.outcome, Success)
+            touched = touched_by(plan, report.no, report.node, is_success=is_success)
+            wanted.setdefault(report.job_id, set()).update(touched)
+    return await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
+
+
+def _decide(found: list[Draft], reports: Sequence[Report], chances: Sequence[float]) -> Settled:
+    by_job = {draft.job.id: draft for draft in found}
+    took_effect = tuple(
+        (draft := by_job.get(report.job_id)) is not None and law.settle(draft, report, chance)
+        for report, chance in zip(reports, chances, strict=True)
+    )
+    queues = frozenset(queue for draft in found for queue in draft.queues)
+    has_ready = any(draft.has_ready or (draft.is_finished and draft.job.parent) for draft in found)
+    return Settled(took_effect, queues, has_ready)

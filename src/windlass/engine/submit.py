@@ -1,0 +1,290 @@
+"""Submitting: a plan and its inputs become a job, durably, or nothing does.
+
+A job's id is made before the commit, so a submit whose commit was cut off can be done again: it finds the job there.
+An idempotency key is unique per caller. The same key with the same body gives the first job; with another, a Conflict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from windlass.core.errors import BadInput, Conflict
+from windlass.core.graph import starts
+from windlass.core.plan import Plan
+from windlass.core.states import JobState, StepState
+from windlass.store.database import Database
+from windlass.store.drafts import encode
+from windlass.store.statements import sql
+
+TTL_S = 24 * 3600.0
+BATCH_MAX = 1_000
+_STEPS_MAX = 20_000
+# The expirer looks at least this often by itself.
+_SOON_S = 10.0
+PRIORITY_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a caller asks for. `inputs` fit the plan's schema already (`recipe/schema.py` checks and completes them)."""
+
+    plan: Plan
+    inputs: Mapping[str, Any]
+    job_id: UUID
+    caller: str = "local"
+    idempotency_key: str | None = None
+    labels: Mapping[str, str] | None = None
+    priority: int = 0
+    deadline_s: float | None = None
+    ttl_s: float = TTL_S
+    correlation_id: str | None = None
+    parent: tuple[UUID, int, int] | None = None
+    depth: int = 0
+    retry_of: UUID | None = None
+
+    def check(self) -> None:
+        """Refuse what the tables could not hold or no one could mean."""
+        if not -PRIORITY_MAX <= self.priority <= PRIORITY_MAX:
+            raise BadInput(f"priority {self.priority} is not between -{PRIORITY_MAX} and {PRIORITY_MAX}")
+        for name, value in (("deadline", self.deadline_s), ("ttl", self.ttl_s)):
+            if value is not None and not 0 < value <= 10 * 365 * 86400:
+                raise BadInput(f"{name} of {value} s is not a time between 0 and 10 years")
+        if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= 255:
+            raise BadInput("an idempotency key has 1 to 255 characters")
+        texts = [self.caller, self.idempotency_key, self.correlation_id]
+        texts += [text for pair in (self.labels or {}).items() for text in pair]
+        if any(text is not None and "\x00" in text for text in texts):
+            raise BadInput("a key, label or caller holds a NUL character, which PostgreSQL cannot store")
+        if len(self.labels or {}) > 64 or any(len(t) > 255 for pair in (self.labels or {}).items() for t in pair):
+            raise BadInput("there may be 64 labels at most, of 255 characters each")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The job that answers a submission; `is_new` is False when an earlier submission with the same key made it."""
+
+    job_id: UUID
+    is_new: bool
+
+
+async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
+    """Make the jobs in one commit. An answer each, in order; a Conflict concerns its own submission only."""
+    for submission in submissions:
+        submission.check()
+
+    async def operation(connection: asyncpg.Connection) -> list[Accepted | Conflict]:
+        return await insert(connection, submissions)
+
+    return await db.run(operation)
+
+
+async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
+    """The same on a connection that is already in use; the plans must be stored."""
+    bodies = [encode(submission.inputs) for submission in submissions]
+    hashes = [_body_hash(s, body) if s.idempotency_key is not None else None for s, body in zip(submissions, bodies)]
+    queues = sorted({queue for s in submissions for queue in _template(s.plan).queues})
+    bells = [("windlass_work", ",".join(queues))] if queues else []
+    if any(_template(s.plan).has_ready for s in submissions):
+        bells.append(("windlass_route", ""))
+    if any(min(s.ttl_s, s.deadline_s or s.ttl_s) < _SOON_S for s in submissions):
+        bells.append(("windlass_timer", ""))
+    rows = await connection.fetch(
+        sql("job_submit"),
+        *_job_columns(submissions, bodies, hashes),
+        *_step_columns(submissions),
+        [channel for channel, _ in bells],
+        [payload for _, payload in bells],
+    )
+    if len(rows) == len(submissions):
+        return [Accepted(submission.job_id, True) for submission in submissions]
+    return await _compare(connection, submissions, hashes, {row["id"] for row in rows})
+
+
+async def _compare(
+    connection: asyncpg.Connection, submissions: Sequence[Submission], hashes: Sequence[str | None], made: set[UUID]
+) -> list[Accepted | Conflict]:
+    rows = await connection.fetch(
+        sql("job_same"),
+        [s.job_id for s in submissions],
+        [s.caller for s in submissions],
+        [s.idempotency_key for s in submissions],
+    )
+    same = {row["place"]: row for row in rows}
+    answers: list[Accepted | Conflict] = []
+    for place, (submission, body_hash) in enumerate(zip(submissions, hashes, strict=True), 1):
+        row = same[place]
+        if row["id"] == submission.job_id:
+            # Also when it was made by this very submission, whose first commit was cut off.
+            answers.append(Accepted(submission.job_id, True))
+        elif row["body_hash"] == body_hash:
+            answers.append(Accepted(row["id"], False))
+        else:
+            answers.append(
+                Conflict(
+                    f"idempotency key {submission.idempotency_key!r} was used for another body, by job {row['id']}",
+                    remedy="Use a new key for a new request",
+                )
+            )
+    return answers
+
+
+def _body_hash(submission: Submission, body: str) -> str:
+    # What the caller asked for: the recipe by name, not by plan, as a redeploy must not turn a retry into a conflict.
+    asked = [submission.plan.recipe, body, dict(submission.labels or {}), submission.priority, submission.deadline_s]
+    return hashlib.sha256(encode(asked).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The step rows that every job of a plan starts with, as columns."""
+
+    numbers: list[int]
+    states: list[str]
+    queues_of: list[str]
+    unmet: list[int]
+    timeouts: list[float]
+    queues: frozenset[str]
+    has_ready: bool
+
+
+@cache
+def _template_of(plan_hash: str) -> list[_Template]:
+    return []
+
+
+def _template(plan: Plan) -> _Template:
+    kept = _template_of(plan.hash)
+    if not kept:
+        first = starts(plan)
+        kept.append(
+            _Template(
+                list(range(len(plan.nodes))),
+                [str(start.state) for start in first],
+                [node.queue for node in plan.nodes],
+                [start.unmet for start in first],
+                [node.timeout_s for node in plan.nodes],
+                frozenset(n.queue for n, s in zip(plan.nodes, first, strict=True) if s.state is StepState.QUEUED),
+                any(start.state is StepState.READY for start in first),
+            )
+        )
+    return kept[0]
+
+
+def _job_columns(
+    submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
+) -> tuple[list[Any], ...]:
+    counts = [len(s.plan.nodes) for s in submissions]
+    return (
+        [s.job_id for s in submissions],
+        [s.plan.recipe for s in submissions],
+        [s.plan.hash for s in submissions],
+        [JobState.QUEUED] * len(submissions),
+        [s.caller for s in submissions],
+        [s.priority for s in submissions],
+        counts,
+        counts,
+        bodies,
+        [None if s.labels is None else encode(dict(s.labels)) for s in submissions],
+        [s.idempotency_key for s in submissions],
+        list(hashes),
+        [s.correlation_id for s in submissions],
+        [s.parent[0] if s.parent else None for s in submissions],
+        [s.parent[1] if s.parent else None for s in submissions],
+        [s.parent[2] if s.parent else None for s in submissions],
+        [s.depth for s in submissions],
+        [s.retry_of for s in submissions],
+        [None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions],
+        [timedelta(seconds=s.ttl_s) for s in submissions],
+    )
+
+
+def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
+    ids: list[UUID] = []
+    numbers: list[int] = []
+    states: list[str] = []
+    queues: list[str] = []
+    priorities: list[int] = []
+    unmet: list[int] = []
+    timeouts: list[float] = []
+    for submission in submissions:
+        template = _template(submission.plan)
+        count = len(template.numbers)
+        ids.extend([submission.job_id] * count)
+        numbers.extend(template.numbers)
+        states.extend(template.states)
+        queues.extend(template.queues_of)
+        priorities.extend([submission.priority] * count)
+        unmet.extend(template.unmet)
+        timeouts.extend(template.timeouts)
+    return ids, numbers, states, queues, priorities, unmet, timeouts
+
+
+class Submitter:
+    """Lets concurrent submits share commits: while one commit is under way, the next batch gathers.
+
+    Each caller is answered only after the commit that holds its job.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._waiting: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def submit(self, submission: Submission) -> Accepted:
+        """Make the job; raises Conflict."""
+        submission.check()
+        future: asyncio.Future[Accepted | Conflict] = asyncio.get_running_loop().create_future()
+        self._waiting.append((submission, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain(), name="windlass-submitter")
+        answer = await future
+        if isinstance(answer, Conflict):
+            raise answer
+        return answer
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            batch = self._take()
+            try:
+                answers = await submit(self._db, [submission for submission, _ in batch])
+            except Exception as error:
+                # One bad submission must not take its neighbours with it: each is told apart.
+                await self._one_by_one(batch, error)
+                continue
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)
+
+    def _take(self) -> list[tuple[Submission, asyncio.Future[Accepted | Conflict]]]:
+        steps = count = 0
+        for submission, _ in self._waiting[:BATCH_MAX]:
+            steps += len(submission.plan.nodes)
+            if count and steps > _STEPS_MAX:
+                break
+            count += 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        return batch
+
+    async def _one_by_one(
+        self, batch: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]], error: Exception
+    ) -> None:
+        for submission, future in batch:
+            if future.done():
+                continue
+            if len(batch) == 1:
+                future.set_exception(error)
+                continue
+            try:
+                future.set_result((await submit(self._db, [submission]))[0])
+            except Exception as own:
+                future.set_exception(own)
+

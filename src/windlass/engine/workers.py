@@ -1,0 +1,57 @@
+"""Workers' leases. One row stands for all attempts of a process; see docs/decisions/worker-lease.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+LEASE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """A worker process as a person sees it."""
+
+    id: UUID
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    concurrency: int
+    started_at: datetime
+    seen_at: datetime
+    lease_until: datetime
+    lost_at: datetime | None
+    running: int
+
+
+async def enlist(
+    db: Database, worker: UUID, *, host: str, pid: int, queues: Sequence[str], concurrency: int, lease_s: float = LEASE_S
+) -> None:
+    """Begin the worker's lease."""
+    await db.run(
+        lambda connection: connection.execute(
+            sql("worker_enlist"), worker, host, pid, list(queues), concurrency, lease_s
+        )
+    )
+
+
+async def renew(db: Database, worker: UUID, *, lease_s: float = LEASE_S) -> bool:
+    """Extend the lease; False when it has run out, and then for good: the worker must come back under a new id."""
+    return await db.run(lambda connection: connection.fetchval(sql("worker_renew"), worker, lease_s)) is not None
+
+
+async def dismiss(db: Database, worker: UUID) -> None:
+    """The worker leaves, holding nothing."""
+    await db.run(lambda connection: connection.execute(sql("worker_dismiss"), worker))
+
+
+async def listing(db: Database) -> list[WorkerView]:
+    """Every worker that is known, the lost ones of the last day too."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("worker_list"))
+    return [WorkerView(**{**dict(row), "queues": tuple(row["queues"])}) for row in rows]

@@ -1,0 +1,136 @@
+"""Where outputs live that are too big for a row: a port of two methods, and a folder that keeps the promise.
+
+An artifact is named by the SHA-256 of its bytes. So writing one twice is writing it once, a reference can never come
+to mean something else, and a reader can tell whether it got what was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from windlass.core.errors import BadSetting, Broken, NotFound
+
+REFERENCE_KEY = "$artifact"
+# Outputs of more bytes than this go to the store and travel by reference.
+INLINE_MAX = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The name of an artifact: the hex SHA-256 of its bytes, and how many they are."""
+
+    sha256: str
+    size: int
+
+    def as_json(self) -> dict[str, Any]:
+        """What stands in a step's output in place of the value."""
+        return {REFERENCE_KEY: {"sha256": self.sha256, "size": self.size}}
+
+
+def ref_of(body: bytes) -> Ref:
+    """The reference that these bytes have in every store."""
+    return Ref(hashlib.sha256(body).hexdigest(), len(body))
+
+
+def ref_in(value: Any) -> Ref | None:
+    """The reference that a stored output is, or None when it is an ordinary value."""
+    match value:
+        case {"$artifact": {"sha256": str(sha256), "size": int(size)}} if len(value) == 1:
+            return Ref(sha256, size)
+    return None
+
+
+class Artifacts(Protocol):
+    """A store of bytes by content.
+
+    It promises: once `put` has returned, `get` gives the same bytes to every process that uses the same store, also
+    after a crash; a `put` that fails leaves nothing that `get` could return; putting the same bytes again is harmless.
+    """
+
+    async def put(self, body: bytes) -> Ref:
+        """Keep these bytes; raises OSError when they cannot be kept now."""
+        ...
+
+    async def get(self, ref: Ref) -> bytes:
+        """The bytes; raises NotFound when there are none, and OSError when the store cannot be reached."""
+        ...
+
+
+def check(ref: Ref, body: bytes) -> bytes:
+    """The bytes themselves, after making sure that they are what the reference names."""
+    if len(body) != ref.size or hashlib.sha256(body).hexdigest() != ref.sha256:
+        raise Broken(f"artifact {ref.sha256} is damaged: {len(body)} bytes were read where {ref.size} were written")
+    return body
+
+
+class FolderArtifacts:
+    """Artifacts as files of one folder, which all workers must share (one machine, or a network folder)."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadSetting(
+                f"the artifact folder {self.folder} cannot be made: {error.strerror or error}",
+                remedy="Give a folder that this user may write to",
+            ) from error
+
+    async def put(self, body: bytes) -> Ref:
+        """Write a file that appears whole or not at all."""
+        return await asyncio.to_thread(self._write, body)
+
+    async def get(self, ref: Ref) -> bytes:
+        """Read it back, and make sure of it."""
+        return await asyncio.to_thread(self._read, ref)
+
+    def _path(self, sha256: str) -> Path:
+        # Two letters of the name make the folder: no folder grows to millions of files.
+        return self.folder / sha256[:2] / sha256
+
+    def _write(self, body: bytes) -> Ref:
+        ref = ref_of(body)
+        path = self._path(ref.sha256)
+        if path.exists() and path.stat().st_size == ref.size:
+            return ref
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        # The name must outlive a power cut as well: the reference is about to become durable.
+        for folder in (path.parent, self.folder):
+            _sync_folder(folder)
+        return ref
+
+    def _read(self, ref: Ref) -> bytes:
+        try:
+            body = self._path(ref.sha256).read_bytes()
+        except FileNotFoundError:
+            raise NotFound(
+                f"artifact {ref.sha256} is not in {self.folder}",
+                remedy="All processes must be given the same artifact store",
+            ) from None
+        return check(ref, body)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

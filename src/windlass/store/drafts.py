@@ -1,0 +1,242 @@
+"""Reading jobs into drafts and writing the drafts back, many in one statement.
+
+A draft is written on the condition that its job is still at the version that was read. `write` raises `MovedOn` when
+one is not, and then nothing of the whole batch was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.draft import Draft, Job, Step
+from windlass.core.outcome import Fault
+from windlass.core.plan import NodeKind, Plan
+from windlass.core.states import JobState, StepState
+from windlass.store.statements import sql
+
+PlanOf = Callable[[str], Awaitable[Plan]]
+
+# A notification carries at most 8,000 bytes.
+_IDS_PER_BELL = 200
+_SOON_S = 5.0
+
+_JOB_STATES = {str(state): state for state in JobState}
+_STEP_STATES = {str(state): state for state in StepState}
+
+
+class MovedOn(Exception):
+    """A job was changed by someone else between reading and writing it; read it again."""
+
+
+async def lock(connection: asyncpg.Connection, job_ids: Iterable[UUID]) -> None:
+    """Take the jobs' row locks, in the order of their ids."""
+    await connection.fetch(sql("draft_lock"), sorted(job_ids))
+
+
+async def load(connection: asyncpg.Connection, wanted: Mapping[UUID, Iterable[int]], plan_of: PlanOf) -> list[Draft]:
+    """The jobs with the steps asked for. A job or step that does not exist is left out."""
+    ids: list[UUID] = []
+    numbers: list[int] = []
+    for job_id, nos in wanted.items():
+        before = len(numbers)
+        numbers.extend(nos)
+        ids.extend([job_id] * (len(numbers) - before))
+    return await _drafts(await connection.fetch(sql("draft_load"), ids, numbers), plan_of)
+
+
+async def load_open(
+    connection: asyncpg.Connection, job_id: UUID, states: Iterable[StepState], plan_of: PlanOf
+) -> Draft | None:
+    """One job with all its steps that are in one of these states."""
+    rows = await connection.fetch(sql("draft_load_open"), job_id, list(states))
+    found = await _drafts(rows, plan_of)
+    return found[0] if found else None
+
+
+async def _drafts(rows: list[asyncpg.Record], plan_of: PlanOf) -> list[Draft]:
+    drafts: dict[UUID, Draft] = {}
+    for row in rows:
+        draft = drafts.get(row["id"])
+        if draft is None:
+            draft = drafts[row["id"]] = Draft(_job(row), await plan_of(row["plan"]), {}, row["now"])
+        if row["no"] is not None:
+            draft.steps[row["no"]] = Step(
+                row["no"],
+                row["node"],
+                row["index"],
+                _STEP_STATES[row["state"]],
+                row["unmet"],
+                row["attempt"],
+                row["failures"],
+                row["losses"],
+                row["fan"],
+                row["fanned"],
+                row["waiting_for"],
+                row["wake_at"],
+            )
+    return list(drafts.values())
+
+
+def _job(row: asyncpg.Record) -> Job:
+    parent = None
+    if row["parent_job"] is not None:
+        parent = (row["parent_job"], row["parent_no"], row["parent_attempt"])
+    return Job(
+        row["id"],
+        _JOB_STATES[row["job_state"]],
+        row["is_paused"],
+        row["version"],
+        row["steps_total"],
+        row["steps_open"],
+        row["steps_failed"],
+        None,
+        parent,
+        row["correlation_id"],
+    )
+
+
+def is_simple(draft: Draft) -> bool:
+    """Whether one statement can write the draft, so that it needs neither lock nor transaction of its own."""
+    return not (draft.sweep or draft.children or draft.child_jobs or (draft.is_finished and draft.job.parent))
+
+
+async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None:
+    """Write all of it, or raise MovedOn. Drafts that are not simple must be written inside a transaction."""
+    changed = [draft for draft in drafts if draft.is_changed]
+    if not changed:
+        return
+    try:
+        await connection.execute(
+            sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
+            *_bells(changed),
+        )  # fmt: skip
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == "WL001":
+            raise MovedOn from error
+        raise
+    for draft in changed:
+        if draft.children:
+            await _write_children(connection, draft)
+        if draft.sweep:
+            await connection.execute(sql("draft_sweep"), draft.job.id, draft.source)
+            await connection.execute(sql("inbox_cancel_children"), draft.job.id)
+        if draft.is_finished and draft.job.parent is not None:
+            parent_job, no, attempt = draft.job.parent
+            outcome = encode({"child": str(draft.job.id), "state": draft.job.state})
+            await connection.execute(sql("inbox_put"), parent_job, no, attempt, "child", outcome)
+
+
+def _job_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
+    jobs = [draft.job for draft in drafts]
+    return (
+        [job.id for job in jobs],
+        [job.version for job in jobs],
+        [len(draft.events) for draft in drafts],
+        [draft.job.state if draft.is_moved else None for draft in drafts],
+        [job.is_paused for job in jobs],
+        [job.steps_total for job in jobs],
+        [job.steps_open for job in jobs],
+        [job.steps_failed for job in jobs],
+        [encode_fault(job.error) for job in jobs],
+    )
+
+
+def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
+    steps: list[Step] = []
+    ids: list[UUID] = []
+    for draft in drafts:
+        steps.extend(draft.changed.values())
+        ids.extend([draft.job.id] * len(draft.changed))
+    return (
+        ids,
+        [step.no for step in steps],
+        [step.state for step in steps],
+        [step.unmet for step in steps],
+        [step.attempt for step in steps],
+        [step.failures for step in steps],
+        [step.losses for step in steps],
+        [step.fan for step in steps],
+        [step.fanned for step in steps],
+        [step.waiting_for for step in steps],
+        [step.wake_at for step in steps],
+        [step.output for step in steps],
+        [encode_fault(step.error) for step in steps],
+    )
+
+
+def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
+    rows = [
+        (
+            draft.job.id,
+            place,
+            i,
+            event.type,
+            event.source,
+            event.no,
+            event.attempt,
+            None if event.payload is None else encode(event.payload),
+            draft.job.correlation_id,
+            event.idempotency_key,
+        )
+        for place, draft in enumerate(drafts, 1)
+        for i, event in enumerate(draft.events, 1)
+    ]
+    return tuple(list(column) for column in zip(*rows, strict=True))
+
+
+def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:
+    bells: list[tuple[str, str]] = []
+    queues = sorted({queue for draft in drafts for queue in draft.queues})
+    if queues:
+        bells.append(("windlass_work", ",".join(queues)))
+    if any(draft.has_ready or draft.sweep or (draft.is_finished and draft.job.parent) for draft in drafts):
+        bells.append(("windlass_route", ""))
+    if any(_is_soon(draft.wakes_at, draft.now) for draft in drafts):
+        bells.append(("windlass_timer", ""))
+    bells.extend(bells_for("windlass_done", [draft.job.id for draft in drafts if draft.is_finished]))
+    bells.extend(bells_for("windlass_cancel", [draft.job.id for draft in drafts if draft.sweep]))
+    return [channel for channel, _ in bells], [payload for _, payload in bells]
+
+
+def bells_for(channel: str, job_ids: list[UUID]) -> list[tuple[str, str]]:
+    """Bells that name these jobs, as many as the size of a notification asks for."""
+    return [
+        (channel, ",".join(job_id.hex for job_id in job_ids[start : start + _IDS_PER_BELL]))
+        for start in range(0, len(job_ids), _IDS_PER_BELL)
+    ]
+
+
+def _is_soon(wakes_at: datetime | None, now: datetime) -> bool:
+    return wakes_at is not None and (wakes_at - now).total_seconds() < _SOON_S
+
+
+async def _write_children(connection: asyncpg.Connection, draft: Draft) -> None:
+    for fan_no, added in draft.children.items():
+        node = draft.plan.nodes[draft.steps[fan_no].node]
+        await connection.execute(
+            sql("draft_children"),
+            draft.job.id,
+            fan_no,
+            StepState.QUEUED if node.kind is NodeKind.TASK else StepState.READY,
+            node.queue,
+            node.timeout_s,
+            [child.no for child in added],
+            [child.index for child in added],
+            [child.item for child in added],
+        )
+
+
+def encode(value: Any) -> str:
+    """JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def encode_fault(fault: Fault | None) -> str | None:
+    """A fault as JSON text."""
+    return None if fault is None else encode(fault.as_json())

@@ -1,0 +1,88 @@
+-- What callers do to jobs, and what time does to them.
+
+-- name: job_overdue
+SELECT id, coalesce(deadline_at <= windlass.clock(), false) AS is_deadline
+FROM windlass.jobs WHERE due_at <= windlass.clock() ORDER BY due_at LIMIT $1
+
+-- name: job_delete
+UPDATE windlass.jobs SET deleted_at = coalesce(deleted_at, windlass.clock()) WHERE id = $1 RETURNING id
+
+-- name: job_row
+SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total,
+       extract(epoch FROM deadline_at - created_at)::float8 AS deadline_s,
+       extract(epoch FROM expires_at - created_at)::float8 AS ttl_s
+FROM windlass.jobs WHERE id = $1
+
+-- name: step_rows
+SELECT no, node, index, state, queue, unmet, fan, fanned, item, output, timeout_s FROM windlass.steps
+WHERE job_id = $1 ORDER BY no
+
+-- name: retry_job
+-- The job is new and nobody has claimed from it: it was inserted by this very transaction.
+UPDATE windlass.jobs SET steps_total = $2, steps_open = $3, event_seq = 2 WHERE id = $1
+
+-- name: retry_step
+UPDATE windlass.steps s
+SET state = d.state, unmet = d.unmet, fan = d.fan, fanned = d.fanned, output = d.output, waiting_for = d.waiting_for,
+    finished_at = CASE WHEN d.state IN ('COMPLETED', 'SKIPPED') THEN windlass.clock() END
+FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::json[], $8::text[])
+    AS d (no, state, unmet, fan, fanned, output, waiting_for)
+WHERE s.job_id = $1 AND s.no = d.no
+
+-- name: retry_children
+INSERT INTO windlass.steps (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item, output, finished_at)
+SELECT $1, d.no, d.node, d.index, d.state, d.queue, j.priority, 0, d.timeout_s, d.item, d.output,
+       CASE WHEN d.state = 'COMPLETED' THEN windlass.clock() END
+FROM unnest($2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::real[], $8::json[], $9::json[])
+    AS d (no, node, index, state, queue, timeout_s, item, output), windlass.jobs j
+WHERE j.id = $1
+
+-- name: retry_event
+INSERT INTO windlass.events (job_id, seq, at, type, source, payload)
+VALUES ($1, 2, windlass.clock(), 'job.kept', $2, $3)
+
+-- name: prune
+-- Job ids begin with the time they were made, so the oldest jobs are first in the primary key: a job that is younger
+-- than `$1` seconds cannot have finished longer ago.
+WITH old AS (
+    SELECT id FROM windlass.jobs
+    WHERE id < rpad(lpad(to_hex(((extract(epoch FROM windlass.clock())::float8 - $1::float8) * 1000)::bigint), 12, '0'), 32, '0')::uuid
+      AND finished_at < windlass.clock() - make_interval(secs => $1)
+    ORDER BY id LIMIT $2
+    FOR UPDATE SKIP LOCKED
+), event AS (
+    DELETE FROM windlass.events WHERE job_id IN (SELECT id FROM old)
+), step AS (
+    DELETE FROM windlass.steps WHERE job_id IN (SELECT id FROM old)
+), note AS (
+    DELETE FROM windlass.inbox WHERE job_id IN (SELECT id FROM old)
+)
+DELETE FROM windlass.jobs WHERE id IN (SELECT id FROM old) RETURNING id
+
+-- name: inbox_take
+-- Reports in the order they came; a row goes only in the commit that applies it.
+SELECT i.job_id, i.no, i.attempt, i.source, i.outcome FROM windlass.inbox i ORDER BY i.at, i.job_id, i.no LIMIT $1
+
+-- name: inbox_cancel_children
+-- When a job is swept, the child jobs that it waited for are to be cancelled too.
+INSERT INTO windlass.inbox (job_id, no, attempt, source, outcome, at)
+SELECT id, -1, 0, 'parent', '{}', windlass.clock() FROM windlass.jobs WHERE parent_job = $1 AND finished_at IS NULL
+ON CONFLICT DO NOTHING
+
+-- name: inbox_drop
+DELETE FROM windlass.inbox i
+USING unnest($1::uuid[], $2::int[], $3::int[], $4::text[]) AS d (job_id, no, attempt, source)
+WHERE i.job_id = d.job_id AND i.no = d.no AND i.attempt = d.attempt AND i.source = d.source
+
+-- name: due_times
+-- When each duty has something to do next; one look for all loops.
+SELECT (SELECT min(wake_at) FROM windlass.steps WHERE state = 'PARKED' AND wake_at IS NOT NULL) AS waker,
+       (SELECT min(due_at) FROM windlass.jobs WHERE due_at IS NOT NULL) AS expirer,
+       (SELECT min(lease_until) FROM windlass.workers WHERE lost_at IS NULL) AS lease,
+       (SELECT min(wake_at) FROM windlass.steps WHERE state = 'RUNNING') AS running,
+       EXISTS (SELECT FROM windlass.steps s JOIN windlass.workers w ON w.id = s.worker
+               WHERE s.state = 'RUNNING' AND w.lost_at IS NOT NULL) AS has_lost,
+       EXISTS (SELECT FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
+               WHERE s.state = 'READY' AND NOT j.is_paused) AS has_ready,
+       EXISTS (SELECT FROM windlass.inbox) AS has_inbox,
+       windlass.clock() AS now

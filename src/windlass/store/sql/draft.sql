@@ -1,0 +1,112 @@
+-- Loading and writing what is decided about jobs (store/drafts.py).
+--
+-- The connections of the engine plan no hash joins (store/database.py), so rows of one statement that belong together
+-- are matched by their place in an array, never by a join of two arrays.
+
+-- name: draft_lock
+SELECT id FROM windlass.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE
+
+-- name: draft_load
+SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total, j.steps_open, j.steps_failed,
+       j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
+       s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
+       s.wake_at, windlass.clock() AS now
+FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
+JOIN windlass.jobs j ON j.id = t.job_id
+JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
+
+-- name: draft_load_open
+-- The same for every step of one job in the given states.
+SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total, j.steps_open, j.steps_failed,
+       j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
+       s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
+       s.wake_at, windlass.clock() AS now
+FROM windlass.jobs j
+LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
+WHERE j.id = $1
+
+-- name: draft_write
+-- Jobs are $1 to $9, steps $10 to $22, events $23 to $32, bells $33 and $34. All of it, or nothing: if a job is no
+-- longer at the version that was read, `require` ends the transaction.
+WITH won AS (
+    UPDATE windlass.jobs j
+    SET version = j.version + 1,
+        event_seq = j.event_seq + d.events,
+        state = coalesce(d.state, j.state),
+        is_paused = d.is_paused,
+        steps_total = d.steps_total,
+        steps_open = d.steps_open,
+        steps_failed = d.steps_failed,
+        error = coalesce(j.error, d.error),
+        trouble = CASE WHEN d.steps_open = 0 THEN nullif(d.state, 'COMPLETED') END,
+        finished_at = CASE WHEN d.steps_open = 0 THEN windlass.clock() END,
+        due_at = CASE WHEN d.steps_open > 0 THEN j.due_at END
+    FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bool[], $6::int[], $7::int[], $8::int[], $9::json[])
+        WITH ORDINALITY
+        AS d (id, version, events, state, is_paused, steps_total, steps_open, steps_failed, error, place)
+    WHERE j.id = d.id AND j.version = d.version
+    RETURNING j.event_seq - d.events AS seq, d.place
+), base AS (
+    SELECT array_agg(seq ORDER BY place) AS seqs, count(*) AS jobs FROM won
+), step AS (
+    UPDATE windlass.steps s
+    SET state = d.state,
+        unmet = d.unmet,
+        attempt = d.attempt,
+        failures = d.failures,
+        losses = d.losses,
+        fan = d.fan,
+        fanned = d.fanned,
+        worker = NULL,
+        waiting_for = d.waiting_for,
+        wake_at = d.wake_at,
+        output = d.output,
+        error = CASE WHEN d.state <> 'COMPLETED' THEN coalesce(d.error, s.error) END,
+        finished_at = CASE WHEN d.state IN
+            ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
+            THEN windlass.clock() END
+    FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
+                $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[])
+        AS d (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output, error)
+    WHERE s.job_id = d.job_id AND s.no = d.no
+), event AS (
+    INSERT INTO windlass.events
+        (job_id, seq, at, type, source, no, attempt, payload, correlation_id, idempotency_key)
+    SELECT d.job_id, (SELECT seqs FROM base)[d.place] + d.i, windlass.clock(), d.type, d.source, d.no, d.attempt,
+           d.payload, d.correlation_id, d.idempotency_key
+    FROM unnest($23::uuid[], $24::int[], $25::int[], $26::text[], $27::text[], $28::int[], $29::int[], $30::json[],
+                $31::text[], $32::text[])
+        AS d (job_id, place, i, type, source, no, attempt, payload, correlation_id, idempotency_key)
+), bell AS (
+    SELECT pg_notify(channel, payload) FROM unnest($33::text[], $34::text[]) AS b (channel, payload)
+)
+SELECT windlass.require(jobs = cardinality($1::uuid[])), (SELECT count(*) FROM bell) FROM base
+
+-- name: draft_sweep
+-- Every step that is still open is cancelled; the job's row is locked and already in its last state.
+WITH swept AS (
+    UPDATE windlass.steps
+    SET state = 'CANCELLED', worker = NULL, wake_at = NULL, waiting_for = NULL, finished_at = windlass.clock()
+    WHERE job_id = $1
+      AND state IN ('BLOCKED', 'READY', 'HELD', 'QUEUED', 'RUNNING', 'PARKED')
+    RETURNING no, attempt
+), numbered AS (
+    SELECT no, attempt, row_number() OVER (ORDER BY no) AS i FROM swept
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
+    SELECT $1, j.event_seq + i, windlass.clock(), 'step.cancelled', $2, no, attempt, j.correlation_id
+    FROM numbered, windlass.jobs j WHERE j.id = $1
+)
+UPDATE windlass.jobs SET event_seq = event_seq + (SELECT count(*) FROM swept) WHERE id = $1
+
+-- name: draft_children
+-- The children of fan-outs; their node's queue and time limit are given, all else starts afresh.
+INSERT INTO windlass.steps (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item)
+SELECT $1, d.no, $2, d.index, $3, $4, j.priority, 0, $5, d.item
+FROM unnest($6::int[], $7::int[], $8::json[]) AS d (no, index, item), windlass.jobs j
+WHERE j.id = $1
+
+-- name: inbox_put
+INSERT INTO windlass.inbox (job_id, no, attempt, source, outcome, at)
+SELECT $1, $2, $3, $4, $5, windlass.clock()
+ON CONFLICT DO NOTHING

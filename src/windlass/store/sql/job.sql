@@ -1,0 +1,71 @@
+-- Submitting jobs, and the plans and recipes that they are made from.
+
+-- name: plan_get
+SELECT body FROM windlass.plans WHERE hash = $1
+
+-- name: plan_put
+INSERT INTO windlass.plans (hash, body) VALUES ($1, $2) ON CONFLICT DO NOTHING
+
+-- name: recipe_put
+-- A new version, unless the newest one is this very plan already.
+INSERT INTO windlass.recipes (name, version, plan)
+SELECT $1, coalesce(max(version), 0) + 1, $2
+FROM windlass.recipes WHERE name = $1
+HAVING (SELECT r.plan FROM windlass.recipes r WHERE r.name = $1 ORDER BY r.version DESC LIMIT 1) IS DISTINCT FROM $2
+ON CONFLICT DO NOTHING
+
+-- name: recipe_latest
+SELECT version, plan FROM windlass.recipes WHERE name = $1 ORDER BY version DESC LIMIT 1
+
+-- name: recipe_version
+SELECT version, plan FROM windlass.recipes WHERE name = $1 AND version = $2
+
+-- name: recipe_list
+SELECT DISTINCT ON (name) name, version, plan, created_at FROM windlass.recipes ORDER BY name, version DESC
+
+-- name: recipe_versions
+SELECT version, plan, created_at FROM windlass.recipes WHERE name = $1 ORDER BY version DESC
+
+-- name: job_submit
+-- Jobs are $1 to $20 with their first events, steps $21 to $27, bells $28 and $29. A job whose id or idempotency key is
+-- already there is left out, with its steps: the caller reads it and compares.
+WITH job AS (
+    INSERT INTO windlass.jobs
+        (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
+         idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of,
+         created_at, deadline_at, expires_at, due_at)
+    SELECT d.id, d.recipe, d.plan, d.state, d.caller, d.priority, 1, d.steps_total, d.steps_open, d.input, d.labels,
+           d.idempotency_key, d.body_hash, d.correlation_id, d.parent_job, d.parent_no, d.parent_attempt, d.depth,
+           d.retry_of, t.now, t.now + d.deadline, t.now + d.ttl, t.now + least(d.deadline, d.ttl)
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::int[], $8::int[],
+                $9::json[], $10::jsonb[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::int[], $16::int[],
+                $17::smallint[], $18::uuid[], $19::interval[], $20::interval[])
+        AS d (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels, idempotency_key,
+              body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of, deadline, ttl),
+        (SELECT windlass.clock() AS now) AS t
+    ON CONFLICT DO NOTHING
+    RETURNING id, caller, recipe, correlation_id
+), step AS (
+    INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
+    SELECT d.job_id, d.no, d.no, d.state, d.queue, d.priority, d.unmet, d.timeout_s
+    FROM unnest($21::uuid[], $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[])
+        AS d (job_id, no, state, queue, priority, unmet, timeout_s)
+    WHERE d.job_id IN (SELECT id FROM job)
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
+    SELECT id, 1, windlass.clock(), 'job.submitted', caller, NULL, correlation_id FROM job
+), bell AS (
+    SELECT pg_notify(channel, payload) FROM unnest($28::text[], $29::text[]) AS b (channel, payload)
+)
+SELECT id, (SELECT count(*) FROM bell) FROM job
+
+-- name: job_same
+-- The jobs that stand where these would have: by id, or by idempotency key.
+SELECT d.place, j.id, j.state, j.body_hash
+FROM unnest($1::uuid[], $2::text[], $3::text[]) WITH ORDINALITY AS d (id, caller, idempotency_key, place)
+CROSS JOIN LATERAL (
+    SELECT id, state, body_hash FROM windlass.jobs WHERE id = d.id
+    UNION ALL
+    SELECT id, state, body_hash FROM windlass.jobs WHERE caller = d.caller AND idempotency_key = d.idempotency_key
+    LIMIT 1
+) AS j

@@ -1,0 +1,66 @@
+-- What people and programs look at. Nothing here decides anything.
+
+-- name: read_job
+SELECT j.*, r.version AS recipe_version FROM windlass.jobs j
+LEFT JOIN LATERAL (
+    SELECT version FROM windlass.recipes r WHERE r.name = j.recipe AND r.plan = j.plan ORDER BY version DESC LIMIT 1
+) r ON true
+WHERE j.id = $1
+
+-- name: read_jobs
+SELECT j.*, NULL::int AS recipe_version FROM windlass.jobs j
+WHERE ($1::text IS NULL OR j.caller = $1)
+  AND ($2::text[] IS NULL OR j.state = ANY($2))
+  AND ($3::text IS NULL OR j.recipe = $3)
+  AND ($4::jsonb IS NULL OR j.labels @> $4)
+  AND ($5::uuid IS NULL OR j.id < $5)
+  AND ($6 OR j.deleted_at IS NULL)
+ORDER BY j.id DESC
+LIMIT $7
+
+-- name: read_jobs_trouble
+-- The same for states that are an ending other than COMPLETED: few among many, so they have an index.
+SELECT j.*, NULL::int AS recipe_version FROM windlass.jobs j
+WHERE j.trouble = ANY($2::text[])
+  AND ($1::text IS NULL OR j.caller = $1)
+  AND ($3::text IS NULL OR j.recipe = $3)
+  AND ($4::jsonb IS NULL OR j.labels @> $4)
+  AND ($5::uuid IS NULL OR j.id < $5)
+  AND ($6 OR j.deleted_at IS NULL)
+ORDER BY j.id DESC
+LIMIT $7
+
+-- name: read_steps
+SELECT * FROM windlass.steps WHERE job_id = $1 ORDER BY no
+
+-- name: read_step_counts
+-- A wide fan-out as counts per state.
+SELECT node, state, count(*) AS count, sum(failures) AS failures,
+       min(started_at) AS started_at, max(finished_at) AS finished_at
+FROM windlass.steps WHERE job_id = $1 AND index IS NOT NULL GROUP BY node, state ORDER BY node, state
+
+-- name: read_nodes
+SELECT * FROM windlass.steps WHERE job_id = $1 AND index IS NULL ORDER BY no
+
+-- name: read_events
+SELECT * FROM windlass.events WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3
+
+-- name: read_state
+SELECT state, finished_at IS NOT NULL AS is_finished FROM windlass.jobs WHERE id = $1
+
+-- name: read_find
+SELECT id FROM windlass.jobs WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2
+
+-- name: read_last
+SELECT id FROM windlass.jobs WHERE deleted_at IS NULL ORDER BY id DESC LIMIT 1
+
+-- name: read_queue_ahead
+SELECT count(*) FROM (
+    SELECT FROM windlass.steps s
+    WHERE s.state = 'QUEUED' AND s.queue = $1
+      AND (s.priority > $2 OR (s.priority = $2 AND (s.job_id, s.no) < ($3, $4)))
+    LIMIT 1000
+) AS ahead
+
+-- name: read_queue_workers
+SELECT count(*) FROM windlass.workers WHERE lost_at IS NULL AND lease_until > windlass.clock() AND $1 = ANY (queues)

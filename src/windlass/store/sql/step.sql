@@ -1,0 +1,128 @@
+-- Claiming steps, and finding those that time or the router must look at.
+
+-- name: step_claim
+-- One statement, one commit. It looks a little further than it takes, in order of priority and then of the jobs' age,
+-- skips the jobs that someone else is writing to right now, and locks the rest; a step that was claimed meanwhile
+-- fails the test on its state. `$4` is how far it looks.
+WITH seen AS MATERIALIZED (
+    SELECT c.job_id, c.no, c.priority
+    FROM unnest($2::text[]) AS q (queue)
+    CROSS JOIN LATERAL (
+        SELECT s.job_id, s.no, s.priority FROM windlass.steps s
+        WHERE s.state = 'QUEUED' AND s.queue = q.queue
+        ORDER BY s.priority DESC, s.job_id, s.no
+        LIMIT $4
+    ) AS c
+    ORDER BY c.priority DESC, c.job_id, c.no
+    LIMIT $4
+), picked AS MATERIALIZED (
+    SELECT seen.job_id, seen.no, j.state AS job_state, j.event_seq, j.plan, j.input, j.deadline_at
+    FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
+    WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
+    ORDER BY seen.priority DESC, seen.job_id, seen.no
+    LIMIT $3
+    FOR UPDATE OF j SKIP LOCKED
+), taken AS (
+    UPDATE windlass.steps s
+    SET state = 'RUNNING',
+        attempt = s.attempt + 1,
+        worker = $1,
+        started_at = windlass.clock(),
+        wake_at = windlass.clock() + make_interval(secs => s.timeout_s)
+    FROM picked
+    WHERE s.job_id = picked.job_id AND s.no = picked.no AND s.state = 'QUEUED'
+    RETURNING s.job_id, s.no, s.node, s.index, s.attempt, s.failures, s.item, s.checkpoint, s.timeout_s,
+              picked.job_state, picked.event_seq, picked.plan, picked.input, picked.deadline_at
+), numbered AS (
+    SELECT *, row_number() OVER (PARTITION BY job_id ORDER BY no) AS i, count(*) OVER (PARTITION BY job_id) AS n,
+           job_state IN ('QUEUED', 'DISPATCHING') AS is_first
+    FROM taken
+), job AS (
+    UPDATE windlass.jobs j
+    SET event_seq = j.event_seq + t.n + t.is_first::int,
+        version = j.version + t.is_first::int,
+        state = CASE WHEN t.is_first THEN 'PROCESSING' ELSE j.state END,
+        started_at = coalesce(j.started_at, windlass.clock())
+    FROM numbered t
+    WHERE t.i = 1 AND j.id = t.job_id
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload)
+    SELECT job_id, event_seq + is_first::int + i, windlass.clock(), 'step.running', 'worker', no, attempt, $5::json
+    FROM numbered
+    UNION ALL
+    SELECT job_id, event_seq + 1, windlass.clock(), 'job.processing', 'worker', NULL, NULL, NULL
+    FROM numbered WHERE is_first AND i = 1
+)
+SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan,
+       CASE WHEN i = 1 THEN input END AS input,
+       extract(epoch FROM deadline_at - windlass.clock())::float8 AS deadline_s,
+       -- A claim need not wait for the disk (engine/claim.py).
+       (SELECT set_config('synchronous_commit', 'off', true)) AS commits
+FROM numbered
+
+-- name: step_first_queued
+-- The job whose lock a claim should wait for when every candidate was skipped.
+SELECT c.job_id
+FROM unnest($1::text[]) AS q (queue)
+CROSS JOIN LATERAL (
+    SELECT s.job_id, s.priority FROM windlass.steps s
+    WHERE s.state = 'QUEUED' AND s.queue = q.queue
+    ORDER BY s.priority DESC, s.job_id, s.no
+    LIMIT 1
+) AS c
+ORDER BY c.priority DESC, c.job_id
+LIMIT 1
+
+-- name: step_held
+-- What a worker holds, as the database knows it.
+SELECT s.job_id, s.no, s.node, s.index, s.attempt, s.failures, s.item, s.checkpoint, s.timeout_s, j.plan, j.input,
+       extract(epoch FROM j.deadline_at - windlass.clock())::float8 AS deadline_s
+FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
+WHERE s.worker = $1 AND s.state = 'RUNNING'
+
+-- name: step_held_keys
+SELECT job_id, no, attempt FROM windlass.steps WHERE worker = $1 AND state = 'RUNNING'
+
+-- name: step_place
+SELECT s.job_id, s.no, s.node, j.plan
+FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
+JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
+JOIN windlass.jobs j ON j.id = t.job_id
+
+-- name: step_ready
+-- Steps for the router, of jobs that nobody has paused.
+SELECT s.job_id, s.no, s.node, s.index, s.item, s.fan, s.fanned, j.plan, j.input, j.depth
+FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
+WHERE s.state = 'READY' AND NOT j.is_paused
+ORDER BY s.job_id, s.no
+LIMIT $1
+
+-- name: step_due
+SELECT s.job_id, s.no, s.node, j.plan
+FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
+WHERE s.state = 'PARKED' AND s.wake_at <= windlass.clock()
+ORDER BY s.wake_at, s.job_id, s.no
+LIMIT $1
+
+-- name: step_lost
+-- Attempts whose worker is gone, and attempts that ran past their time (and a grace, as the worker says so itself).
+SELECT s.job_id, s.no, s.node, s.attempt, j.plan, (w.id IS NULL OR w.lost_at IS NOT NULL) AS is_lost
+FROM windlass.steps s
+JOIN windlass.jobs j ON j.id = s.job_id
+LEFT JOIN windlass.workers w ON w.id = s.worker
+WHERE s.state = 'RUNNING'
+  AND (w.id IS NULL OR w.lost_at IS NOT NULL OR s.wake_at + make_interval(secs => $2) < windlass.clock())
+ORDER BY s.job_id, s.no
+LIMIT $1
+
+-- name: step_outputs
+SELECT no, node, index, state, output FROM windlass.steps
+WHERE job_id = $1 AND no = ANY($2::int[])
+
+-- name: step_fan_outputs
+SELECT index, output FROM windlass.steps WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index
+
+-- name: step_outputs_many
+SELECT s.job_id, s.no, s.state, s.fan, s.output
+FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
+JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
