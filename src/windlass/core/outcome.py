@@ -75,6 +75,21 @@ Outcome = Success | Failure | Snooze | Parked | Cancel | Released | Lost
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """The job and the step as their claim saw them. It saves reading them again if nothing has moved since."""
+
+    version: int
+    is_preview: bool
+    steps_total: int
+    steps_open: int
+    steps_failed: int
+    has_parent: bool
+    correlation_id: str | None
+    failures: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """An outcome, the attempt it speaks for, and who says so (`worker`, `rescuer`, `webhook`, …).
 
@@ -90,3 +105,4 @@ class Report:
     idempotency_key: str | None = None
     plan_hash: str | None = None
     node: int = -1
+    seen: Seen | None = None

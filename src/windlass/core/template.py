@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from windlass.core.errors import BadExpression
-from windlass.core.expression import Expression, Path, closing_brace, lint, path_text
+from windlass.core.expression import Expression, Part, Path, closing_brace, lint, path_text
 from windlass.core.plan import Plan
 
 TREE_DEPTH_MAX = 32
@@ -239,8 +239,7 @@ def _constant_op(value: Any) -> _Op:
 def _expression_op(expression: Expression, place: str) -> _Op:
     path = expression.path
     if path is None:
-        text = expression.text
-        return lambda scope, evaluate: evaluate(text, scope)
+        return _evaluated_op(expression.text, place)
     if any(isinstance(part, int) for part in path):
         return _indexed_path_op(path, place)
 
@@ -256,33 +255,43 @@ def _expression_op(expression: Expression, place: str) -> _Op:
     return follow
 
 
+def _evaluated_op(text: str, place: str) -> _Op:
+    def ask(scope: Scope, evaluate: Evaluate) -> Any:
+        try:
+            return evaluate(text, scope)
+        except BadExpression as error:
+            # An evaluator is told the expression alone; where it stands is known here.
+            raise BadExpression(error.message, place=place, remedy=error.remedy) from None
+
+    return ask
+
+
 def _indexed_path_op(path: Path, place: str) -> _Op:
     def follow(scope: Scope, evaluate: Evaluate) -> Any:
         value: Any = scope
         for part in path:
-            # Python would also index text, and a JSON reader does not expect that.
-            if not isinstance(value, list if isinstance(part, int) else Mapping):
+            if not _has(value, part):
                 raise _missing(path, scope, place)
-            try:
-                value = value[part]
-            except (KeyError, IndexError):
-                raise _missing(path, scope, place) from None
+            value = value[part]
         return value
 
     return follow
+
+
+def _has(value: Any, part: Part) -> bool:
+    """Whether a value has this part. Python would also index text, and a reader of JSON does not expect that."""
+    if isinstance(part, int):
+        return isinstance(value, list) and part < len(value)
+    return isinstance(value, Mapping) and part in value
 
 
 def _missing(path: Path, scope: Scope, place: str) -> BadExpression:
     """Say how far a path leads, and what there is at that point."""
     value: Any = scope
     known = 0
-    for part in path:
-        has_part = part in value if isinstance(value, Mapping) else isinstance(value, list) and part in range(len(value))
-        if not has_part:
-            break
-        value = value[part]
+    while known < len(path) and _has(value, path[known]):
+        value = value[path[known]]
         known += 1
-    # `known` is short of the whole path, or nothing would be missing.
     reached = path_text(path[:known]) if known else "the scope"
     if value == SKIPPED:
         there = "that step was skipped"

@@ -10,20 +10,24 @@ what it is not running yet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
 
 from windlass.core.errors import DatabaseUnavailable
+from windlass.core.outcome import Outcome, Report, Seen
 from windlass.store.database import Database, is_transient
 from windlass.store.drafts import lock
 from windlass.store.statements import sql
 
 # How far a claim looks beyond what it takes, so that it finds work behind jobs that are locked.
-LOOK_AHEAD = 4
+LOOK_AHEAD = 2
 CLAIM_MAX = 500
+# Large inputs of jobs whose steps this process ran lately. Inputs never change.
+_LARGE: dict[UUID, str] = {}
+_LARGE_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,13 @@ class Claimed:
     failures: int
     timeout_s: float
     deadline_s: float | None
+    seen: Seen
+
+    def report(self, outcome: Outcome) -> Report:
+        """What this attempt has to say."""
+        return Report(
+            self.job_id, self.no, self.attempt, outcome, plan_hash=self.plan_hash, node=self.node, seen=self.seen
+        )
 
 
 async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int) -> list[Claimed]:
@@ -65,12 +76,27 @@ async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str]
             async with connection.transaction():
                 await lock(connection, [first])
                 rows = await connection.fetch(sql("step_claim"), *arguments)
-    return _claimed(rows)
+    return _claimed(rows, await _inputs(connection, rows))
 
 
 async def held(db: Database, worker: UUID) -> list[Claimed]:
     """Everything that the database says this worker is running."""
-    return _claimed(await db.run(lambda connection: connection.fetch(sql("step_held"), worker)))
+    rows = await db.run(lambda connection: connection.fetch(sql("step_held"), worker))
+    return _claimed(rows, {row["job_id"]: row["input"] for row in rows})
+
+
+async def _inputs(connection: asyncpg.Connection, rows: Sequence[asyncpg.Record]) -> dict[UUID, str]:
+    """Every job's inputs. Small ones come with the job's first step; a large one is read once and kept a while."""
+    inputs: dict[UUID, str] = {row["job_id"]: row["input"] for row in rows if row["input"] is not None}
+    large = {row["job_id"] for row in rows} - inputs.keys()
+    unknown = sorted(large - _LARGE.keys())
+    if unknown:
+        for row in await connection.fetch(sql("job_inputs"), unknown):
+            _LARGE[row["id"]] = row["input"]
+    inputs.update((job_id, _LARGE[job_id]) for job_id in large)
+    while len(_LARGE) > _LARGE_MAX:
+        del _LARGE[next(iter(_LARGE))]
+    return inputs
 
 
 async def held_keys(db: Database, worker: UUID) -> set[tuple[UUID, int, int]]:
@@ -79,9 +105,7 @@ async def held_keys(db: Database, worker: UUID) -> set[tuple[UUID, int, int]]:
     return {(row["job_id"], row["no"], row["attempt"]) for row in rows}
 
 
-def _claimed(rows: Sequence[asyncpg.Record]) -> list[Claimed]:
-    # A job's inputs come with its first step only; the rows are in no particular order.
-    inputs = {row["job_id"]: row["input"] for row in rows if row["input"] is not None}
+def _claimed(rows: Sequence[asyncpg.Record], inputs: Mapping[UUID, str]) -> list[Claimed]:
     return [
         Claimed(
             row["job_id"],
@@ -96,6 +120,17 @@ def _claimed(rows: Sequence[asyncpg.Record]) -> list[Claimed]:
             row["failures"],
             row["timeout_s"],
             row["deadline_s"],
+            Seen(
+                row["version"],
+                row["job_state"] == "PREVIEW",
+                row["steps_total"],
+                row["steps_open"],
+                row["steps_failed"],
+                row["has_parent"],
+                row["correlation_id"],
+                row["failures"],
+                row["losses"],
+            ),
         )
         for row in rows
     ]

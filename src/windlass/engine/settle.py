@@ -5,6 +5,9 @@ can touch, decide, and write all of it in one statement on the condition that no
 if a decision needs more than one statement, the batch is done again under the jobs' row locks, where nothing can move.
 Either way it is one commit.
 
+Most reports tell of success, and their worker saw the job when it claimed the step; where that is all there is to
+know, nothing is read at all. It is the same decision on the same condition.
+
 A report that is late or doubled is refused by the law (core/settle.py); doing a batch twice is harmless for the same
 reason, so a commit whose outcome is unknown is simply done again.
 """
@@ -13,19 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
 
 from windlass.core import settle as law
-from windlass.core.draft import Draft, touched_by
+from windlass.core.draft import Draft, Job, Step, touched_by
 from windlass.core.outcome import Report, Success
+from windlass.core.states import JobState, StepState
 from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
+# A success sets no timer, so it needs no time.
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ async def settle(db: Database, reports: Sequence[Report], *, chance: Callable[[]
     async def operation(connection: asyncpg.Connection) -> Settled:
         placed = await _placed(connection, reports)
         if not _is_contended(placed):
-            found = await _load(connection, placed)
+            found = await _remembered(connection, placed) or await _load(connection, placed)
             settled = _decide(found, placed, chances)
             if all(map(drafts.is_simple, found)):
                 try:
@@ -88,6 +95,38 @@ async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> 
         else report
         for report in reports
     ]
+
+
+async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Draft] | None:
+    """The drafts as the claims saw them, if that is enough for every one of these reports."""
+    found: list[Draft] = []
+    for report in reports:
+        seen = report.seen
+        if seen is None or report.plan_hash is None or seen.has_parent:
+            return None
+        if report.no != report.node or not isinstance(report.outcome, Success):
+            return None
+        plan = await read_plan(connection, report.plan_hash)
+        after = plan.successors[report.node]
+        # A step that needs nothing but this one is still as it was made; of any other, too little is known.
+        if any(len(plan.nodes[no].needs) > 1 for no in after):
+            return None
+        steps = {no: Step(no, no, None, StepState.BLOCKED, 1, 0, 0, 0) for no in after}
+        steps[report.no] = Step(
+            report.no, report.node, None, StepState.RUNNING, 0, report.attempt, seen.failures, seen.losses
+        )
+        job = Job(
+            report.job_id,
+            JobState.PREVIEW if seen.is_preview else JobState.PROCESSING,
+            False,
+            seen.version,
+            seen.steps_total,
+            seen.steps_open,
+            seen.steps_failed,
+            correlation_id=seen.correlation_id,
+        )
+        found.append(Draft(job, plan, steps, _NO_TIME))
+    return found
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report]) -> list[Draft]:

@@ -1,7 +1,6 @@
 """The pool of connections, and the first two of four layers between a dropped connection and a lost step.
 
-1. The pool hands out only connections that work: one that has idled is pinged first, one older than 300 s is replaced,
-   and one that comes back inside a transaction is rolled back.
+1. The pool hands out only connections that work (`store/pool.py`).
 2. `run` does one short operation and does it again, after 1, 2 and 4 s on a fresh connection, when the database went
    away under it. So every operation must bear being done twice: it is fenced, or carries its own id.
 3. Handlers that use a database of their own may raise what they get; `worker/fault.py` knows it for what it is.
@@ -14,26 +13,25 @@ reads the truth: the fence, the job's id or the version then says that it is alr
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Self, TypeVar
 
 import asyncpg
 
 from windlass.core.errors import BadSetting, DatabaseUnavailable
 from windlass.core.retry import DATABASE_OPERATION
 from windlass.store.listener import Listener
+from windlass.store.pool import Connection, Pool
 
 T = TypeVar("T")
 
-PING_AFTER_S = 5.0
-RECYCLE_AFTER_S = 300.0
 OPERATION_TRIES = 4
 
-# Every statement of the engine is driven by an index. The planner, which caches its plans while a table is still
-# small, must not settle for a plan that reads whole tables.
+# Every statement of the engine is driven by an index. The planner keeps the plan that it made while a table was still
+# small; it must not settle for one that reads whole tables. So the ways of doing that are off, and the costs say that
+# looking up a row is cheap and comparing many rows is dear.
 _SERVER_SETTINGS = {
     "application_name": "windlass",
     "search_path": "windlass,public",
@@ -43,6 +41,9 @@ _SERVER_SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
+    "random_page_cost": "0.1",
+    "cpu_operator_cost": "0.1",
+    "cpu_tuple_cost": "0.1",
     "plan_cache_mode": "force_generic_plan",
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "30s",
@@ -68,49 +69,20 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, _TRANSIENT)
 
 
-class Age:
-    """When a connection was made and last handed out, on this process's monotonic clock."""
-
-    def __init__(self) -> None:
-        self.born_s = self.used_s = time.monotonic()
-
-
-class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg's class is not typed as a base
-    """A connection that knows its age, and whose return to the pool costs no round trip."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.age = Age()
-
-    def get_reset_query(self) -> str:
-        """Nothing: the pool still rolls back an open transaction, and no session state is ever set."""
-        return ""
-
-
 class Database:
     """PostgreSQL as the engine sees it: short operations on pooled connections, and bells."""
 
-    def __init__(self, pool: asyncpg.Pool, dsn: str, now: Callable[[], datetime] | None) -> None:
+    def __init__(self, pool: Pool, dsn: str, now: Callable[[], datetime] | None) -> None:
         self._pool = pool
         self._now = now
         self._listener = Listener(lambda: _connect(dsn))
 
     @classmethod
-    async def open(
-        cls, dsn: str, *, min_size: int = 1, max_size: int = 8, now: Callable[[], datetime] | None = None
-    ) -> Database:
+    async def open(cls, dsn: str, *, max_size: int = 8, now: Callable[[], datetime] | None = None) -> Self:
         """Connect. `now` is for tests and simulations: it replaces the database's clock in every operation."""
+        pool = Pool(lambda: _connect(dsn), max_size)
         try:
-            pool = await asyncpg.create_pool(
-                dsn,
-                min_size=min_size,
-                max_size=max_size,
-                connection_class=Connection,
-                server_settings=_SERVER_SETTINGS,
-                max_inactive_connection_lifetime=RECYCLE_AFTER_S,
-                timeout=10,
-                command_timeout=60,
-            )
+            pool.release(await pool.acquire())
         except (ValueError, asyncpg.ClientConfigurationError) as error:
             raise BadSetting(
                 f"the database URL cannot be used: {error}",
@@ -128,26 +100,35 @@ class Database:
     async def close(self) -> None:
         """Stop listening and close every connection."""
         await self._listener.close()
-        try:
-            await asyncio.wait_for(self._pool.close(), 5)
-        except TimeoutError:
-            self._pool.terminate()
+        await self._pool.close()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
         """A working connection, for reads. What must survive a lost connection goes through `run`."""
-        connection = await self._healthy()
+        connection = await self._pool.acquire()
         try:
             if self._now is not None:
-                await connection.execute("SELECT set_config('windlass.now', $1, false)", self._now().isoformat())
+                await self._set_clock(connection)
             yield connection
+        except asyncio.CancelledError:
+            connection.terminate()
+            raise
         finally:
-            await self._give_back(connection)
+            self._pool.release(connection)
 
     async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Do one short operation, one statement or one flat transaction, once."""
-        async with self.connection() as connection:
+        connection = await self._pool.acquire()
+        try:
+            if self._now is not None:
+                await self._set_clock(connection)
             return await operation(connection)
+        except asyncio.CancelledError:
+            # What the server was doing for us is unknown now; it ends with the connection.
+            connection.terminate()
+            raise
+        finally:
+            self._pool.release(connection)
 
     async def run(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Do one short operation, and again if the database goes away. It must bear being done twice."""
@@ -168,35 +149,16 @@ class Database:
         """Call `on_message` for every notification, and once with "" after each reconnect: something may be missed."""
         await self._listener.add(channel, on_message)
 
+    async def _set_clock(self, connection: asyncpg.Connection) -> None:
+        assert self._now is not None
+        await connection.execute("SELECT set_config('windlass.now', $1, false)", self._now().isoformat())
+
     async def _pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def _healthy(self) -> asyncpg.Connection:
-        while True:
-            connection = await self._pool.acquire()
-            now_s = time.monotonic()
-            if now_s - connection.age.born_s > RECYCLE_AFTER_S:
-                await self._discard(connection)
-                continue
-            if now_s - connection.age.used_s > PING_AFTER_S:
-                try:
-                    await connection.execute("SELECT 1", timeout=5)
-                except (*_TRANSIENT, asyncpg.PostgresError):
-                    await self._discard(connection)
-                    continue
-            connection.age.used_s = now_s
-            return connection
 
-    async def _give_back(self, connection: asyncpg.Connection) -> None:
-        try:
-            await self._pool.release(connection, timeout=5)
-        except _TRANSIENT:
-            connection.terminate()
-
-    async def _discard(self, connection: asyncpg.Connection) -> None:
-        connection.terminate()
-        await self._pool.release(connection)
-
-
-async def _connect(dsn: str) -> asyncpg.Connection:
-    return await asyncpg.connect(dsn, server_settings=_SERVER_SETTINGS, timeout=10)
+async def _connect(dsn: str) -> Connection:
+    connection: Connection = await asyncpg.connect(
+        dsn, server_settings=_SERVER_SETTINGS, connection_class=Connection, timeout=10, command_timeout=60
+    )
+    return connection

@@ -14,6 +14,7 @@ from windlass.core.errors import BadSetting
 from windlass.store.database import Database
 
 SERVER_VERSION_MIN = 15
+MIGRATION_MAX_S = 24 * 3600.0
 _LOCK_KEY = 0x77696E646C617373  # "windlass" as a number
 
 _LEDGER = """
@@ -40,13 +41,13 @@ async def migrate(db: Database) -> list[str]:
         async with connection.transaction():
             # A migration may take long, and another process may be waiting for it.
             await connection.execute("SET LOCAL lock_timeout = 0")
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK_KEY)
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK_KEY, timeout=MIGRATION_MAX_S)
             await connection.execute(_LEDGER)
             applied = {row["name"] for row in await connection.fetch("SELECT name FROM windlass.migrations")}
             _check_not_newer(applied)
             fresh = [(name, text) for name, text in known() if name not in applied]
             for name, text in fresh:
-                await connection.execute(text)
+                await connection.execute(text, timeout=MIGRATION_MAX_S)
                 await connection.execute("INSERT INTO windlass.migrations (name) VALUES ($1)", name)
         return [name for name, _ in fresh]
 

@@ -16,7 +16,8 @@ WITH seen AS MATERIALIZED (
     ORDER BY c.priority DESC, c.job_id, c.no
     LIMIT $4
 ), picked AS MATERIALIZED (
-    SELECT seen.job_id, seen.no, j.state AS job_state, j.event_seq, j.plan, j.input, j.deadline_at
+    SELECT seen.job_id, seen.no, j.state AS job_state, j.event_seq, j.version, j.plan, j.input, j.deadline_at,
+           j.steps_total, j.steps_open, j.steps_failed, j.parent_job IS NOT NULL AS has_parent, j.correlation_id
     FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
     WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
     ORDER BY seen.priority DESC, seen.job_id, seen.no
@@ -30,9 +31,9 @@ WITH seen AS MATERIALIZED (
         started_at = windlass.clock(),
         wake_at = windlass.clock() + make_interval(secs => s.timeout_s)
     FROM picked
-    WHERE s.job_id = picked.job_id AND s.no = picked.no AND s.state = 'QUEUED'
-    RETURNING s.job_id, s.no, s.node, s.index, s.attempt, s.failures, s.item, s.checkpoint, s.timeout_s,
-              picked.job_state, picked.event_seq, picked.plan, picked.input, picked.deadline_at
+    -- Written so that the planner does not take it for the condition of the index steps_queued, and read all of that.
+    WHERE s.job_id = picked.job_id AND s.no = picked.no AND s.state || '' = 'QUEUED'
+    RETURNING s.node, s.index, s.attempt, s.failures, s.losses, s.item, s.checkpoint, s.timeout_s, picked.*
 ), numbered AS (
     SELECT *, row_number() OVER (PARTITION BY job_id ORDER BY no) AS i, count(*) OVER (PARTITION BY job_id) AS n,
            job_state IN ('QUEUED', 'DISPATCHING') AS is_first
@@ -53,12 +54,16 @@ WITH seen AS MATERIALIZED (
     SELECT job_id, event_seq + 1, windlass.clock(), 'job.processing', 'worker', NULL, NULL, NULL
     FROM numbered WHERE is_first AND i = 1
 )
-SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan,
-       CASE WHEN i = 1 THEN input END AS input,
+SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan, losses,
+       CASE WHEN i = 1 AND pg_column_size(input) < 2000 THEN input END AS input, version + is_first::int AS version, job_state,
+       steps_total, steps_open, steps_failed, has_parent, correlation_id,
        extract(epoch FROM deadline_at - windlass.clock())::float8 AS deadline_s,
        -- A claim need not wait for the disk (engine/claim.py).
        (SELECT set_config('synchronous_commit', 'off', true)) AS commits
 FROM numbered
+
+-- name: job_inputs
+SELECT id, input FROM windlass.jobs WHERE id = ANY($1::uuid[])
 
 -- name: step_first_queued
 -- The job whose lock a claim should wait for when every candidate was skipped.
@@ -76,6 +81,8 @@ LIMIT 1
 -- name: step_held
 -- What a worker holds, as the database knows it.
 SELECT s.job_id, s.no, s.node, s.index, s.attempt, s.failures, s.item, s.checkpoint, s.timeout_s, j.plan, j.input,
+       s.losses, j.version, j.state AS job_state, j.steps_total, j.steps_open, j.steps_failed,
+       j.parent_job IS NOT NULL AS has_parent, j.correlation_id,
        extract(epoch FROM j.deadline_at - windlass.clock())::float8 AS deadline_s
 FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
 WHERE s.worker = $1 AND s.state = 'RUNNING'

@@ -1,0 +1,90 @@
+"""A small pool of connections that hands out only ones that work.
+
+The driver's own pool wraps every connection and gives each back in a task of its own, which costs more than a short
+statement does. This one keeps idle connections on a stack: one that has idled is pinged first, one older than 300 s is
+replaced, and one that comes back inside a transaction or broken is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+
+PING_AFTER_S = 5.0
+RECYCLE_AFTER_S = 300.0
+CLOSE_WITHIN_S = 5.0
+
+
+class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg's class is not typed as a base
+    """A connection that knows its age."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.born_s = self.used_s = time.monotonic()
+
+
+class Pool:
+    """At most `size_max` connections; a caller who finds none waits for one."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], size_max: int) -> None:
+        self._connect = connect
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._free = asyncio.Semaphore(size_max)
+
+    async def acquire(self) -> Connection:
+        """A connection that works, as far as can be known."""
+        await self._free.acquire()
+        try:
+            connection = await self._idle_one() or await self._connect()
+        except BaseException:
+            self._free.release()
+            raise
+        self._busy.add(connection)
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """Take it back. Whatever it was in the middle of is undone by the server when it is closed."""
+        self._busy.discard(connection)
+        if connection.is_closed() or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            connection.used_s = time.monotonic()
+            self._idle.append(connection)
+        self._free.release()
+
+    async def close(self) -> None:
+        """Close the idle ones in good order, and cut off those still in use."""
+        for connection in self._busy:
+            connection.terminate()
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            try:
+                await connection.close(timeout=CLOSE_WITHIN_S)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                connection.terminate()
+
+    async def _idle_one(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            now_s = time.monotonic()
+            if connection.is_closed():
+                continue
+            if now_s - connection.born_s > RECYCLE_AFTER_S:
+                connection.terminate()
+            elif now_s - connection.used_s <= PING_AFTER_S or await _answers(connection):
+                return connection
+        return None
+
+
+async def _answers(connection: Connection) -> bool:
+    try:
+        await connection.execute("SELECT 1", timeout=CLOSE_WITHIN_S)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+        connection.terminate()
+        return False
+    return True
