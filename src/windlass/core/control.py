@@ -31,7 +31,9 @@ def overdue(draft: Draft, *, is_deadline: bool) -> bool:
 def pause(draft: Draft) -> bool:
     """Start nothing new: queued steps are held. Attempts that run go on, and their results count."""
     if draft.is_finished:
-        raise WrongState(f"the job is already {draft.job.state}", remedy="Only a job that is not finished can be paused")
+        raise WrongState(
+            f"the job is already {draft.job.state}", remedy="Only a job that is not finished can be paused"
+        )
     if draft.job.is_paused:
         return False
     draft.job.is_paused = True

@@ -1,7 +1,7 @@
 """A job as it was loaded, and what has been decided about it so far.
 
-The deciders (`settle`, `route`, `wake`, `end`, …) work on a Draft; the shell then writes the draft in one commit, on the
-condition that the job's version is still the one that was loaded. Nothing here knows how that is done.
+The deciders (`settle`, `route`, `wake`, `end`, …) work on a Draft; the shell then writes the draft in one commit, on
+the condition that the job's version is still the one that was loaded. Nothing here knows how that is done.
 
     load ──► Draft ──► decide ──► changed steps, job, events, bells ──► one commit
                                    (or, if the version moved: load again)

@@ -20,6 +20,7 @@ class Fault:
     detail: str = ""
 
     def as_json(self) -> dict[str, Any]:
+        """What is stored and shown; empty parts are left out."""
         return {k: v for k in ("code", "message", "kind", "detail") if (v := getattr(self, k))}
 
 

@@ -101,6 +101,7 @@ class Plan:
 
     @cached_property
     def hash(self) -> str:
+        """The plan's name: a digest of its canonical bytes."""
         return hashlib.sha256(self.canonical).hexdigest()
 
 

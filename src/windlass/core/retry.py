@@ -37,6 +37,7 @@ class Retry:
 
     @property
     def backoff(self) -> Backoff:
+        """The waits of this policy."""
         return Backoff(self.base_s, self.factor, self.cap_s, self.jitter)
 
 

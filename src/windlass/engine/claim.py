@@ -62,7 +62,7 @@ async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int
         return await db.attempt(lambda connection: _claim(connection, worker, list(queues), count))
     except Exception as error:
         if is_transient(error):
-            raise DatabaseUnavailable(f"a claim's answer was lost: {error or type(error).__name__}") from error
+            raise DatabaseUnavailable(f"a claim's answer was lost: {str(error) or type(error).__name__}") from error
         raise
 
 

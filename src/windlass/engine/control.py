@@ -90,7 +90,9 @@ async def _again(db: Database, job_id: UUID, new_id: UUID, source: str, *, is_re
                 raise _unknown(job_id)
             state = JobState(row["state"])
             if is_retry and state not in JOB_TERMINAL:
-                raise WrongState(f"job {job_id} is {state}", remedy="Only a finished job can be retried; cancel it first")
+                raise WrongState(
+                    f"job {job_id} is {state}", remedy="Only a finished job can be retried; cancel it first"
+                )
             if is_retry and state is JobState.COMPLETED:
                 raise WrongState(f"job {job_id} is COMPLETED", remedy="Use rerun to run all of it again")
             plan = await read_plan(connection, row["plan"])

@@ -229,7 +229,8 @@ async def find(db: Database, text: str) -> UUID:
         raise NotFound(f"there is no job {text}", remedy="`windlass jobs` lists the known ones")
     if len(found) > 1:
         raise BadInput(f"more than one job's id begins with {text}", remedy="Give more of it")
-    return found[0]
+    job_id: UUID = found[0]
+    return job_id
 
 
 class Waiter:

@@ -90,7 +90,8 @@ async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accept
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
     """The same on a connection that is already in use; the plans must be stored."""
     bodies = [encode(submission.inputs) for submission in submissions]
-    hashes = [_body_hash(s, body) if s.idempotency_key is not None else None for s, body in zip(submissions, bodies)]
+    pairs = zip(submissions, bodies, strict=True)
+    hashes = [_body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     queues = sorted({queue for s in submissions for queue in _template(s.plan).queues})
     bells = [("windlass_work", ",".join(queues))] if queues else []
     if any(_template(s.plan).has_ready for s in submissions):
@@ -287,4 +288,3 @@ class Submitter:
                 future.set_result((await submit(self._db, [submission]))[0])
             except Exception as own:
                 future.set_exception(own)
-

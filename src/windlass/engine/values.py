@@ -21,7 +21,9 @@ from windlass.store.statements import sql
 Wanted = tuple[UUID, Plan, frozenset[str]]
 
 
-async def outputs_of(db: Database, artifacts: Artifacts, plan: Plan, job_id: UUID, names: Iterable[str]) -> dict[str, Any]:
+async def outputs_of(
+    db: Database, artifacts: Artifacts, plan: Plan, job_id: UUID, names: Iterable[str]
+) -> dict[str, Any]:
     """The outputs of these steps, by name; a step that is not done is left out."""
     found = await outputs_of_many(db, artifacts, [(job_id, plan, frozenset(names))])
     return found[0]
@@ -60,9 +62,7 @@ async def _value(artifacts: Artifacts, text: str | list[str]) -> Any:
     return value if ref is None else msgspec.json.decode(await artifacts.get(ref))
 
 
-def scope(
-    inputs: Any, outputs: dict[str, Any], *, item: str | None = None, index: int | None = None
-) -> dict[str, Any]:
+def scope(inputs: Any, outputs: dict[str, Any], *, item: str | None = None, index: int | None = None) -> dict[str, Any]:
     """What the names in an expression stand for."""
     values: dict[str, Any] = {
         "inputs": inputs,

@@ -30,7 +30,14 @@ class WorkerView:
 
 
 async def enlist(
-    db: Database, worker: UUID, *, host: str, pid: int, queues: Sequence[str], concurrency: int, lease_s: float = LEASE_S
+    db: Database,
+    worker: UUID,
+    *,
+    host: str,
+    pid: int,
+    queues: Sequence[str],
+    concurrency: int,
+    lease_s: float = LEASE_S,
 ) -> None:
     """Begin the worker's lease."""
     await db.run(

@@ -7,6 +7,7 @@ lost, and acting upon it twice changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 import asyncpg
 import msgspec
@@ -58,7 +59,7 @@ class Relay:
 
     async def _child_outcome(self, row: asyncpg.Record) -> Outcome:
         word = msgspec.json.decode(row["outcome"], type=dict[str, str])
-        child = await read.job(self._db, read.UUID(word["child"]))
+        child = await read.job(self._db, UUID(word["child"]))
         if child.state is not JobState.COMPLETED:
             cause = (child.error or {}).get("message", "")
             fault = Fault("child_failed", f"child job {child.id} ended {child.state}: {cause}", detail=str(child.id))

@@ -125,12 +125,10 @@ class Loops:
         def wait_s(at: datetime | None, grace_s: float = 0.0) -> float:
             return LOOK_EVERY_S if at is None else (at - now).total_seconds() + grace_s
 
-        waits = {
+        waits: dict[Duty, float] = {
             self.waker: wait_s(row["waker"]),
             self.expirer: wait_s(row["expirer"]),
-            self.rescuer: 0.0
-            if row["has_lost"]
-            else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
+            self.rescuer: 0.0 if row["has_lost"] else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
             self.relay: 0.0 if row["has_inbox"] else LOOK_EVERY_S,
             self.router: 0.0 if row["has_ready"] else LOOK_EVERY_S,
         }

@@ -16,7 +16,7 @@ WITH seen AS MATERIALIZED (
     ORDER BY c.priority DESC, c.job_id, c.no
     LIMIT $4
 ), picked AS MATERIALIZED (
-    SELECT seen.job_id, seen.no, j.state AS job_state, j.event_seq, j.version, j.plan, j.input, j.deadline_at,
+    SELECT seen.job_id, seen.no, j.state AS job_state, j.event_seq, j.version, j.plan, j.deadline_at,
            j.steps_total, j.steps_open, j.steps_failed, j.parent_job IS NOT NULL AS has_parent, j.correlation_id
     FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
     WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
@@ -55,7 +55,12 @@ WITH seen AS MATERIALIZED (
     FROM numbered WHERE is_first AND i = 1
 )
 SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan, losses,
-       CASE WHEN i = 1 AND pg_column_size(input) < 2000 THEN input END AS input, version + is_first::int AS version, job_state,
+       version + is_first::int AS version, job_state,
+       -- Once per job, and only if it is small. It must not pass through the parts above, which would unpack it for
+       -- every step.
+       CASE WHEN i = 1 THEN (
+           SELECT j.input FROM windlass.jobs j WHERE j.id = job_id AND pg_column_size(j.input) < 2000
+       ) END AS input,
        steps_total, steps_open, steps_failed, has_parent, correlation_id,
        extract(epoch FROM deadline_at - windlass.clock())::float8 AS deadline_s,
        -- A claim need not wait for the disk (engine/claim.py).
