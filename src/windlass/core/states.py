@@ -80,7 +80,8 @@ STEP_MOVES: dict[StepState, frozenset[StepState]] = {
     S.HELD: frozenset({S.READY, S.QUEUED, S.DENIED, S.CANCELLED}),
     S.QUEUED: frozenset({S.RUNNING, S.HELD, S.CANCELLED}),
     S.RUNNING: frozenset({S.QUEUED, S.HELD, S.PARKED, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
-    S.PARKED: frozenset({S.READY, S.QUEUED, S.HELD, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
+    # PARKED to PARKED: what it waited for outside failed in a way that may be tried again, so now it waits for that.
+    S.PARKED: frozenset({S.PARKED, S.READY, S.QUEUED, S.HELD, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
     S.COMPLETED: frozenset(),
     S.SKIPPED: frozenset(),
     S.FAILED: frozenset(),

@@ -1,0 +1,85 @@
+# Everything here needs python3.11 (with venv) and make, and nothing else: no root, no servers.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The first interpreter that is new enough and can make a venv. `make up PYTHON=/path/to/python` overrules it.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13; do \
+	"$$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.run-ready
+DEV := $(VENV)/.dev-ready
+
+SEEDS ?= 200
+MINUTES ?= 1
+PYTEST_ARGS ?=
+
+.PHONY: help up demo test cover check format sim chaos bench docs wheel clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  SEEDS=$(SEEDS) for sim, MINUTES=$(MINUTES) for chaos, PYTEST_ARGS='-k name' for test"
+
+up: $(RUN) ## start PostgreSQL, the engine and a worker with the bundled examples; Ctrl-C stops it
+	@$(BIN)/windlass up
+
+demo: $(RUN) ## the same without a terminal: run the example recipe to its end, print its output, stop
+	@$(BIN)/windlass up --demo
+
+test: $(DEV) ## every test, on real PostgreSQL, then the branch coverage of the core
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory cover
+
+cover: $(DEV) ## the core's tests alone: every branch of it must be taken
+	$(BIN)/python -m pytest tests/core -q -n 0 --cov --cov-report=term --cov-fail-under=100
+
+check: $(DEV) ## ruff, strict types, import contracts, tidy; no database
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/tidy -q -n 0
+
+format: $(DEV) ## let ruff fix and format what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+sim: $(DEV) ## the engine on virtual time under faults: make sim SEEDS=1000
+	$(BIN)/python -m windlass.testing.sim --seeds $(SEEDS)
+
+chaos: $(DEV) ## real processes under SIGKILL and SIGSTOP: make chaos MINUTES=5
+	$(BIN)/python -m windlass.testing.chaos --minutes $(MINUTES)
+
+bench: $(DEV) ## Windlass and its peers side by side, as a table and as JSON
+	$(BIN)/python bench/run.py
+
+docs: $(DEV) ## write the generated pages again: states, CLI, settings, errors
+	$(BIN)/python docs/make.py
+
+wheel: $(DEV) ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove .venv and everything that was built; data of `make up` stays
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+
+# ---------------------------------------------------------------- the environment
+# A stamp is newer than the pins it was made from, so a second run installs nothing.
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed (Debian: python3-venv)"; exit 1; }
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(RUN): requirements/build.txt requirements/run.txt pyproject.toml | $(BIN)/python
+	@echo "installing what Windlass needs to run"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/build.txt -r requirements/run.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
+	@echo "installing what its tests and checks need"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,135 @@
+"""Measure Windlass and its peers side by side: `python -m bench --help`."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from bench.measures.bare_sql import bare_sql
+from bench.measures.fan_out import fan_out
+from bench.measures.history import history
+from bench.measures.killing import killing
+from bench.measures.latency import latency
+from bench.measures.parked import parked
+from bench.measures.run import Run
+from bench.measures.throughput import chains, jobs
+from bench.report import document, show
+from bench.results import Results
+from bench.roster import PEERS, entry
+from bench.servers.postgres import Postgres
+from bench.servers.redis import Redis
+from bench.servers.restate import Restate
+from bench.session import Servers
+
+MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
+    "L": bare_sql,
+    "A": jobs,
+    "C": chains,
+    "D": fan_out,
+    "B": latency,
+    "F": killing,
+    "P": parked,
+    "H": history,
+}
+QUICK_SCALE = 0.05
+
+
+def options() -> argparse.Namespace:
+    """What was asked for."""
+    names = ",".join(peer.name for peer in PEERS)
+    parser = argparse.ArgumentParser(prog="bench", description="Measure Windlass and its peers side by side.")
+    parser.add_argument("--only", default="".join(MEASURES), help="letters of the tests: L limit, A one-step jobs, "
+                        "C chains, D fan-out, B latency, F kill, P parked, H history")  # fmt: skip
+    parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds; each measures every system once")
+    parser.add_argument("--quick", action="store_true", help=f"one round at scale {QUICK_SCALE}: does it work at all")
+    parser.add_argument("--json", type=Path, help="also write every run to this file")
+    parser.add_argument("--keep", action="store_true", help="leave the temporary folder (logs) in place")
+    return parser.parse_args()
+
+
+def start_servers(folder: Path, wanted: set[str | None], results: Results) -> Servers:
+    """PostgreSQL, and the servers that the chosen peers need. One that cannot be had is noted, and its peer fails."""
+    postgres = Postgres(folder / "postgres")
+    postgres.start()
+    redis = Redis(folder / "redis") if "redis" in wanted else None
+    if redis:
+        redis.start()
+    restate = None
+    if "restate" in wanted:
+        try:
+            restate = Restate(folder / "restate-server")
+            restate.start()
+            restate.stop()
+        except (RuntimeError, OSError, subprocess.CalledProcessError) as error:
+            restate = None
+            results.fail("all", "restate", f"no server: {error}")
+    return Servers(folder, postgres, redis, restate)
+
+
+async def measure(run: Run, letters: str) -> None:
+    """The chosen tests, in their order."""
+    try:
+        for letter, test in MEASURES.items():
+            if letter in letters.upper():
+                try:
+                    await test(run)
+                except Exception as error:  # one test's trouble must not cost the figures of the others
+                    traceback.print_exc()
+                    run.results.fail(letter, "bench", f"{type(error).__name__}: {error}")
+    finally:
+        run.close()
+
+
+def main() -> int:
+    """Run and report; 0 however the figures are, as a slow machine is not a fault."""
+    chosen = options()
+    if chosen.quick:
+        chosen.scale, chosen.repeats = min(chosen.scale, QUICK_SCALE), 1
+    unknown = set(chosen.only.upper()) - set(MEASURES)
+    try:
+        peers = tuple(entry(name) for name in chosen.peers.split(",") if name not in ("", "none"))
+        if unknown:
+            raise ValueError(f"no test is called {', '.join(sorted(unknown))}; known: {', '.join(MEASURES)}")
+    except ValueError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    started = time.strftime("%Y-%m-%d %H:%M:%S")
+    folder = Path(tempfile.mkdtemp(prefix="windlass-bench-"))
+    results = Results()
+    servers = None
+    try:
+        servers = start_servers(folder, {peer.server for peer in peers}, results)
+        if servers.restate is None:
+            peers = tuple(peer for peer in peers if peer.server != "restate")
+        run = Run(servers, peers, results, chosen.scale, chosen.repeats)
+        asyncio.run(measure(run, chosen.only))
+    except KeyboardInterrupt:
+        print("interrupted: what was measured so far follows", file=sys.stderr)
+    finally:
+        for server in (servers.restate, servers.redis, servers.postgres) if servers else ():
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                if server:
+                    server.stop()
+        if chosen.keep:
+            print(f"logs: {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    show(results)
+    if chosen.json:
+        about = {"started": started, "scale": chosen.scale, "repeats": chosen.repeats, "tests": chosen.only}
+        chosen.json.write_text(json.dumps(document(results, about), indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

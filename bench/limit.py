@@ -1,0 +1,134 @@
+"""The limit: the same rows that Windlass writes for a one-step job, written by bare batched SQL.
+
+No claim is searched for, nothing is decided, no handler runs, nobody is told. The statements take arrays, as the
+engine's do, three commits a batch, and the claim's commit does not wait for the disk, as the engine's does not.
+Tried with several batch sizes and numbers of connections from one client process; the best is the limit.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+
+import asyncpg
+import uvloop
+
+# Without these a plan made while the tables are small joins by hashing whole tables.
+PLANS = {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_seqscan": "off", "enable_bitmapscan": "off"}
+BATCHES = (200, 500)
+CONNECTIONS = (1, 2, 4)
+PLAN_HASH = "0" * 64
+
+STATEMENTS = {
+    "job_insert": """
+        INSERT INTO windlass.jobs (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open,
+                                   input, created_at, expires_at, due_at)
+        SELECT id, 'one', $2, 'QUEUED', 'local', 0, 1, 1, 1, '{"n": 1}', now(), now() + interval '1 day',
+               now() + interval '1 day'
+        FROM unnest($1::uuid[]) AS x (id)""",
+    "step_insert": """
+        INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
+        SELECT id, 0, 0, 'QUEUED', 'default', 0, 0, 600 FROM unnest($1::uuid[]) AS x (id)""",
+    "event_insert": """
+        INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt)
+        SELECT job_id, seq, now(), type, 'engine', no, attempt
+        FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::int[]) AS x (job_id, seq, type, no, attempt)""",
+    "step_claim": """
+        UPDATE windlass.steps SET state = 'RUNNING', attempt = attempt + 1, worker = $2, started_at = now()
+        WHERE job_id = ANY ($1::uuid[]) AND no = 0""",
+    "job_claim": """
+        UPDATE windlass.jobs SET state = 'PROCESSING', event_seq = event_seq + 2, started_at = now()
+        WHERE id = ANY ($1::uuid[])""",
+    "step_end": """
+        UPDATE windlass.steps s SET state = 'COMPLETED', worker = NULL, output = x.output::json, finished_at = now()
+        FROM unnest($1::uuid[], $2::text[]) AS x (id, output) WHERE s.job_id = x.id AND s.no = 0""",
+    "job_end": """
+        UPDATE windlass.jobs SET state = 'COMPLETED', event_seq = event_seq + 2, steps_open = 0, due_at = NULL,
+                                 finished_at = now()
+        WHERE id = ANY ($1::uuid[])""",
+}
+
+# (seq, type, no, attempt) of the events of each commit.
+SUBMITTED = ((1, "job.submitted", None, None),)
+CLAIMED = ((2, "job.processing", None, None), (3, "step.started", 0, 1))
+ENDED = ((4, "step.completed", 0, 1), (5, "job.completed", None, None))
+
+
+def ordered_ids(count: int) -> list[uuid.UUID]:
+    """UUIDs of version 7, in order."""
+    start = time.time_ns() // 1_000_000 << 80 | 7 << 76 | 2 << 62
+    return [uuid.UUID(int=start | number << 30 | random.getrandbits(30)) for number in range(count)]
+
+
+class Lane:
+    """One connection that writes whole lives of batches of jobs."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+        self._worker = uuid.uuid4()
+
+    async def open(self) -> None:
+        """Prepare every statement."""
+        self._run = {name: (await self._connection.prepare(text)).fetch for name, text in STATEMENTS.items()}
+
+    async def live(self, ids: list[uuid.UUID]) -> None:
+        """Submit, claim and end one batch: three commits."""
+        run = self._run
+        async with self._connection.transaction():
+            await run["job_insert"](ids, PLAN_HASH)
+            await run["step_insert"](ids)
+            await self._events(ids, SUBMITTED)
+        async with self._connection.transaction():
+            await self._connection.execute("SET LOCAL synchronous_commit = off")
+            await run["step_claim"](ids, self._worker)
+            await run["job_claim"](ids)
+            await self._events(ids, CLAIMED)
+        async with self._connection.transaction():
+            await run["step_end"](ids, ["1"] * len(ids))
+            await run["job_end"](ids)
+            await self._events(ids, ENDED)
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._connection.close()
+
+    async def _events(self, ids: list[uuid.UUID], events: tuple[tuple[int, str, int | None, int | None], ...]) -> None:
+        columns = [list(column) * len(ids) for column in zip(*events, strict=True)]
+        await self._run["event_insert"]([job for job in ids for _ in events], *columns)
+
+
+async def rate(dsn: str, *, count: int, batch: int, connections: int) -> float:
+    """Whole lives of one-step jobs a second."""
+    lanes = [Lane(await asyncpg.connect(dsn, server_settings=PLANS)) for _ in range(connections)]
+    for lane in lanes:
+        await lane.open()
+        for _ in range(6):
+            await lane.live(ordered_ids(20))
+    ids = ordered_ids(count)
+    batches = iter([ids[start : start + batch] for start in range(0, count, batch)])
+
+    async def drive(lane: Lane, batches: Iterator[list[uuid.UUID]]) -> None:
+        for part in batches:
+            await lane.live(part)
+
+    started = time.monotonic()
+    await asyncio.gather(*(drive(lane, batches) for lane in lanes))
+    seconds = time.monotonic() - started
+    for lane in lanes:
+        await lane.close()
+    return count / seconds
+
+
+async def main(dsn: str, count: int) -> None:
+    """Print every combination as one JSON object a line."""
+    for batch in BATCHES:
+        for connections in CONNECTIONS:
+            jobs_per_s = await rate(dsn, count=count, batch=batch, connections=connections)
+            print(json.dumps({"batch": batch, "connections": connections, "jobs_per_s": jobs_per_s}), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(sys.argv[1], int(sys.argv[2])))

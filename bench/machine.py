@@ -1,0 +1,88 @@
+"""What the machine did meanwhile: CPU by role, memory, and how busy strangers kept it."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def tree(pids: Iterable[int]) -> list[psutil.Process]:
+    """The living processes among `pids`, and all their descendants, each once."""
+    found: dict[int, psutil.Process] = {}
+    for pid in pids:
+        try:
+            root = psutil.Process(pid)
+            for process in (root, *root.children(recursive=True)):
+                found.setdefault(process.pid, process)
+        except psutil.Error:
+            continue
+    return list(found.values())
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """CPU seconds of the processes and their descendants, those already gone included."""
+    total = 0.0
+    for process in tree(pids):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def memory_mb(pid: int) -> float:
+    """Proportional memory (PSS) of one process: shared pages are split among those that share them."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _machine_busy_s() -> float:
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
+    return (user + nice + system + irq + softirq + steal) / TICKS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a stretch of time cost. `others` is in cores, used by processes that are not ours."""
+
+    wall_s: float
+    others: float
+    cpu_s: Mapping[str, float]
+
+
+class Watch:
+    """Measures a `with` block. `roles` names the process trees of interest; this process is always ours too."""
+
+    def __init__(self, roles: Mapping[str, Iterable[int]]) -> None:
+        self._roles = {role: list(pids) for role, pids in roles.items()}
+
+    def __enter__(self) -> Self:
+        self._cpu = self._now()
+        self._busy = _machine_busy_s()
+        self._started = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        wall_s = time.monotonic() - self._started
+        busy_s = _machine_busy_s() - self._busy
+        used = {role: now - self._cpu[role] for role, now in self._now().items()}
+        own = used.pop("self")
+        others = max(0.0, busy_s - own) / max(wall_s, 1e-6)
+        self.load = Load(wall_s=wall_s, others=round(others, 2), cpu_s=used)
+
+    def _now(self) -> dict[str, float]:
+        # All roles are descendants of this process, so `self` is their sum and ours.
+        return {"self": cpu_s([os.getpid()])} | {role: cpu_s(pids) for role, pids in self._roles.items()}

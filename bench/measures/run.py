@@ -1,0 +1,100 @@
+"""What every measure is handed: the servers, the systems, the sizes, and where results go."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.machine import Load
+from bench.results import Better, Results
+from bench.roster import WINDLASS, Entry
+from bench.session import Servers, Session, SystemFailed, make_database
+
+# One figure and what else is worth keeping of the run.
+Reading = tuple[float, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Run:
+    """One benchmark under way."""
+
+    servers: Servers
+    peers: tuple[Entry, ...]
+    results: Results
+    scale: float
+    repeats: int
+    sessions: dict[str, Session] = field(default_factory=dict)
+    # Systems that could not be opened, and why: asked once, not in every test.
+    _broken: dict[str, str] = field(default_factory=dict)
+
+    def count(self, full: int, at_least: int = 20) -> int:
+        """A full run's count, scaled."""
+        return max(min(full, at_least), int(full * self.scale))
+
+    def say(self, text: str) -> None:
+        """Progress, for whoever waits."""
+        print(text, file=sys.stderr, flush=True)
+
+    async def session(self, entry: Entry, database: str | None = None) -> Session:
+        """The system's session, opened on first use."""
+        name = database or entry.name
+        if reason := self._broken.get(name):
+            raise SystemFailed(reason)
+        if name not in self.sessions:
+            session = Session(entry, self.servers, await make_database(self.servers.postgres, name))
+            try:
+                session.open()
+            except (SystemFailed, RuntimeError) as error:
+                self._broken[name] = str(error)
+                session.close()
+                raise
+            self.sessions[name] = session
+        return self.sessions[name]
+
+    def contestants(self, can: Callable[[Entry], bool]) -> list[Entry]:
+        """Windlass after each peer that can: so the two are measured close to one another in time."""
+        found = [peer for peer in self.peers if can(peer)]
+        return [*found, WINDLASS]
+
+    async def interleave(
+        self,
+        test: str,
+        entries: list[Entry],
+        unit: str,
+        better: Better,
+        act: Callable[[Session], tuple[dict[str, Any], Load]],
+        read: Callable[[Entry, dict[str, Any], Load], Reading],
+        workers: int = 1,
+        repeats: int | None = None,
+    ) -> None:
+        """Measure all systems in turn, then all again. One that fails is left out of the later rounds."""
+        failed: set[str] = set()
+        for _ in range(repeats or self.repeats):
+            for entry in entries:
+                if entry.name in failed:
+                    continue
+                try:
+                    session = await self.session(entry)
+                    session.start(workers)
+                    try:
+                        answer, load = act(session)
+                    finally:
+                        await session.stop()
+                except (SystemFailed, RuntimeError) as error:
+                    failed.add(entry.name)
+                    self.results.fail(test, entry.name, str(error))
+                    self.say(f"{test:24} {entry.name:14} failed: {error}")
+                    continue
+                value, detail = read(entry, answer, load)
+                self.results.add(test, entry.name, unit, better, value, load.others, detail)
+                self.say(f"{test:24} {entry.name:14} {value:12,.3f} {unit}  others {load.others}")
+
+    def close(self) -> None:
+        """End every client process."""
+        for session in self.sessions.values():
+            session.close()
+
+
+def cpu_us(load: Load, count: int) -> dict[str, float]:
+    """CPU microseconds per piece, by role: they hold better than wall time on a machine that is shared."""
+    return {f"{role}_us": round(seconds / count * 1e6, 1) for role, seconds in load.cpu_s.items()}

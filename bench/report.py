@@ -1,0 +1,143 @@
+"""The figures as tables and as JSON, and the ratios that Windlass is to reach."""
+
+import os
+import platform
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.measures.bare_sql import LIMIT
+from bench.measures.fan_out import name as fan
+from bench.measures.history import EMPTY, FULL
+from bench.measures.killing import KILL
+from bench.measures.latency import COMMITS, LATENCY
+from bench.measures.parked import MEMORY, QUERIES
+from bench.measures.throughput import CHAINS, JOBS
+from bench.results import Figure, Results
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A ratio of two figures, or one figure alone, and what it is to be."""
+
+    title: str
+    ours: tuple[str, str]
+    theirs: tuple[str, str] | None
+    sense: Literal[">=", ">", "<=", "<"]
+    wanted: float
+
+
+def _ours(test: str) -> tuple[str, str]:
+    return (test, "windlass")
+
+
+BARS = (
+    Bar("one-step jobs / bare SQL", _ours(JOBS), (LIMIT, "bare SQL"), ">=", 0.5),
+    Bar("one-step jobs / pgqueuer", _ours(JOBS), (JOBS, "pgqueuer"), ">", 1),
+    Bar("one-step jobs / DBOS", _ours(JOBS), (JOBS, "dbos"), ">=", 10),
+    Bar("one-step jobs / Procrastinate", _ours(JOBS), (JOBS, "procrastinate"), ">=", 10),
+    Bar("one-step jobs / Celery", _ours(JOBS), (JOBS, "celery"), ">=", 5),
+    Bar("chains, steps/s / DBOS", _ours(CHAINS), (CHAINS, "dbos"), ">=", 10),
+    Bar("chains, steps/s / Celery", _ours(CHAINS), (CHAINS, "celery"), ">=", 10),
+    Bar("chains, steps/s / Restate", _ours(CHAINS), (CHAINS, "restate"), ">=", 5),
+    Bar("fan-out, a step of 10,000 / of 100", _ours(fan(10_000)), _ours(fan(100)), "<=", 1.5),
+    Bar("fan-out of 10,000 / pgqueuer", _ours(fan(10_000)), (fan(10_000), "pgqueuer"), "<", 1),
+    Bar("fan-out of 100,000: ms a step", _ours(fan(100_000)), None, "<", float("inf")),
+    Bar("submit to result, in durable commits", _ours(COMMITS), None, "<=", 4),
+    Bar("submit to result / Restate", _ours(LATENCY), (LATENCY, "restate"), "<", 1),
+    Bar("submit to result / SAQ", _ours(LATENCY), (LATENCY, "saq"), "<", 1),
+    Bar("submit to result / Procrastinate", _ours(LATENCY), (LATENCY, "procrastinate"), "<", 1),
+    Bar("submit to result / DBOS", _ours(LATENCY), (LATENCY, "dbos"), "<", 1),
+    Bar("killed worker's step runs again, s", _ours(KILL), None, "<=", 16),
+    Bar("100,000 parked jobs, MB more", _ours(MEMORY), None, "<", 30),
+    Bar("100,000 parked jobs, queries/s", _ours(QUERIES), None, "<", 1),
+    Bar("2 million finished jobs / none", _ours(FULL), _ours(EMPTY), ">=", 0.9),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A bar with what was measured."""
+
+    title: str
+    best: float
+    median: float
+    bar: str
+    is_met: bool
+
+
+def ratios(results: Results) -> list[Ratio]:
+    """Every bar whose figures were measured, on the best runs and on the medians."""
+    found = []
+    for bar in BARS:
+        ours = results.get(*bar.ours)
+        theirs = results.get(*bar.theirs) if bar.theirs else None
+        if ours is None or (bar.theirs and theirs is None):
+            continue
+        best = ours.best / theirs.best if theirs else ours.best
+        median = ours.median / theirs.median if theirs else ours.median
+        wanted = "any" if bar.wanted == float("inf") else f"{bar.sense} {bar.wanted:g}"
+        found.append(Ratio(bar.title, best, median, wanted, _holds(best, bar)))
+    return found
+
+
+def _holds(value: float, bar: Bar) -> bool:
+    match bar.sense:
+        case ">=":
+            return value >= bar.wanted
+        case ">":
+            return value > bar.wanted
+        case "<=":
+            return value <= bar.wanted
+        case "<":
+            return value < bar.wanted
+
+
+def document(results: Results, about: dict[str, Any]) -> dict[str, Any]:
+    """Everything, for programs."""
+    machine = {"platform": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()}
+    return {
+        "about": {**about, **machine},
+        "figures": [_plain(figure) for figure in results.all()],
+        "ratios": [asdict(ratio) for ratio in ratios(results)],
+    }
+
+
+def _plain(figure: Figure) -> dict[str, Any]:
+    plain = asdict(figure)
+    if figure.runs:
+        plain |= {"best": figure.best, "median": figure.median}
+    return plain
+
+
+def show(results: Results) -> None:
+    """Two tables: what was measured, and the ratios."""
+    # A file or a pipe has no width of its own.
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    measured = Table("test", "system", title="Measured: best run, median, cores that others used meanwhile")
+    for heading in ("best", "median", "unit", "others"):
+        measured.add_column(heading, justify="right")
+    for figure in results.all():
+        if figure.runs:
+            others = " ".join(f"{value:.2f}" for value in figure.others)
+            measured.add_row(
+                figure.test, figure.system, number(figure.best), number(figure.median), figure.unit, others
+            )
+        if figure.note:
+            measured.add_row(figure.test, figure.system, "failed", figure.note[:60], "", "")
+    console.print(measured)
+    table = Table("ratio", title="Ratios: Windlass against the bar")
+    for heading in ("best runs", "medians", "bar", ""):
+        table.add_column(heading, justify="right")
+    for ratio in ratios(results):
+        mark = "[green]met[/]" if ratio.is_met else "[red]missed[/]"
+        table.add_row(ratio.title, number(ratio.best), number(ratio.median), ratio.bar, mark)
+    console.print(table)
+
+
+def number(value: float) -> str:
+    """Three digits that matter, or whole thousands."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,9 @@
+"""`python bench/run.py` is `python -m bench`, from wherever it is called."""
+
+import runpy
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parent.parent)
+    runpy.run_module("bench", run_name="__main__", alter_sys=True)

@@ -1,0 +1,147 @@
+"""Engine and worker in one process: what `up`, `demo`, `run`, `worker` and `engine` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from windlass.app.windlass import HasPlan, Windlass
+from windlass.core.errors import BadSetting, WrongState
+from windlass.worker.handler import StepLike
+from windlass.worker.worker import Worker
+
+
+class App(Protocol):
+    """What is served: handlers, and the recipes that use them."""
+
+    @property
+    def steps(self) -> Mapping[str, StepLike]:
+        """The handlers, by name."""
+        ...
+
+    @property
+    def recipes(self) -> Mapping[str, HasPlan]:
+        """The recipes, by name."""
+        ...
+
+
+class Service:
+    """What runs in this process. `stop` asks the worker to drain; asked again, it hands everything back at once."""
+
+    def __init__(self, worker: Worker | None, versions: dict[str, int]) -> None:
+        self.worker = worker
+        self.versions = versions
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """End; the second call ends at once."""
+        if self.worker is not None:
+            self.worker.stop(now=self._stop.is_set())
+        self._stop.set()
+
+    async def until_stopped(self) -> None:
+        """Wait for `stop`, or for a signal that asks for the same."""
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        for number in numbers:
+            loop.add_signal_handler(number, self.stop)
+        try:
+            await self._stop.wait()
+        finally:
+            # While the worker drains, a second signal must still reach it.
+            if self.worker is None:
+                for number in numbers:
+                    loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def serving(
+    windlass: Windlass,
+    app: App | None,
+    *,
+    with_loops: bool = True,
+    queues: Sequence[str] | None = None,
+    concurrency: int | None = None,
+) -> AsyncIterator[Service]:
+    """Register the app's recipes, run the engine's loops and a worker until the block ends, then drain the worker.
+
+    A worker that ends by itself ends the block too: what it died of is raised.
+    """
+    versions = await windlass.register(*app.recipes.values()) if app is not None else {}
+    worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
+    service = Service(worker, versions)
+    loops = windlass.loops() if with_loops else None
+    running: asyncio.Task[None] | None = None
+    if loops is not None:
+        await loops.start()
+    try:
+        if worker is not None:
+            running = asyncio.create_task(worker.run(), name="windlass-worker")
+            await _ready(worker, running)
+            running.add_done_callback(lambda _: service.stop())
+        yield service
+    except BaseException:
+        # The block was cut short: what runs is handed back rather than waited for.
+        if worker is not None:
+            worker.stop(now=True)
+        raise
+    finally:
+        if worker is not None and running is not None:
+            worker.stop()
+            await running
+        if loops is not None:
+            await loops.stop()
+
+
+async def _ready(worker: Worker, running: asyncio.Task[None]) -> None:
+    """Wait until the worker claims; raises what it died of instead, if it did."""
+    ready = asyncio.create_task(worker.ready.wait())
+    await asyncio.wait([ready, running], return_when=asyncio.FIRST_COMPLETED)
+    ready.cancel()
+    if running.done():
+        running.result()
+
+
+@contextmanager
+def holding(home: Path) -> Iterator[None]:
+    """Be the only `windlass up` of this folder. The lock is the kernel's: it cannot outlive its holder."""
+    path = home / "up.lock"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise BadSetting(
+            f"the folder {home} cannot be used: {error.strerror or error}",
+            remedy="Set WINDLASS_HOME to a folder that this user may write to",
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode(errors="replace").strip()
+            raise WrongState(
+                f"another `windlass up` (process {holder or 'unknown'}) holds {home}",
+                remedy="Use that one, stop it with Ctrl-C, or give another folder with --home",
+            ) from None
+        with contextlib.suppress(OSError):  # who holds it is only for the message above
+            os.truncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_held(home: Path) -> bool:
+    """Whether a `windlass up` holds this folder now."""
+    try:
+        with holding(home):
+            return False
+    except WrongState:
+        return True

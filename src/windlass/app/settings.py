@@ -1,0 +1,221 @@
+"""Settings: flags over environment over `windlass.toml` over defaults, each checked before anything is opened.
+
+`KEYS` is the whole list: a key's name in the file is its name here, in the environment it is `WINDLASS_` and the name
+in capitals.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from windlass.core.errors import BadSetting
+
+HOME_DEFAULT = Path(".windlass")
+FILE_NAME = "windlass.toml"
+PREFIX = "WINDLASS_"
+# The name of the file itself can be given, but not in the file.
+FILE_VARIABLE = "WINDLASS_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How this process is set up. Paths are absolute."""
+
+    database_url: str | None = None
+    home: Path = HOME_DEFAULT
+    artifacts: str | None = None
+    queues: tuple[str, ...] = ()
+    concurrency: int | None = None
+    lease_s: float = 15.0
+    inline_max_bytes: int = 256 * 1024
+    retention_days: float = 30.0
+    caller: str = "local"
+
+    @property
+    def artifacts_place(self) -> str:
+        """Where outputs too big for a row are kept: what was set, or a folder of the home."""
+        return self.artifacts or str(self.home / "artifacts")
+
+    @property
+    def database_path(self) -> Path:
+        """Where the embedded server keeps its data."""
+        return self.home / "pg"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: how text or a TOML value becomes it, and what it is for."""
+
+    parse: Callable[[Any], Any]
+    about: str
+    example: str
+
+
+def _url(value: Any) -> str:
+    text = _text(value)
+    if not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("it must start with postgresql://")
+    return text
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("it must be text")
+    return value.strip()
+
+
+def _place(value: Any) -> str:
+    text = _text(value)
+    scheme = re.match(r"([a-z0-9+]+)://", text)
+    if scheme and scheme[1] not in ("s3", "file"):
+        raise ValueError("it must be a folder or s3://bucket/prefix")
+    return text.removeprefix("file://")
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("it must be names, separated by commas")
+    found = tuple(name.strip() for name in names if name.strip())
+    if not found:
+        raise ValueError("it must name at least one queue")
+    return found
+
+
+def _number(least: float, most: float) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        if isinstance(value, bool):
+            raise ValueError("it must be a number")
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError("it must be a number") from None
+        if not least <= number <= most:
+            raise ValueError(f"it must be from {least:g} to {most:g}")
+        return number
+
+    return parse
+
+
+def _whole(least: int, most: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        number = _number(least, most)(value)
+        if number != int(number):
+            raise ValueError("it must be a whole number")
+        return int(number)
+
+    return parse
+
+
+KEYS: dict[str, Key] = {
+    "database_url": Key(_url, "The PostgreSQL to use; without it, the embedded one.", "postgresql://user:pw@host/name"),
+    "home": Key(lambda v: Path(_text(v)), "The folder of the embedded PostgreSQL and of artifacts.", "./.windlass"),
+    "artifacts": Key(
+        _place, "Where big outputs go: a folder that all workers share, or a bucket.", "s3://bucket/prefix"
+    ),
+    "queues": Key(
+        _names,
+        "The queues that a worker serves; without it, all default ones.",
+        "main_processing,fast",
+    ),
+    "concurrency": Key(_whole(1, 10_000), "How many steps a worker runs at once.", "100"),
+    "lease_s": Key(_number(2, 3600), "After how many silent seconds a worker is taken for dead.", "15"),
+    "inline_max_bytes": Key(
+        _whole(1024, 64 * 1024 * 1024), "An output above this size goes to the artifact store.", "262144"
+    ),
+    "retention_days": Key(_number(0, 36_500), "How long finished jobs are kept; 0 keeps them for good.", "30"),
+    "caller": Key(_text, "Who submits: idempotency keys are unique per caller.", "local"),
+}
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    folder: str | Path | None = None,
+) -> Settings:
+    """Read the settings that hold here. A flag of None was not given."""
+    start = Path(folder) if folder is not None else Path.cwd()
+    values: dict[str, Any] = {}
+    for source, key, value in (
+        *_from_file(environ, start),
+        *_from_environment(environ),
+        *((f"--{name.replace('_', '-')}", name, value) for name, value in (flags or {}).items() if value is not None),
+    ):
+        values[key] = _parsed(source, key, value)
+    home = Path(values.pop("home", HOME_DEFAULT)).expanduser()
+    artifacts = values.pop("artifacts", None)
+    if artifacts is not None and "://" not in artifacts:
+        artifacts = str((start / Path(artifacts).expanduser()).absolute())
+    return Settings(home=(start / home).absolute(), artifacts=artifacts, **values)
+
+
+def _parsed(source: str, key: str, value: Any) -> Any:
+    known = KEYS[key]
+    try:
+        return known.parse(value)
+    except ValueError as error:
+        shown = masked(str(value)) if key == "database_url" else str(value)
+        raise BadSetting(f"{source}={shown!r}: {error}", remedy=f"For example: {known.example}") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    for variable in sorted(environ):
+        if not variable.startswith(PREFIX) or variable == FILE_VARIABLE:
+            continue
+        key = variable.removeprefix(PREFIX).lower()
+        if key in KEYS:
+            if environ[variable].strip():  # set to nothing means not set
+                yield variable, key, environ[variable]
+            continue
+        # An orchestrator that runs a service named windlass adds variables like WINDLASS_PORT of its own, so a
+        # stranger is let be; what looks like one of ours is a slip, and a slip must not pass in silence.
+        if close := difflib.get_close_matches(key, KEYS, n=1, cutoff=0.8):
+            raise BadSetting(
+                f"there is no setting {variable}", remedy=f"Did you mean {PREFIX}{close[0].upper()}? Unset it otherwise"
+            )
+
+
+def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, str, Any]]:
+    named = environ.get(FILE_VARIABLE, "").strip()
+    path = start / (named or FILE_NAME)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if named:
+            raise BadSetting(
+                f"{FILE_VARIABLE}={named!r}: there is no such file", remedy="Correct the path or unset it"
+            ) from None
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{path} cannot be read: {error}", remedy="Check the file and its permissions") from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadSetting(f"{path} is not TOML: {error}", remedy='A line looks like: home = "./.windlass"') from error
+    for key, value in table.items():
+        if key not in KEYS:
+            close = difflib.get_close_matches(key, KEYS, n=1)
+            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(KEYS)}"
+            raise BadSetting(f"{path}: there is no setting {key!r}", remedy=hint)
+        if key == "home" or (key == "artifacts" and isinstance(value, str) and "://" not in value):
+            value = str(path.parent / Path(str(value)).expanduser())
+        yield f"{path.name}: {key}", key, value
+
+
+def masked(url: str) -> str:
+    """A database URL without its password, for messages."""
+    try:
+        parts = urlsplit(url)
+        if parts.password is None:
+            return url
+        netloc = parts.netloc.replace(f":{parts.password}@", ":***@")
+        return urlunsplit(parts._replace(netloc=netloc))
+    except ValueError:
+        return re.sub(r":[^:@/]*@", ":***@", url)

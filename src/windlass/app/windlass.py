@@ -1,0 +1,295 @@
+"""The composition root: everything that the rest of the code is handed is made here, and put together.
+
+`Windlass` is also what a Python program uses:
+
+    async with Windlass.connect() as windlass:
+        job = await windlass.submit(trailer, topic="the sea")
+        film = await job.result(timeout=600)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from windlass.app.artifacts import open_artifacts
+from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.entropy import Ids, chance
+from windlass.app.job import Access, Job
+from windlass.app.settings import Settings, load
+from windlass.core.errors import Conflict
+from windlass.core.plan import Plan
+from windlass.core.queue import DEFAULT_QUEUES
+from windlass.engine import recipes
+from windlass.engine.loops.runner import Loops
+from windlass.engine.read import Waiter
+from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Submitter, submit
+from windlass.recipe.duration import duration_s
+from windlass.recipe.evaluator import shared_evaluator
+from windlass.recipe.schema import check_inputs
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+from windlass.store.migrate import check, migrate
+from windlass.worker.handler import StepLike
+from windlass.worker.worker import CONCURRENCY, Worker
+
+# A recipe submitted by name is looked up again after this long: a new version applies to new jobs within a second.
+NAME_KEPT_S = 1.0
+POOL_MAX = 8
+KEPT_FOR_GOOD_DAYS = 36_500.0
+
+Time = float | str | timedelta
+
+
+class HasPlan(Protocol):
+    """A recipe, however it was written."""
+
+    @property
+    def plan(self) -> Plan:
+        """What it compiles to."""
+        ...
+
+    @property
+    def children(self) -> Mapping[str, HasPlan]:
+        """The recipes that it uses as steps."""
+        ...
+
+
+class HasSteps(Protocol):
+    """An app, as far as a worker needs it."""
+
+    @property
+    def steps(self) -> Mapping[str, StepLike]:
+        """Its handlers, by name."""
+        ...
+
+
+class Windlass:
+    """A connection to a Windlass: submit jobs, register recipes, look at jobs."""
+
+    def __init__(self, db: Database, settings: Settings, artifacts: Artifacts, dsn: str) -> None:
+        self.db = db
+        self.settings = settings
+        self.artifacts = artifacts
+        self.dsn = dsn
+        self.ids = Ids()
+        self._access = Access(db, artifacts, shared_evaluator(), Waiter(db))
+        self._submitter = Submitter(db)
+        self._stored: set[str] = set()
+        self._named: dict[str, tuple[float, Plan]] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls,
+        dsn: str | None = None,
+        *,
+        home: str | Path | None = None,
+        settings: Settings | None = None,
+        pool_max: int = POOL_MAX,
+    ) -> AsyncIterator[Windlass]:
+        """Open the database: the one given, else the one that is set, else the embedded server of `home`.
+
+        The embedded server is started if it does not run, its schema is brought up to date, and it is stopped
+        afterwards unless another process uses it. The schema of any other database is only checked.
+        """
+        settings = settings or load({"home": None if home is None else str(home)})
+        dsn = dsn or settings.database_url
+        if dsn is not None:
+            async with cls._opened(dsn, settings, pool_max) as windlass:
+                await check(windlass.db)
+                yield windlass
+            return
+        server = EmbeddedPostgres(settings.database_path)
+        address = await asyncio.to_thread(server.start)
+        try:
+            async with cls._opened(address, settings, pool_max) as windlass:
+                await migrate(windlass.db)
+                yield windlass
+        finally:
+            await asyncio.to_thread(server.stop)
+
+    @classmethod
+    @asynccontextmanager
+    async def _opened(cls, dsn: str, settings: Settings, pool_max: int) -> AsyncIterator[Windlass]:
+        artifacts = open_artifacts(settings.artifacts_place)
+        db = await Database.open(dsn, max_size=pool_max)
+        try:
+            yield cls(db, settings, artifacts, dsn)
+        finally:
+            await db.close()
+
+    async def register(self, *wanted: HasPlan | Plan) -> dict[str, int]:
+        """Make these, and the recipes that they use, the newest versions; what did not change keeps its version."""
+        versions: dict[str, int] = {}
+        for plan in _plans(wanted):
+            versions[plan.recipe] = await recipes.register(self.db, plan)
+            self._stored.add(plan.hash)
+        return versions
+
+    async def submit(
+        self,
+        recipe: HasPlan | Plan | str,
+        /,
+        *,
+        key: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        priority: int = 0,
+        deadline: Time | None = None,
+        ttl: Time | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        **more_inputs: Any,
+    ) -> Job:
+        """Make a job, durably, and return its handle.
+
+        The recipe may be given by name if it is registered. Its inputs are keywords; those whose names are taken here
+        go into `inputs`. The same `key` gives the same job; with another body it raises Conflict. Concurrent calls
+        share commits.
+        """
+        plan = await self._plan(recipe)
+        accepted = await self._submitter.submit(
+            self._submission(plan, {**(inputs or {}), **more_inputs}, key, labels, priority, deadline, ttl)
+        )
+        return Job(self._access, accepted.job_id, is_new=accepted.is_new)
+
+    async def submit_many(
+        self,
+        recipe: HasPlan | Plan | str,
+        /,
+        inputs: Sequence[Mapping[str, Any]],
+        *,
+        keys: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        priority: int = 0,
+        deadline: Time | None = None,
+        ttl: Time | None = None,
+    ) -> list[Job]:
+        """Make a job per element of `inputs`, a thousand to a commit. All inputs are checked before any job is made.
+
+        With `keys`, one per element, the call can be repeated safely. A Conflict is raised after all others are made.
+        """
+        plan = await self._plan(recipe)
+        given = keys if keys is not None else [None] * len(inputs)
+        submissions = [
+            self._submission(plan, one, key, labels, priority, deadline, ttl)
+            for one, key in zip(inputs, given, strict=True)
+        ]
+        jobs: list[Job] = []
+        conflict: Conflict | None = None
+        for start in range(0, len(submissions), BATCH_MAX):
+            for answer in await submit(self.db, submissions[start : start + BATCH_MAX]):
+                if isinstance(answer, Conflict):
+                    conflict = conflict or answer
+                else:
+                    jobs.append(Job(self._access, answer.job_id, is_new=answer.is_new))
+        if conflict is not None:
+            raise conflict
+        return jobs
+
+    def job(self, job_id: UUID | str) -> Job:
+        """The handle of a job that exists."""
+        return Job(self._access, job_id if isinstance(job_id, UUID) else UUID(job_id), is_new=False)
+
+    async def _plan(self, recipe: HasPlan | Plan | str) -> Plan:
+        if isinstance(recipe, str):
+            at_s, plan = self._named.get(recipe, (0.0, None))
+            if plan is None or time.monotonic() - at_s > NAME_KEPT_S:
+                plan = await recipes.latest(self.db, recipe)
+                self._named[recipe] = (time.monotonic(), plan)
+            return plan
+        plan = plan_in(recipe)
+        if plan.hash not in self._stored:
+            await self.register(recipe)
+        return plan
+
+    def _submission(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, Any],
+        key: str | None,
+        labels: Mapping[str, str] | None,
+        priority: int,
+        deadline: Time | None,
+        ttl: Time | None,
+    ) -> Submission:
+        return Submission(
+            plan=plan,
+            inputs=check_inputs(plan, inputs),
+            job_id=self.ids.new(),
+            caller=self.settings.caller,
+            idempotency_key=key,
+            labels=labels,
+            priority=priority,
+            deadline_s=_seconds(deadline, "deadline"),
+            ttl_s=_seconds(ttl, "ttl") or TTL_S,
+        )
+
+    def worker(
+        self,
+        app: HasSteps,
+        *,
+        queues: Sequence[str] | None = None,
+        concurrency: int | None = None,
+    ) -> Worker:
+        """A worker that runs the steps of an app. It works while its `run` is awaited, until its `stop` is called."""
+        settings = self.settings
+        return Worker(
+            self.db,
+            app.steps,
+            artifacts=self.artifacts,
+            resolver=shared_evaluator(),
+            ids=self.ids,
+            chance=chance,
+            queues=queues or settings.queues or DEFAULT_QUEUES,
+            concurrency=concurrency or settings.concurrency or CONCURRENCY,
+            dsn=self.dsn,
+            lease_s=settings.lease_s,
+            output_max_bytes=settings.inline_max_bytes,
+        )
+
+    def loops(self) -> Loops:
+        """The engine's duties: timers, leases, deadlines, retention. Any number of processes may run them."""
+        days = self.settings.retention_days or KEPT_FOR_GOOD_DAYS
+        return Loops(
+            self.db,
+            self.artifacts,
+            shared_evaluator(),
+            new_id=self.ids.new,
+            chance=chance,
+            retention_s=days * 86400,
+        )
+
+    def as_caller(self, caller: str) -> Windlass:
+        """The same connection, submitting for somebody else."""
+        return Windlass(self.db, replace(self.settings, caller=caller), self.artifacts, self.dsn)
+
+
+def plan_in(recipe: HasPlan | Plan) -> Plan:
+    """The plan of a recipe, or the plan itself."""
+    return recipe if isinstance(recipe, Plan) else recipe.plan
+
+
+def _plans(wanted: Sequence[HasPlan | Plan]) -> list[Plan]:
+    """The plans of these and of all that they use, the used ones first: a job may start right after."""
+    found: dict[str, Plan] = {}
+    stack = list(wanted)
+    while stack:
+        one = stack.pop()
+        plan = plan_in(one)
+        if plan.hash not in found:
+            found[plan.hash] = plan
+            stack.extend([] if isinstance(one, Plan) else one.children.values())
+    return list(reversed(found.values()))
+
+
+def _seconds(value: Time | None, name: str) -> float | None:
+    if value is None:
+        return None
+    return value.total_seconds() if isinstance(value, timedelta) else duration_s(value, name)

@@ -1,0 +1,94 @@
+"""What people type, turned into values: inputs, labels and times. Whatever cannot be used is refused by name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from windlass.core.errors import BadInput, BadSetting
+from windlass.core.plan import Plan
+from windlass.recipe.duration import duration_s
+from windlass.recipe.schema import check_inputs
+
+
+def parse_inputs(items: Iterable[str]) -> dict[str, Any]:
+    """Read `--input` values: `k=v`, `k=@file`, or `@file.json` that holds an object (`@-` reads standard input).
+
+    A value is JSON if it parses as JSON, and text otherwise; a later one wins over an earlier one.
+    """
+    inputs: dict[str, Any] = {}
+    for item in items:
+        if item.startswith("@"):
+            inputs.update(_object_in(item[1:]))
+            continue
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise BadInput(f"--input {item!r} has no name", remedy="Write --input name=value, or --input @file.json")
+        inputs[name] = json_or_text(_read(value[1:]) if value.startswith("@") else value)
+    return inputs
+
+
+def fitting_inputs(items: list[str], plan: Plan) -> dict[str, Any]:
+    """The same for a recipe that is known: where it asks for text, `year=2049` is the text and not the number."""
+    inputs = parse_inputs(items)
+    texts = {name: value for name, equals, value in (item.partition("=") for item in items) if equals}
+    for name, schema in plan.inputs_schema.get("properties", {}).items():
+        value = texts.get(name, "@")
+        if schema.get("type") == "string" and not isinstance(inputs.get(name, ""), str) and not value.startswith("@"):
+            inputs[name] = value
+    try:
+        return check_inputs(plan, inputs)
+    except BadInput as error:
+        wanted = ", ".join(f"{name}=…" for name in plan.inputs_schema.get("properties", {})) or "none"
+        error.remedy = error.remedy or f"The inputs of {plan.recipe}: {wanted}"
+        raise
+
+
+def json_or_text(value: str) -> Any:
+    """The JSON value that the text is, or the text itself."""
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return value
+
+
+def parse_labels(items: Iterable[str]) -> dict[str, str]:
+    """Read `--label k=v` values."""
+    labels: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise BadSetting(f"--label {item!r} is not a label", remedy="Write --label name=value")
+        labels[name] = value
+    return labels
+
+
+def parse_seconds(flag: str, value: str | None) -> float | None:
+    """Read a time: `90` seconds, `90s`, `2m`, `1h30m`, `3d`."""
+    if value is None:
+        return None
+    return duration_s(float(value) if re.fullmatch(r"\d+(\.\d+)?", value) else value, flag)
+
+
+def _object_in(name: str) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(_read(name))
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{name} is not JSON: {error}", remedy="Give a file that holds one JSON object") from None
+    if not isinstance(found, dict):
+        raise BadInput(f"{name} does not hold a JSON object", remedy='It looks like {"topic": "sea"}')
+    return found
+
+
+def _read(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror or error}", remedy="Check the path after @") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{name} is not UTF-8 text", remedy="Pass a path or a link to binary data instead") from None

@@ -1,0 +1,127 @@
+"""What every command has in common: the options it shares, how it is run, and how it fails.
+
+A command is an ordinary function whose first argument is an `Ambient`. `command` adds the shared options to it, runs
+it (a coroutine function on a loop of its own), and turns what it returns or raises into an exit code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from windlass.app.settings import Settings, load
+from windlass.cli.exits import Exit, exit_for_error
+from windlass.core.errors import WindlassError
+
+Database = Annotated[
+    str | None, typer.Option("--database", metavar="URL", help="PostgreSQL to use.", rich_help_panel="Shared options")
+]
+Home = Annotated[
+    str | None,
+    typer.Option("--home", metavar="DIR", help="Folder of the embedded server.", rich_help_panel="Shared options"),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel="Shared options")]
+Json = Annotated[bool, typer.Option("--json", help="JSON for programs.", rich_help_panel="Shared options")]
+
+
+@dataclass
+class Ambient:
+    """What surrounds a command: shared options, settings and the screen."""
+
+    database: str | None = None
+    home: str | None = None
+    debug: bool = False
+    as_json: bool = False
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings that hold for this command."""
+        return load({"database_url": self.database, "home": self.home})
+
+    @cached_property
+    def screen(self) -> Any:
+        """The two output streams; rich is imported on first use, so that `--help` stays quick."""
+        from windlass.cli.screen import Screen
+
+        return Screen()
+
+
+_SHARED = {"database": Database, "home": Home, "debug": Debug}
+
+
+def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Add a function to an app as a command; see the module's docstring."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        hints = get_type_hints(function, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name])
+            for parameter in list(inspect.signature(function).parameters.values())[1:]
+        ]
+        shared = _SHARED | ({"as_json": Json} if has_json else {})
+        extra = [
+            inspect.Parameter(
+                key,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None if key in ("database", "home") else False,
+                annotation=annotation,
+            )
+            for key, annotation in shared.items()
+        ]
+        context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        keyword = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+
+        def run(ctx: typer.Context, **values: Any) -> None:
+            outer: Ambient = ctx.find_root().obj or Ambient()
+            given = {key: values.pop(key) for key in shared}
+            at = Ambient(**{key: value or getattr(outer, key) for key, value in given.items()})
+            raise typer.Exit(perform(at, lambda: function(at, **values)))
+
+        run.__signature__ = inspect.Signature([context, *keyword, *extra])  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in (context, *keyword, *extra)}
+        run.__doc__ = function.__doc__
+        run.__name__ = function.__name__
+        app.command(name, rich_help_panel=panel)(run)
+        return function
+
+    return decorate
+
+
+def perform(at: Ambient, act: Callable[[], Any]) -> int:
+    """Run a command's body; the answer is the exit code."""
+    try:
+        found = act()
+        if inspect.iscoroutine(found):
+            found = asyncio.run(found)
+        sys.stdout.flush()
+    except WindlassError as error:
+        said = "; ".join([error.message, *getattr(error, "__notes__", [])])
+        return _tell(at, said, error.remedy, exit_for_error(error))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`). Python would complain again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.DONE
+    except OSError as error:
+        return _tell(at, f"the system refused: {error}", "Check the disk, the folder and its permissions", Exit.BROKEN)
+    except Exception as error:
+        remedy = "This is a fault of Windlass: please report it, with what --debug shows"
+        return _tell(at, f"{type(error).__name__}: {error}", remedy, Exit.BROKEN)
+    return int(found) if found is not None else Exit.DONE
+
+
+def _tell(at: Ambient, message: str, remedy: str | None, code: Exit) -> int:
+    if at.debug:
+        traceback.print_exc()
+    at.screen.error(message, remedy, int(code))
+    return code

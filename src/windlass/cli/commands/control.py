@@ -1,0 +1,82 @@
+"""Acting on jobs: cancel, retry, rerun, pause, resume, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from windlass.cli.command import Ambient, command
+from windlass.cli.commands.jobs import JOB
+
+PANEL = "Act"
+Jobs = Annotated[list[str], typer.Argument(metavar="JOB...", help=JOB + " Several may be given; - reads them.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    for function in (cancel, retry, rerun, pause, resume, delete):
+        command(app, function.__name__, panel=PANEL, has_json=True)(function)
+
+
+async def cancel(at: Ambient, job: Jobs, reason: Annotated[str, typer.Option(help="Kept with the job.")] = "") -> None:
+    """End jobs: open steps are cancelled, running ones are told to stop."""
+    from windlass.engine import control
+
+    await _each(at, job, "cancelled", lambda db, job_id, _: control.cancel(db, job_id, reason=reason))
+
+
+async def retry(at: Ambient, job: Jobs) -> None:
+    """Run failed jobs again from where they failed, keeping what succeeded. Makes new jobs."""
+    from windlass.engine import control
+
+    await _each(at, job, "retried", lambda db, job_id, ids: control.retry(db, job_id, ids.new()))
+
+
+async def rerun(at: Ambient, job: Jobs) -> None:
+    """Run finished jobs again from the start, with the same inputs. Makes new jobs."""
+    from windlass.engine import control
+
+    await _each(at, job, "run again", lambda db, job_id, ids: control.rerun(db, job_id, ids.new()))
+
+
+async def pause(at: Ambient, job: Jobs) -> None:
+    """Start no further steps of these jobs; running ones finish."""
+    from windlass.engine import control
+
+    await _each(at, job, "paused", lambda db, job_id, _: control.pause(db, job_id))
+
+
+async def resume(at: Ambient, job: Jobs) -> None:
+    """Go on with paused jobs."""
+    from windlass.engine import control
+
+    await _each(at, job, "resumed", lambda db, job_id, _: control.resume(db, job_id))
+
+
+async def delete(at: Ambient, job: Jobs) -> None:
+    """Hide finished jobs from listings; retention removes them later."""
+    from windlass.engine import control
+
+    await _each(at, job, "deleted", lambda db, job_id, _: control.delete(db, job_id))
+
+
+async def _each(at: Ambient, names: list[str], done: str, act: Callable[[Any, UUID, Any], Awaitable[Any]]) -> None:
+    """Find all jobs first, so that a slip in one name leaves everything as it was; then act on each in turn."""
+    import sys
+
+    from windlass.cli.session import find_job, opened
+
+    wanted = [name for given in names for name in (sys.stdin.read().split() if given == "-" else [given])]
+    async with opened(at) as windlass:
+        found = [await find_job(windlass, name) for name in wanted]
+        for job_id in dict.fromkeys(found):
+            answer = await act(windlass.db, job_id, windlass.ids)
+            made = answer if isinstance(answer, UUID) else None
+            if at.as_json:
+                at.screen.record({"id": job_id, "action": done, "new_job": made, "changed": answer is not False})
+                continue
+            was = "was not changed: it is so already" if answer is False else done
+            at.screen.line(f"{job_id} {was}" + (f" as {made}" if made else ""))

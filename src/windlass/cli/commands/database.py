@@ -1,0 +1,133 @@
+"""The database and the fleet: migrations, where it is, workers, the version."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from windlass.cli.command import Ambient, command
+from windlass.cli.exits import Exit
+
+PANEL = "Set up"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    db = typer.Typer(help="The database: bring its schema up to date, see its state.", no_args_is_help=True)
+    command(db, "migrate", panel=PANEL, has_json=True)(migrate)
+    command(db, "status", panel=PANEL, has_json=True)(status)
+    command(db, "url", panel=PANEL)(url)
+    app.add_typer(db, name="db", rich_help_panel=PANEL)
+    command(app, "workers", panel=PANEL, has_json=True)(workers)
+    command(app, "version", panel=PANEL)(version)
+
+
+def print_version() -> None:
+    """The version of the installed package, on standard output."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        found = installed("windlass")
+    except PackageNotFoundError:
+        found = "unknown: not installed as a package"
+    sys.stdout.write(f"windlass {found}\n")
+
+
+def version(at: Ambient) -> None:
+    """Print the version."""
+    print_version()
+
+
+async def migrate(at: Ambient) -> None:
+    """Bring the schema up to this release. Safe to run from several places at once."""
+    from windlass.cli.session import find_dsn
+    from windlass.store import migrate as migrations
+    from windlass.store.database import Database
+
+    db = await Database.open(find_dsn(at), max_size=2)
+    try:
+        applied = await migrations.migrate(db)
+    finally:
+        await db.close()
+    if at.as_json:
+        at.screen.document({"applied": applied})
+        return
+    for name in applied:
+        at.screen.line(f"applied {name}")
+    if not applied:
+        at.screen.line("the schema is up to date")
+
+
+async def status(at: Ambient) -> Exit:
+    """Where the database is and whether its schema fits. Exits with 2 when it is behind."""
+    from windlass.app.settings import masked
+    from windlass.cli.session import find_dsn
+    from windlass.store import migrate as migrations
+    from windlass.store.database import Database
+
+    dsn = find_dsn(at)
+    db = await Database.open(dsn, max_size=2)
+    try:
+        missing = await migrations.missing(db)
+        async with db.connection() as connection:
+            server = connection.get_server_version()
+    finally:
+        await db.close()
+    if at.as_json:
+        at.screen.document(
+            {
+                "url": masked(dsn),
+                "server": str(server.major),
+                "missing": missing,
+                "is_embedded": not at.settings.database_url,
+            }
+        )
+    else:
+        at.screen.line(f"database   {masked(dsn)}{'' if at.settings.database_url else '  (embedded)'}")
+        at.screen.line(f"server     PostgreSQL {server.major}")
+        at.screen.line(f"schema     {'behind: ' + ', '.join(missing) if missing else 'up to date'}")
+        if missing:
+            at.screen.note("bring it up to date: windlass db migrate")
+    return Exit.USAGE if missing else Exit.DONE
+
+
+def url(at: Ambient) -> None:
+    """Print the database's URL, password and all, for psql and other tools."""
+    from windlass.cli.session import find_dsn
+
+    sys.stdout.write(find_dsn(at) + "\n")
+
+
+async def workers(
+    at: Ambient, everyone: Annotated[bool, typer.Option("--all", help="Also those lost in the last day.")] = False
+) -> None:
+    """The worker processes and what they serve."""
+    from windlass.cli.session import opened
+    from windlass.engine.workers import listing
+
+    async with opened(at) as windlass:
+        found = [worker for worker in await listing(windlass.db) if everyone or worker.lost_at is None]
+    if at.as_json:
+        at.screen.document(found)
+        return
+    at.screen.table(
+        ("id", "host", "pid", "running", "concurrency", "queues", "seen", "lost"),
+        [
+            (
+                str(worker.id),
+                worker.host,
+                str(worker.pid),
+                str(worker.running),
+                str(worker.concurrency),
+                ",".join(worker.queues),
+                worker.seen_at.astimezone().strftime("%H:%M:%S"),
+                worker.lost_at.astimezone().strftime("%H:%M:%S") if worker.lost_at else "",
+            )
+            for worker in found
+        ],
+    )
+    if not found:
+        at.screen.note("no workers. Start one: windlass worker APP")

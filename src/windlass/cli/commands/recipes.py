@@ -1,0 +1,94 @@
+"""Recipes: what is registered, one of them, and registering more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windlass.cli.command import Ambient, command, perform
+
+PANEL = "Set up"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    group = typer.Typer(help="Recipes: list them, show one, register those of an app or file.", no_args_is_help=False)
+    group.callback(invoke_without_command=True)(default)
+    command(group, "list", panel=PANEL, has_json=True)(listing)
+    command(group, "show", panel=PANEL, has_json=True)(show)
+    command(group, "register", panel=PANEL, has_json=True)(register)
+    app.add_typer(group, name="recipes", rich_help_panel=PANEL)
+
+
+def default(ctx: typer.Context) -> None:
+    """Recipes: list them, show one, register those of an app or file."""
+    if ctx.invoked_subcommand is None:
+        at = ctx.find_root().obj or Ambient()
+        raise typer.Exit(perform(at, lambda: listing(at)))
+
+
+async def listing(at: Ambient) -> None:
+    """Every recipe with its newest version."""
+    from windlass.cli.session import opened
+    from windlass.engine import recipes
+
+    async with opened(at) as windlass:
+        found = await recipes.listing(windlass.db)
+    if at.as_json:
+        at.screen.document(found)
+        return
+    at.screen.table(
+        ("recipe", "version", "registered", "plan"),
+        [
+            (one.name, str(one.version), one.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"), one.plan_hash)
+            for one in found
+        ],
+    )
+    if not found:
+        at.screen.note("no recipes. Register some: windlass recipes register APP, or start a worker")
+
+
+async def show(
+    at: Ambient,
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="Its name.")],
+    version: Annotated[int | None, typer.Option(help="Not the newest, but this version.")] = None,
+) -> None:
+    """A recipe's inputs and graph. With --json, its whole plan."""
+    import msgspec
+
+    from windlass.cli.graph import boxes_of
+    from windlass.cli.screen import picture
+    from windlass.cli.session import opened
+    from windlass.engine import recipes
+
+    async with opened(at) as windlass:
+        plan = await recipes.latest(windlass.db, recipe, version)
+    if at.as_json:
+        at.screen.document(msgspec.Raw(plan.canonical))
+        return
+    at.screen.line(f"{plan.recipe}  {plan.hash}")
+    required = plan.inputs_schema.get("required", [])
+    for name, schema in plan.inputs_schema.get("properties", {}).items():
+        kind = schema.get("type", "any")
+        default = "" if "default" not in schema else f" = {msgspec.json.encode(schema['default']).decode()}"
+        at.screen.line(f"input {name}: {kind}{default}{' (required)' if name in required else ''}")
+    at.screen.line(picture(boxes_of(plan)))
+
+
+async def register(
+    at: Ambient,
+    target: Annotated[list[str], typer.Argument(metavar="APP...", help="module, module:app, file.py or file.yaml.")],
+) -> None:
+    """Register every recipe of an app or file; one that did not change keeps its version."""
+    from windlass.cli.session import opened
+    from windlass.recipe.app import load
+
+    app = load(*target)
+    async with opened(at) as windlass:
+        versions = await windlass.register(*app.recipes.values())
+    if at.as_json:
+        at.screen.document({"registered": versions})
+        return
+    for name, version in versions.items():
+        at.screen.line(f"{name} version {version}")

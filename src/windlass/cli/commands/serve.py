@@ -1,0 +1,85 @@
+"""Processes: everything in one (`up`), a worker, the engine alone, one recipe to its end, the demo."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windlass.cli.command import Ambient, command
+from windlass.cli.commands.submit import PANEL, Inputs
+from windlass.cli.exits import Exit
+
+TARGETS = "module, module:app, file.py or file.yaml."
+Queues = Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue to serve; may be repeated.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", "-c", min=1, help="How many steps at once.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    command(app, "up", panel=PANEL)(up)
+    command(app, "demo", panel=PANEL)(demo)
+    command(app, "run", panel=PANEL, has_json=True)(run)
+    command(app, "worker", panel=PANEL)(worker)
+    command(app, "engine", panel=PANEL)(engine)
+
+
+def up(
+    at: Ambient,
+    app: Annotated[list[str] | None, typer.Argument(metavar="[APP]...", help=TARGETS + " Else the examples.")] = None,
+    queue: Queues = None,
+    concurrency: Concurrency = None,
+    is_demo: Annotated[bool, typer.Option("--demo", help="The same as `windlass demo`.")] = False,
+) -> Exit:
+    """Start PostgreSQL, the engine and a worker, here and now. Ctrl-C stops them; the data stays."""
+    from windlass.cli import serving
+
+    return serving.start(serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency))
+
+
+def demo(at: Ambient) -> Exit:
+    """Run an example recipe to its end, with its graph, and stop."""
+    from windlass.cli import serving
+
+    return serving.start(serving.demo(at))
+
+
+def run(
+    at: Ambient,
+    target: Annotated[str, typer.Argument(metavar="TARGET[:RECIPE]", help="file.py:recipe, module:recipe, file.yaml.")],
+    inputs: Inputs = None,
+    app: Annotated[list[str] | None, typer.Option("--app", help="Where a file.yaml finds its handlers.")] = None,
+    key: Annotated[str | None, typer.Option(help="The same key goes on with the same job.")] = None,
+) -> Exit:
+    """Run one recipe to its end in this process. Needs no server."""
+    from windlass.cli import serving
+
+    return serving.start(serving.run(at, target, app or [], inputs or [], key))
+
+
+def worker(
+    at: Ambient,
+    app: Annotated[list[str], typer.Argument(metavar="APP...", help=TARGETS)],
+    queue: Queues = None,
+    concurrency: Concurrency = None,
+    no_loops: Annotated[bool, typer.Option("--no-loops", help="Leave timers and leases to other processes.")] = False,
+) -> Exit:
+    """Run the steps of an app until told to stop. SIGTERM or Ctrl-C drains; once more ends at once."""
+    from windlass.cli import serving
+
+    return serving.start(serving.worker(at, app, queue, concurrency, with_loops=not no_loops))
+
+
+def engine(at: Ambient) -> Exit:
+    """Run the engine's loops alone: timers, leases, deadlines, retention."""
+    from windlass.cli import serving
+
+    return serving.start(serving.worker(at, None, None, None, with_loops=True))
+
+
+def greet(at: Ambient) -> int:
+    """What `windlass` alone says: how things stand, and what to do next."""
+    from windlass.cli import serving
+    from windlass.cli.command import perform
+
+    return perform(at, lambda: serving.greet(at))

@@ -1,0 +1,99 @@
+"""Following a job: a picture that is redrawn on a terminal, a line per change anywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from uuid import UUID
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from windlass.cli import marks
+from windlass.cli.graph import Box, layout
+from windlass.cli.screen import one_line, picture
+from windlass.cli.snapshot import Snapshot, take
+from windlass.core.states import JobState
+from windlass.store.database import Database
+
+REDRAW_S = 0.15
+# Lines that the headline and the note below the picture take.
+MARGIN_LINES = 4
+
+
+async def follow(db: Database, job_id: UUID, console: Console, *, hint: str = "") -> JobState:
+    """Show the job on a console until it ends; the answer is how it ended."""
+    last = await (_redraw(db, job_id, console, hint) if can_redraw(console) else _tell_changes(db, job_id, console))
+    return last.state
+
+
+def can_redraw(console: Console) -> bool:
+    """Whether a picture can be drawn over in place."""
+    return console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
+
+
+async def _redraw(db: Database, job_id: UUID, console: Console, hint: str) -> Snapshot:
+    snapshot = await take(db, job_id)
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            live.update(_frame(snapshot, console.height, "" if snapshot.is_over else hint), refresh=True)
+            if snapshot.is_over:
+                return snapshot
+            await asyncio.sleep(REDRAW_S)
+            snapshot = await take(db, job_id)
+
+
+def _frame(snapshot: Snapshot, height: int, hint: str) -> Group:
+    boxes, left_out = fitting(snapshot.boxes, max(height - MARGIN_LINES, 5))
+    parts = [snapshot.headline(), picture(boxes)]
+    if left_out:
+        parts.append(Text(f"… and {left_out} more steps; `windlass show` prints all", style="bright_black"))
+    if hint:
+        parts.append(Text(hint, style="bright_black"))
+    return Group(*parts)
+
+
+def fitting(boxes: list[Box], room: int) -> tuple[list[Box], int]:
+    """As many boxes as there are lines, those with something going on first, in the graph's order."""
+    if len(boxes) <= room:
+        return boxes, 0
+    rank = {"RUNNING": 0, "FAILED": 0, "PARKED": 1, "HELD": 1, "QUEUED": 1, "READY": 1, "BLOCKED": 2}
+    order = sorted(range(len(boxes)), key=lambda no: (rank.get(boxes[no].state or "", 3), no))
+    kept = {boxes[no].name for no in order[:room]}
+    shown = [replace(box, needs=tuple(need for need in box.needs if need in kept)) for box in boxes if box.name in kept]
+    return shown, len(boxes) - len(shown)
+
+
+async def _tell_changes(db: Database, job_id: UUID, console: Console) -> Snapshot:
+    told: dict[str, str] = {}
+    while True:
+        snapshot = await take(db, job_id)
+        for text in changes(snapshot.boxes, told):
+            console.print(text)
+        state = str(snapshot.state)
+        if told.get("") != state:
+            told[""] = state
+            console.print(f"{marks.glyph(state)} job {job_id} {state}")
+        if snapshot.is_over:
+            return snapshot
+        await asyncio.sleep(REDRAW_S)
+
+
+def changes(boxes: list[Box], told: dict[str, str]) -> list[str]:
+    """A line for each node whose state, count or attempt is not what was told before."""
+    lines = []
+    for line in layout(boxes):
+        box = line.box
+        tries = f"attempt {box.attempt}" if box.attempt > 1 and not box.is_fan else ""
+        count = f"{box.fan_done}/{box.fan}" if box.fan is not None else ""
+        retries = f"retried {box.retries}" if box.is_fan and box.retries else ""
+        now = "  ".join(part for part in (box.state or "", count, tries, retries) if part)
+        if box.state in (None, "BLOCKED") or told.get(box.name) == now:
+            continue
+        told[box.name] = now
+        took = marks.duration(box.seconds) if box.state in ("COMPLETED", "FAILED") else ""
+        text = "  ".join(part for part in (box.name, now, took, box.note) if part)
+        lines.append(f"  {marks.glyph(box.state)} {one_line(text)}")
+    return lines

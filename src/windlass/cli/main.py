@@ -1,0 +1,60 @@
+"""The command line: every command by name, and nothing else. What they do is in `commands/`.
+
+`windlass --help` must stay quick, so the modules imported here import neither rich nor the engine; a command does
+that when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windlass.cli.command import Ambient, Database, Debug, Home
+from windlass.cli.commands import control, database, jobs, recipes, serve, submit, watch
+from windlass.cli.exits import table
+
+app = typer.Typer(
+    name="windlass",
+    help="Durable graphs of steps on PostgreSQL.",
+    epilog=table(),
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    rich_markup_mode="rich",
+)
+
+# The order of registration is the order of the help.
+serve.add_to(app)
+submit.add_to(app)
+jobs.add_to(app)
+watch.add_to(app)
+control.add_to(app)
+recipes.add_to(app)
+database.add_to(app)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    database_url: Database = None,
+    home: Home = None,
+    debug: Debug = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Durable graphs of steps on PostgreSQL: a recipe becomes a finished job, whatever dies."""
+    ctx.obj = Ambient(database=database_url, home=home, debug=debug)
+    if version:
+        database.print_version()
+        raise typer.Exit(0)
+    if ctx.invoked_subcommand is None:
+        raise typer.Exit(serve.greet(ctx.obj))
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name="windlass")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What the commands that run things do, and what they say meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import uvloop
+from rich.text import Text
+
+from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.job import Job, failure_of
+from windlass.app.postmaster import find_running
+from windlass.app.service import App, Service, holding, is_held, serving
+from windlass.app.settings import Settings, masked
+from windlass.app.windlass import Windlass
+from windlass.cli import marks
+from windlass.cli.arguments import fitting_inputs
+from windlass.cli.command import Ambient
+from windlass.cli.exits import Exit, exit_for_job
+from windlass.cli.live import follow
+from windlass.cli.session import opened
+from windlass.cli.wire import error_json
+from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine import read
+from windlass.recipe.app import load
+from windlass.store.database import Database
+from windlass.store.migrate import migrate
+
+EXAMPLES = "windlass.examples"
+DEMO_RECIPE = "trailer"
+DEMO_INPUTS = {"topic": "the sea"}
+
+
+def start(main: Coroutine[Any, Any, Exit]) -> Exit:
+    """Run a long-lived command on the quick loop, with its log on standard error."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    async def guarded() -> Exit:
+        task = asyncio.current_task()
+        assert task is not None
+        # Until a command handles the signal itself, SIGTERM is like Ctrl-C: what was started is stopped in order.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await main
+
+    return uvloop.run(guarded())
+
+
+@asynccontextmanager
+async def _database(settings: Settings, *, is_throwaway: bool = False) -> AsyncIterator[str]:
+    """A database with this release's schema: the one that is set, or an embedded server of our own."""
+    if settings.database_url is not None:
+        await _migrated(settings.database_url)
+        yield settings.database_url
+        return
+    server = EmbeddedPostgres(None if is_throwaway else settings.database_path, durable=not is_throwaway)
+    dsn = await asyncio.to_thread(server.start)
+    try:
+        await _migrated(dsn)
+        yield dsn
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def _migrated(dsn: str) -> list[str]:
+    db = await Database.open(dsn, max_size=2)
+    try:
+        return await migrate(db)
+    finally:
+        await db.close()
+
+
+async def up(at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None) -> Exit:
+    """Everything in one process, until told to stop."""
+    began_s = time.monotonic()
+    settings = at.settings
+    app = load(*(targets or [EXAMPLES]))
+    with holding(settings.home):
+        async with (
+            _database(settings) as dsn,
+            Windlass.connect(dsn, settings=settings) as windlass,
+            serving(windlass, app, queues=queues, concurrency=concurrency) as service,
+        ):
+            _report(at, settings, dsn, service)
+            _next_commands(at, app)
+            at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
+            await service.until_stopped()
+            at.screen.note("stopping; once more to stop at once")
+    at.screen.note("stopped; the data stays, and open jobs go on at the next `windlass up`")
+    return Exit.DONE
+
+
+def _report(at: Ambient, settings: Settings, dsn: str, service: Service) -> None:
+    where = masked(dsn) if settings.database_url else f"PostgreSQL in {settings.database_path}"
+    worker = service.worker
+    lines = {
+        "database": where,
+        "engine": "timers, leases, deadlines, retention",
+        "worker": f"{worker.id if worker else 'none'}",
+        "recipes": " · ".join(f"{name} v{version}" for name, version in service.versions.items()) or "none",
+    }
+    for name, text in lines.items():
+        at.screen.line(Text(marks.glyph("COMPLETED"), style="green").append(f" {name:<10}{text}", style="default"))
+
+
+def _next_commands(at: Ambient, app: App) -> None:
+    home = f"--home {at.home} " if at.home else ""
+    recipe = DEMO_RECIPE if DEMO_RECIPE in app.recipes else next(iter(app.recipes), "RECIPE")
+    schema = app.recipes[recipe].plan.inputs_schema if recipe in app.recipes else {}
+    flags = "".join(f" --input {name}=…" for name in schema.get("required", ()))
+    at.screen.line("")
+    for label, text in (
+        ("Run one", f"windlass {home}submit {recipe}{flags} --follow"),
+        ("See all", f"windlass {home}jobs"),
+        ("Watch", f"windlass {home}watch @last"),
+        ("Stop", "Ctrl-C (jobs go on at the next up)"),
+    ):
+        at.screen.line(f"  {label:<9}{text}")
+
+
+async def demo(at: Ambient) -> Exit:
+    """The example recipe, to its end."""
+    app = load(EXAMPLES)
+    return await _one_job(at, app, DEMO_RECIPE, DEMO_INPUTS, None, is_demo=True)
+
+
+async def run(at: Ambient, target: str, apps: list[str], inputs: list[str], key: str | None) -> Exit:
+    """One recipe of a file or module, to its end."""
+    recipe = load(target).recipe()
+    app = load(target, *apps)
+    return await _one_job(at, app, recipe.name, fitting_inputs(inputs, recipe.plan), key)
+
+
+async def _one_job(
+    at: Ambient, app: App, recipe: str, inputs: dict[str, Any], key: str | None, *, is_demo: bool = False
+) -> Exit:
+    settings = at.settings
+    # A worker of `up` serves the same queues and may not have this app's steps, so its folder is left alone.
+    is_throwaway = settings.database_url is None and is_held(settings.home)
+    if is_throwaway:
+        at.screen.note(f"`windlass up` holds {settings.home}; this runs on a throwaway database")
+    async with (
+        _database(settings, is_throwaway=is_throwaway) as dsn,
+        Windlass.connect(dsn, settings=settings) as windlass,
+        serving(windlass, app) as service,
+    ):
+        if is_demo:
+            _report(at, settings, dsn, service)
+        job = await windlass.submit(app.recipes[recipe], inputs=inputs, key=key)
+        if at.as_json:
+            state = await job.wait()
+        else:
+            console = at.screen.out if is_demo else at.screen.err
+            state = await follow(windlass.db, job.id, console, hint="Ctrl-C stops; the job goes on at the next run")
+        return await _conclude(at, windlass, job, state, is_demo=is_demo)
+
+
+async def _conclude(at: Ambient, windlass: Windlass, job: Job, state: JobState, *, is_demo: bool) -> Exit:
+    code = exit_for_job(state)
+    output = await job.result() if state is JobState.COMPLETED else None
+    failure = None if state is JobState.COMPLETED else await failure_of(windlass.db, await job.view())
+    if at.as_json:
+        at.screen.document({"id": job.id, "state": state, "output": output, "error": error_json(failure)})
+    elif failure is not None:
+        at.screen.error(failure.message, failure.remedy, int(code))
+    else:
+        at.screen.document(output)
+    if is_demo:
+        at.screen.line(Text(str(state), style=f"bold {marks.colour(str(state))}"))
+    return code
+
+
+async def worker(
+    at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None, *, with_loops: bool
+) -> Exit:
+    """A worker, the engine's loops, or both, until told to stop."""
+    app = load(*targets) if targets is not None else None
+    async with (
+        opened(at) as windlass,
+        serving(windlass, app, with_loops=with_loops, queues=queues, concurrency=concurrency) as service,
+    ):
+        serves = f"worker {service.worker.id}" if service.worker else "engine"
+        at.screen.note(f"{serves} on {masked(windlass.dsn)}; Ctrl-C stops")
+        await service.until_stopped()
+        at.screen.note("stopping; once more to stop at once")
+    return Exit.DONE
+
+
+async def greet(at: Ambient) -> Exit:
+    """How things stand, and the likeliest next commands."""
+    dsn = at.settings.database_url or find_running(at.settings.database_path)
+    screen = at.screen
+    if dsn is None:
+        screen.line(f"windlass is not running here ({at.settings.home})")
+        commands = ("windlass up", "windlass demo", "windlass --help")
+    else:
+        async with opened(replace(at, database=dsn)) as windlass:
+            newest = await read.jobs(windlass.db, limit=200)
+        still_open = sum(job.state not in JOB_TERMINAL for job in newest)
+        screen.line(f"{masked(dsn)}: {still_open} of the newest {len(newest)} jobs are open")
+        commands = ("windlass jobs", "windlass watch @last", "windlass --help")
+    for text in commands:
+        screen.line(f"  {text}")
+    return Exit.DONE

@@ -1,0 +1,20 @@
+"""The bundled examples, which `windlass up` serves and `windlass demo` runs."""
+
+from windlass.examples.hello import greet, hello
+from windlass.examples.nightly_report import add_up, nightly_report, read_orders, region_report, write_report
+from windlass.examples.trailer import publish, render, stitch, trailer, write_script
+
+__all__ = [
+    "add_up",
+    "greet",
+    "hello",
+    "nightly_report",
+    "publish",
+    "read_orders",
+    "region_report",
+    "render",
+    "stitch",
+    "trailer",
+    "write_report",
+    "write_script",
+]

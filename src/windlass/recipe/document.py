@@ -1,0 +1,175 @@
+"""Recipes as YAML or JSON: a `plan_definition`.
+
+    recipe: trailer
+    inputs: {topic: string}                  # name: type, `?` for optional, `[]` for a list; or a JSON Schema
+    steps:
+      write_script: {run: write_script, with: {topic: "${inputs.topic}"}, retry: {max_attempts: 4}, timeout: 2m}
+      render:       {run: render, each: "${steps.write_script.outputs.scenes}", with: {scene: "${item}"}}
+      stitch:       {run: stitch, with: {shots: "${steps.render.outputs}"}, when: "${steps.write_script.outputs.ok}"}
+    output: "${steps.stitch.outputs}"
+
+A step has `run` (a handler), `recipe` (another recipe, as a job of its own) or `sleep` (a timer). A document says all
+there is to say about its steps: what a handler's decorator asks for is not looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from windlass.core.errors import BadRecipe
+from windlass.core.expression import closing_brace, nearest
+from windlass.core.plan import NodeKind, OnFailure, Plan
+from windlass.core.queue import MAIN_PROCESSING
+from windlass.core.retry import Retry
+from windlass.recipe.compile import compile_plan
+from windlass.recipe.draft import TIMEOUT_S, Known, RecipeDraft, StepDraft
+from windlass.recipe.duration import duration_s
+from windlass.recipe.schema import schema_from_document
+from windlass.recipe.yaml_text import Lines, line_of, read_document
+
+_TOP_KEYS = ("recipe", "inputs", "steps", "output", "on_failure")
+_SHARED_KEYS = ("when", "after")
+_KEYS = {
+    NodeKind.TASK: ("run", "with", "each", "queue", "retry", "timeout", *_SHARED_KEYS),
+    NodeKind.RECIPE: ("recipe", "with", "each", *_SHARED_KEYS),
+    NodeKind.TIMER: ("sleep", *_SHARED_KEYS),
+}
+_KIND_KEY = {NodeKind.TASK: "run", NodeKind.RECIPE: "recipe", NodeKind.TIMER: "sleep"}
+
+
+def plan_from_document(source: str | bytes | Mapping[str, Any], known: Known | None = None) -> Plan:
+    """The plan of a document: text in YAML or JSON, or the mapping that it was already read into.
+
+    `known` names the handlers and recipes that there are, so that calls of others can be refused.
+    """
+    body, lines = (source, {}) if isinstance(source, Mapping) else read_document(source)
+    try:
+        return compile_plan(_draft(body), known)
+    except BadRecipe as error:
+        raise _with_line(error, lines) from None
+
+
+def recipe_name(source: str | bytes | Mapping[str, Any]) -> str:
+    """The name that a document gives its recipe."""
+    body = source if isinstance(source, Mapping) else read_document(source)[0]
+    return _text(_mapping(body, "document").get("recipe"), "recipe")
+
+
+def _with_line(error: BadRecipe, lines: Lines) -> BadRecipe:
+    line = line_of(lines, error.place)
+    if line is None:
+        return error
+    reason = error.message.removeprefix(f"{error.place}: ")
+    return type(error)(f"{reason} (line {line})", place=error.place, remedy=error.remedy)
+
+
+def _draft(body: Any) -> RecipeDraft:
+    document = _mapping(body, "")
+    _check_keys(document, _TOP_KEYS, "")
+    if "recipe" not in document:
+        raise BadRecipe("the recipe has no name", remedy="Begin the document with `recipe: its_name`")
+    steps = _mapping(document.get("steps", {}), "steps")
+    return RecipeDraft(
+        name=_text(document["recipe"], "recipe"),
+        steps=tuple(_step(name, _mapping(step, f"steps.{name}")) for name, step in steps.items()),
+        inputs_schema=schema_from_document(document.get("inputs")),
+        output=document.get("output"),
+        on_failure=_on_failure(document.get("on_failure", "finish")),
+    )
+
+
+def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
+    place = f"steps.{name}"
+    kind = _kind(step, place)
+    _check_keys(step, _KEYS[kind], place)
+    with_ = step.get("with")
+    if kind is NodeKind.TIMER:
+        seconds = step["sleep"]
+        is_template = isinstance(seconds, str) and "${" in seconds
+        with_ = {"seconds": seconds if is_template else duration_s(seconds, f"{place}.sleep")}
+    return StepDraft(
+        name=name,
+        kind=kind,
+        run="" if kind is NodeKind.TIMER else _text(step[_KIND_KEY[kind]], f"{place}.{_KIND_KEY[kind]}"),
+        with_=with_,
+        when=_expression(step.get("when"), f"{place}.when"),
+        each=_expression(step.get("each"), f"{place}.each"),
+        after=_after(step.get("after", ()), f"{place}.after"),
+        queue=_text(step.get("queue", MAIN_PROCESSING), f"{place}.queue"),
+        retry=_retry(step.get("retry"), f"{place}.retry"),
+        timeout_s=duration_s(step.get("timeout", TIMEOUT_S), f"{place}.timeout"),
+    )
+
+
+def _kind(step: Mapping[str, Any], place: str) -> NodeKind:
+    kinds = [kind for kind, key in _KIND_KEY.items() if key in step]
+    if len(kinds) != 1:
+        found = "none of them" if not kinds else " and ".join(_KIND_KEY[kind] for kind in kinds)
+        raise BadRecipe(f"a step has one of run, recipe and sleep, and this has {found}", place=place)
+    return kinds[0]
+
+
+def _expression(value: Any, place: str) -> str | None:
+    """A condition or a fan-out: one whole expression, with or without its `${}`."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = _text(value, place).strip()
+    if not text.startswith("${"):
+        return text
+    if closing_brace(text, 2) != len(text) - 1:
+        raise BadRecipe("this must be one expression, and not text around one", place=place)
+    return text[2:-1]
+
+
+def _after(value: Any, place: str) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise BadRecipe("this must be a list of steps' names", place=place)
+    return tuple(names)
+
+
+def _retry(value: Any, place: str) -> Retry:
+    if value is None:
+        return Retry()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Retry(max_attempts=value)
+    policy = dict(_mapping(value, place))
+    _check_keys(policy, tuple(Retry.__slots__), place)
+    return Retry(**policy)
+
+
+def _on_failure(value: Any) -> OnFailure:
+    try:
+        return OnFailure(value)
+    except ValueError:
+        raise BadRecipe(f"{value!r} is not finish or stop", place="on_failure") from None
+
+
+def _mapping(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadRecipe(f"a mapping is needed here, not {_kind_of(value)}", place=place)
+    for key in value:
+        if not isinstance(key, str):
+            raise BadRecipe(f"the key {key!r} is not text", place=place)
+    return value
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        raise BadRecipe(f"text is needed here, not {_kind_of(value)}", place=place)
+    return value
+
+
+def _kind_of(value: Any) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+def _check_keys(mapping: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
+    for key in mapping:
+        if key not in known:
+            where = f"{place}.{key}" if place else key
+            hint = nearest(key, known)
+            raise BadRecipe(f"{key!r} is not known here", place=where, remedy=hint[:1].upper() + hint[1:])

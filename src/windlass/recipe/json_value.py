@@ -1,0 +1,53 @@
+"""What counts as JSON here: no NaN, no numbers or depths that a reader elsewhere would refuse."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from windlass.core.errors import BadRecipe
+
+DEPTH_MAX = 32
+# PostgreSQL and most readers keep whole numbers of 64 bits, signed or not.
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
+
+
+def json_fault(value: Any, place: str, depth: int = 0) -> tuple[str, str] | None:
+    """The first thing that is wrong with a value, as its place and the reason; None when nothing is."""
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return None if value.isascii() or _is_unicode(value) else (place, "text with half of a surrogate pair")
+    if isinstance(value, int):
+        return None if INTEGER_MIN <= value <= INTEGER_MAX else (place, f"{value} does not fit in 64 bits")
+    if isinstance(value, float):
+        return None if math.isfinite(value) else (place, f"{value} is not a JSON number")
+    if depth >= DEPTH_MAX:
+        return place, f"nested deeper than {DEPTH_MAX}"
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                return place, f"the key {key!r} is not text"
+            if fault := json_fault(key, place) or json_fault(item, f"{place}.{key}", depth + 1):
+                return fault
+        return None
+    if isinstance(value, list | tuple):
+        for at, item in enumerate(value):
+            if fault := json_fault(item, f"{place}[{at}]", depth + 1):
+                return fault
+        return None
+    return place, f"a {type(value).__name__} is not JSON"
+
+
+def check_json(value: Any, place: str) -> None:
+    """Refuse a constant of a recipe that is not JSON."""
+    if fault := json_fault(value, place):
+        raise BadRecipe(fault[1], place=fault[0])
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

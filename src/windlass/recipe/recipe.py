@@ -1,0 +1,188 @@
+"""`@recipe`: a function that says which steps there are and how values flow between them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, NoReturn, overload
+
+from windlass.core.errors import BadRecipe
+from windlass.core.plan import NodeKind, OnFailure, Plan
+from windlass.recipe.compile import compile_plan
+from windlass.recipe.draft import Parameters, RecipeDraft
+from windlass.recipe.handle import Pending, StepHandle, Value
+from windlass.recipe.schema import input_names, required_names, schema_from_hints
+from windlass.recipe.signature import check_function, read_signature
+from windlass.recipe.step import Step
+from windlass.recipe.trace import bound, current_trace, fanned, outside, tracing
+
+
+class Recipe:
+    """A named definition. It is read when its plan is first asked for, so it may use what is defined after it."""
+
+    name: str
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled graph; raises `BadRecipe` when the recipe is wrong."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> Parameters:
+        """The names of the inputs."""
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """The handlers it uses, by name, as far as it holds them."""
+        return {}
+
+    @property
+    def children(self) -> Mapping[str, Recipe]:
+        """The recipes it uses as steps, by name, as far as it holds them."""
+        return {}
+
+    @property
+    def where(self) -> str:
+        """Where it was written."""
+        return ""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> StepHandle:
+        """In another recipe: a step that is a job of its own. Anywhere else it is refused."""
+        trace = current_trace()
+        if trace is None:
+            self._refuse_call()
+        return trace.add(self._pending(bound(self.parameters, args, kwargs, self.name)), self)
+
+    def map(self, *items: Any, **fixed: Any) -> StepHandle:
+        """In another recipe: one job of its own for each item of a list that is known only when the job runs."""
+        trace = current_trace()
+        if trace is None:
+            raise outside(f"{self.name}.map")
+        each, arguments = fanned(self.parameters, items, fixed, self.name)
+        return trace.add(self._pending(arguments, each), self)
+
+    def _pending(self, arguments: dict[str, Any], each: Value | None = None) -> Pending:
+        return Pending(base=self.name, kind=NodeKind.RECIPE, run=self.name, with_=arguments, each=each)
+
+    def _refuse_call(self) -> NoReturn:
+        raise BadRecipe(
+            f"recipe {self.name} is not called: a job of it is submitted",
+            remedy=f"Run it with `windlass run`, submit it, or look at {self.name}.plan",
+        )
+
+    def __repr__(self) -> str:
+        return f"<recipe {self.name}>"
+
+
+class FunctionRecipe(Recipe):
+    """A recipe that is a Python function."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH
+    ) -> None:
+        check_function(function, "recipe")
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = name or function.__name__
+        if inspect.iscoroutinefunction(function):
+            raise BadRecipe(f"recipe {self.name} is async, and only describes: write it with a plain def")
+        try:
+            self.on_failure = OnFailure(on_failure)
+        except ValueError:
+            raise BadRecipe(f"{on_failure!r} is not finish or stop", place="on_failure") from None
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled graph; raises `BadRecipe` when the recipe is wrong."""
+        return self._read[0]
+
+    @property
+    def parameters(self) -> Parameters:
+        """The names of the inputs."""
+        return self._inputs[1]
+
+    @property
+    def steps(self) -> Mapping[str, Step]:
+        """The handlers it uses, by name."""
+        return {run: used for (kind, run), used in self._read[1].items() if kind is NodeKind.TASK}
+
+    @property
+    def children(self) -> Mapping[str, Recipe]:
+        """The recipes it uses as steps, by name."""
+        return {run: used for (kind, run), used in self._read[1].items() if kind is NodeKind.RECIPE}
+
+    @property
+    def where(self) -> str:
+        """The file and line of the function."""
+        code = self.function.__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @cached_property
+    def _inputs(self) -> tuple[dict[str, Any], Parameters]:
+        signature = read_signature(self.function)
+        parameters = signature.parameters
+        if signature.context is not None:
+            raise BadRecipe("a recipe has no context: handlers have", place=f"inputs.{signature.context}")
+        if parameters.takes_any:
+            raise BadRecipe(f"recipe {self.name} takes **arguments, and inputs have names", place="inputs")
+        for name, trouble in signature.unread.items():
+            raise BadRecipe(f"the type hint cannot be read: {trouble}", place=f"inputs.{name}")
+        hints = {name: signature.hints.get(name, Any) for name in parameters.names}
+        return schema_from_hints(hints, signature.defaults), parameters
+
+    @cached_property
+    def _read(self) -> tuple[Plan, dict[tuple[NodeKind, str], Any]]:
+        try:
+            schema, parameters = self._inputs
+            with tracing(self.name) as trace:
+                output = self.function(**{name: Value((f"inputs.{name}",)) for name in parameters.names})
+                steps, output = trace.finish(output)
+            plan = compile_plan(RecipeDraft(self.name, steps, schema, output, self.on_failure))
+        except BadRecipe as error:
+            error.message = f"{error.message} (in recipe {self.name}, {self.where})"
+            raise
+        return plan, trace.used
+
+
+class DocumentRecipe(Recipe):
+    """A recipe that was written as a document, and is a plan already."""
+
+    def __init__(self, plan: Plan, source: str = "") -> None:
+        self.name = plan.recipe
+        self._plan = plan
+        self._source = source
+
+    @property
+    def plan(self) -> Plan:
+        """The compiled graph."""
+        return self._plan
+
+    @property
+    def where(self) -> str:
+        """The file it was read from."""
+        return self._source
+
+    @property
+    def parameters(self) -> Parameters:
+        """The names of the inputs."""
+        schema = self._plan.inputs_schema
+        names = tuple(schema.get("properties", {}))
+        return Parameters(names, required_names(schema), takes_any=input_names(schema) is None)
+
+
+@overload
+def recipe(function: Callable[..., Any], /) -> FunctionRecipe: ...
+@overload
+def recipe(
+    *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH
+) -> Callable[[Callable[..., Any]], FunctionRecipe]: ...
+def recipe(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a function a recipe: its parameters are the inputs, the steps it calls are the graph, and what it returns
+    is the job's output. `on_failure="stop"` cancels the other branches as soon as a step has failed for good.
+    """
+    if function is not None:
+        return FunctionRecipe(function)
+    return lambda decorated: FunctionRecipe(decorated, **options)

@@ -1,0 +1,117 @@
+"""A worker without a life of its own: it claims, runs handlers and reports only when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from windlass.core.outcome import Report
+from windlass.engine import workers
+from windlass.engine.claim import claim
+from windlass.engine.note import Note, note
+from windlass.engine.read import Resolver
+from windlass.engine.settle import Settled, settle
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+from windlass.worker.execute import Executor
+from windlass.worker.handler import Handlers, StepLike
+from windlass.worker.notes import Notes
+from windlass.worker.resolve import Arguments
+from windlass.worker.runner import Runner
+from windlass.worker.settler import Settler
+
+CONCURRENCY = 100
+# Time jumps by hours, and nobody is there to renew a lease.
+LEASE_S = 10 * 365 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """A function that stands in for a step. It never runs in a process: a test's functions cannot be imported there."""
+
+    name: str
+    function: Callable[..., Any]
+    is_cpu: bool = False
+
+
+class Hands:
+    """Runs the steps of every queue that it is given, as a worker does, one batch at a time."""
+
+    def __init__(
+        self,
+        db: Database,
+        steps: Mapping[str, StepLike],
+        *,
+        artifacts: Artifacts,
+        resolver: Resolver,
+        worker: UUID,
+        chance: Callable[[], float],
+    ) -> None:
+        self._db = db
+        self._steps = steps
+        self._artifacts = artifacts
+        self._resolver = resolver
+        self._chance = chance
+        self._worker = worker
+        self._queues: set[str] = set()
+        self._notes = Notes(self._write_notes)
+        self._settler = Settler(self._write_reports, lambda _: None)
+        self._executor = Executor(notes=self._notes, artifacts=artifacts, processes=1)
+        self._room = asyncio.Event()
+        self._runner = self._new_runner()
+        self._is_stale = False
+
+    def forget_handlers(self) -> None:
+        """The steps have changed: look every handler up again."""
+        self._is_stale = True
+
+    def _new_runner(self) -> Runner:
+        return Runner(
+            self._db,
+            concurrency=CONCURRENCY,
+            handlers=Handlers(self._steps),
+            arguments=Arguments(self._db, self._artifacts, self._resolver),
+            executor=self._executor,
+            notes=self._notes,
+            settler=self._settler,
+            on_room=self._room.set,
+        )
+
+    async def enlist(self, queues: Sequence[str]) -> None:
+        """Take from these queues as well."""
+        if not self._queues:
+            await workers.enlist(
+                self._db, self._worker, host="test", pid=0, queues=queues, concurrency=CONCURRENCY, lease_s=LEASE_S
+            )
+        self._queues.update(queues)
+
+    async def work(self) -> int:
+        """Run one batch of whatever is queued to its end; returns how many attempts that were."""
+        if not self._queues:
+            return 0
+        if self._is_stale:
+            await self._runner.close()
+            self._runner, self._is_stale = self._new_runner(), False
+        taken = await claim(self._db, worker=self._worker, queues=sorted(self._queues), limit=CONCURRENCY)
+        self._runner.begin(taken)
+        while self._runner.running:
+            self._room.clear()
+            await self._room.wait()
+        await self._settler.drained()
+        return len(taken)
+
+    async def close(self) -> None:
+        """Stop whatever still runs."""
+        await self._runner.close()
+        await self._settler.close()
+        await self._notes.close()
+        await self._executor.close()
+
+    async def _write_reports(self, reports: Sequence[Report]) -> Settled:
+        return await settle(self._db, reports, chance=self._chance)
+
+    async def _write_notes(self, notes: Sequence[Note]) -> None:
+        await note(self._db, notes)

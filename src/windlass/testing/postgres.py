@@ -1,0 +1,60 @@
+"""A throwaway PostgreSQL for this process: started when first asked for, gone when the process ends."""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+from itertools import count
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import asyncpg
+
+from windlass.app.embedded import EmbeddedPostgres
+from windlass.store.database import Database
+from windlass.store.migrate import migrate
+
+_names = count(1)
+
+# The children before what they refer to.
+TABLES = ("inbox", "events", "steps", "jobs", "workers", "recipes", "plans")
+# Deleting few rows takes a thirtieth of the time that truncating takes, but leaves them behind for vacuum.
+_TRUNCATE_OVER_BYTES = 4 * 1024 * 1024
+
+
+@cache
+def server_dsn() -> str:
+    """The server's own database. Nothing is synced to disk: this is not a place for anything that must last."""
+    server = EmbeddedPostgres(durable=False)
+    dsn = server.start()
+    atexit.register(server.stop)
+    return dsn
+
+
+async def fresh_database(dsn: str | None = None, *, migrated: bool = True) -> str:
+    """Make an empty database on the server of `dsn`, else on this process's own; returns its DSN."""
+    server = dsn or server_dsn()
+    name = f"windlass_{next(_names)}"
+    admin = await asyncpg.connect(server)
+    try:
+        await admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        await admin.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
+    finally:
+        await admin.close()
+    parts = urlsplit(server)
+    fresh = urlunsplit(parts._replace(path="/" + quote(name)))
+    if migrated:
+        db = await Database.open(fresh, max_size=1)
+        try:
+            await migrate(db)
+        finally:
+            await db.close()
+    return fresh
+
+
+async def empty(connection: asyncpg.Connection) -> None:
+    """Remove every row of Windlass's tables."""
+    tables = ", ".join(f"windlass.{table}" for table in TABLES)
+    if await connection.fetchval("SELECT pg_total_relation_size('windlass.events')") > _TRUNCATE_OVER_BYTES:
+        await connection.execute(f"TRUNCATE {tables}")
+    else:
+        await connection.execute("; ".join(f"DELETE FROM windlass.{table}" for table in TABLES))

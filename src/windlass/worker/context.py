@@ -1,0 +1,154 @@
+"""What a handler may know and say while it runs.
+
+A handler gets its `Context` by naming a parameter of that type, or from `context()`. It is the same object in an
+`async` handler, in a thread and in a `cpu=True` process; only where its words go differs. Nothing that it does waits
+for the database: what is said is kept, joined with what was said before, and written by someone else.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, MutableMapping
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from windlass.core.errors import TooLarge, WrongState
+from windlass.worker.output import encode
+
+# What an attempt has said since it was last written: any of progress_pct, message, preview and checkpoint (JSON text).
+Words = dict[str, Any]
+
+SAID_MAX_CHARS = 256 * 1024
+
+_log = logging.getLogger("windlass.step")
+_current: ContextVar[Context] = ContextVar("windlass_context")
+
+
+class Cancelled(BaseException):
+    """Raised by `check_cancelled`. Like asyncio's own, it is not an Exception, so `except Exception` lets it pass."""
+
+
+class _Log(logging.LoggerAdapter[logging.Logger]):
+    """A logger whose records carry `job`, `step` and `attempt`, and whose lines begin with them."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        mine = self.extra or {}
+        kwargs["extra"] = {**mine, **(kwargs.get("extra") or {})}
+        return f"[{mine.get('job')}/{mine.get('step')} attempt {mine.get('attempt')}] {msg}", kwargs
+
+
+class Context:
+    """One attempt, as its handler sees it."""
+
+    __slots__ = ("_cancelled", "_checkpoint", "_ends_s", "_logger", "_say", "attempt", "index", "job_id", "step")
+
+    def __init__(
+        self,
+        job_id: UUID,
+        step: str,
+        index: int | None,
+        attempt: int,
+        *,
+        checkpoint: str | None = None,
+        timeout_s: float | None = None,
+        say: Callable[[Words], None] | None = None,
+    ) -> None:
+        self.job_id = job_id
+        self.step = step
+        self.index = index
+        self.attempt = attempt
+        self._checkpoint = checkpoint
+        self._ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+        self._say = say
+        self._cancelled = False
+        self._logger: _Log | None = None
+
+    @property
+    def key(self) -> str:
+        """The step's idempotency key: the same on every attempt, and no other step of any job has it."""
+        place = self.step if self.index is None else f"{self.step}[{self.index}]"
+        return f"{self.job_id}/{place}"
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that says of each line which job, step and attempt it comes from."""
+        if self._logger is None:
+            self._logger = _Log(_log, {"job": str(self.job_id), "step": self.step, "attempt": self.attempt})
+        return self._logger
+
+    @property
+    def deadline(self) -> float:
+        """How many seconds the attempt still has; infinite when it has no limit, 0 when its time is over."""
+        return math.inf if self._ends_s is None else max(0.0, self._ends_s - time.monotonic())
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the attempt should stop: its job was cancelled, or the step is no longer this worker's."""
+        return self._cancelled
+
+    def check_cancelled(self) -> None:
+        """Raise `Cancelled` if the attempt should stop. For plain handlers; async ones are cancelled by themselves."""
+        if self._cancelled:
+            raise Cancelled(f"attempt {self.attempt} of {self.key} was cancelled")
+
+    def progress(self, pct: float, message: str = "") -> None:
+        """Say how far the step is, from 0 to 100. Cheap: call it as often as you like."""
+        if not math.isfinite(pct):
+            raise ValueError(f"progress is a number from 0 to 100, not {pct}")
+        self._tell({"progress_pct": min(100.0, max(0.0, float(pct))), "message": str(message)})
+
+    def preview(self, value: Any) -> None:
+        """Show a first, partial or small form of the result before the step is done. Any JSON value."""
+        self._tell({"preview": _said(value, "preview")})
+
+    @property
+    def checkpoint(self) -> Any:
+        """What the last `save` of this step kept, also by an earlier attempt; None when nothing was saved."""
+        return None if self._checkpoint is None else msgspec.json.decode(self._checkpoint)
+
+    def save(self, value: Any) -> None:
+        """Keep a JSON value for the next attempt, should this one fail. The latest wins; written within 0.5 s."""
+        self._checkpoint = _said(value, "checkpoint")
+        self._tell({"checkpoint": self._checkpoint})
+
+    def _tell(self, words: Words) -> None:
+        # An attempt that is over (timed out in its thread, say) speaks for nobody any more.
+        if self._say is not None:
+            self._say(words)
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+
+    def _close(self) -> None:
+        self._say = None
+
+
+def _said(value: Any, what: str) -> str:
+    text = encode(value, what)
+    if len(text) > SAID_MAX_CHARS:
+        raise TooLarge(
+            f"the {what} has {len(text):,} characters, and may have {SAID_MAX_CHARS:,}",
+            remedy="Put it into a file or a bucket of your own, and say where it is",
+        )
+    return text
+
+
+def context() -> Context:
+    """The context of the handler that is running here."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise WrongState(
+            "no handler is running here, so there is no context",
+            remedy="Call windlass.context() inside a step's function",
+        ) from None
+
+
+def enter(ctx: Context) -> None:
+    """Make `ctx` what `context()` answers in the current contextvars context."""
+    _current.set(ctx)

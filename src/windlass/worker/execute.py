@@ -1,0 +1,179 @@
+"""Runs one attempt's handler where it belongs, and makes an outcome of whatever it does.
+
+An `async` handler runs on the loop, a plain one in a thread, a `cpu=True` one in a process. All three end here: a
+value, an exception, or the cancellation of the task that waits for it, which the worker asks for when the time is
+over, the step is no longer ours, or the worker ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import Any, assert_never
+
+import msgspec
+
+from windlass.core.outcome import Failure, Fault, Outcome, Released, Success
+from windlass.store.artifact import Artifacts
+from windlass.worker.attempt import Attempt
+from windlass.worker.binding import BadArguments
+from windlass.worker.child import Task
+from windlass.worker.context import Cancelled, Context, enter
+from windlass.worker.drive import Drive
+from windlass.worker.fault import failure_of
+from windlass.worker.handler import Handler, Kind, Prepared
+from windlass.worker.notes import Notes
+from windlass.worker.output import outcome_of
+from windlass.worker.processes import Processes
+from windlass.worker.threads import Threads
+
+OUTPUT_MAX_BYTES = 256 * 1024
+# How long an attempt waits for a free process before it is handed back for another worker to take.
+PROCESS_WAIT_S = 10.0
+
+
+class Executor:
+    """Used from the worker's loop only."""
+
+    def __init__(
+        self,
+        *,
+        notes: Notes,
+        artifacts: Artifacts | None,
+        processes: int,
+        output_max_bytes: int = OUTPUT_MAX_BYTES,
+    ) -> None:
+        self.threads = Threads()
+        self.processes = Processes(processes)
+        self._notes = notes
+        self._artifacts = artifacts
+        self._output_max_bytes = output_max_bytes
+
+    async def close(self) -> None:
+        """End what runs elsewhere."""
+        self.threads.close()
+        await self.processes.close()
+
+    async def execute(self, attempt: Attempt, prepared: Prepared, handler: Handler, arguments: Any) -> Outcome | None:
+        """Run the handler to its outcome; None when there is nothing to report, as the attempt was told to stop."""
+        ctx = self._context(attempt, prepared.name)
+        try:
+            match handler.kind:
+                case Kind.ASYNC:
+                    outcome = await self._on_loop(attempt, handler, arguments, ctx)
+                case Kind.THREAD:
+                    outcome = await self._in_thread(attempt, handler, arguments, ctx)
+                case Kind.PROCESS:
+                    return await self._fitting(await self._in_process(attempt, prepared, handler, arguments, ctx))
+                case _:
+                    assert_never(handler.kind)
+        except asyncio.CancelledError as error:
+            if attempt.why is not None or _is_being_cancelled():
+                raise
+            # Something that the handler awaited was cancelled, and nobody asked for that here.
+            return failure_of(error)
+        except Cancelled as error:
+            return None if ctx.cancelled else failure_of(error)
+        except BadArguments as error:
+            return bad_arguments(error)
+        except BaseException as error:
+            return failure_of(error)
+        return await self._fitting(outcome)
+
+    def _context(self, attempt: Attempt, name: str) -> Context:
+        claimed, key, notes = attempt.claimed, attempt.key, self._notes
+        limit_s = claimed.timeout_s if claimed.deadline_s is None else min(claimed.timeout_s, claimed.deadline_s)
+        ctx = attempt.context = Context(
+            claimed.job_id,
+            name,
+            claimed.index,
+            claimed.attempt,
+            checkpoint=claimed.checkpoint,
+            timeout_s=limit_s,
+            say=lambda words: notes.say(key, words),
+        )
+        return ctx
+
+    async def _on_loop(self, attempt: Attempt, handler: Handler, arguments: Any, ctx: Context) -> Outcome:
+        binding = handler.binding
+        variables = _variables(ctx)
+        coroutine = variables.run(binding.function, **binding.arguments(arguments, ctx))
+        return outcome_of(await Drive(coroutine, variables, attempt.wait))
+
+    async def _in_thread(self, attempt: Attempt, handler: Handler, arguments: Any, ctx: Context) -> Outcome:
+        binding = handler.binding
+        keywords = binding.arguments(arguments, ctx)
+        variables = _variables(ctx)
+
+        def call() -> Outcome:
+            # Encoding a big output takes time too, and has no business on the loop.
+            return outcome_of(variables.run(binding.function, **keywords))
+
+        attempt.start_clock()
+        attempt.is_in_thread = True
+        try:
+            return await self.threads.run(call)  # type: ignore[no-any-return]
+        finally:
+            attempt.is_in_thread = False
+
+    async def _in_process(
+        self, attempt: Attempt, prepared: Prepared, handler: Handler, arguments: Any, ctx: Context
+    ) -> Outcome | None:
+        if handler.address is None or handler.complaint is not None:
+            return Failure(Fault("program", handler.complaint or "", "TypeError"), is_retryable=False)
+        try:
+            wait_s = min(PROCESS_WAIT_S, attempt.claimed.timeout_s / 2)
+            await asyncio.wait_for(self.processes.enter(), wait_s)
+        except TimeoutError:
+            return Released()
+        try:
+            claimed = attempt.claimed
+            attempt.start_clock()
+            task = Task(
+                handler.address,
+                arguments,
+                claimed.job_id,
+                prepared.name,
+                claimed.index,
+                claimed.attempt,
+                claimed.checkpoint,
+                ctx.deadline,
+            )
+            return await self.processes.run(task, ctx._tell, lambda process: setattr(attempt, "process", process))
+        finally:
+            attempt.process = None
+            self.processes.leave()
+
+    async def _fitting(self, outcome: Outcome | None) -> Outcome | None:
+        """The same outcome; an output that is too big for a row goes to the artifact store, and a reference stays."""
+        if not isinstance(outcome, Success) or len(outcome.output) <= self._output_max_bytes // 4:
+            return outcome
+        body = outcome.output.encode()
+        if len(body) <= self._output_max_bytes:
+            return outcome
+        if self._artifacts is None:
+            message = f"the output has {len(body)} bytes, and there is no artifact store for more than "
+            return Failure(Fault("output_too_large", f"{message}{self._output_max_bytes}"), is_retryable=False)
+        try:
+            ref = await self._artifacts.put(body)
+        except Exception as error:
+            fault = failure_of(error).fault
+            return Failure(Fault("artifact_store", f"the output could not be stored: {fault.message}", fault.kind))
+        return Success(msgspec.json.encode(ref.as_json()).decode())
+
+
+def bad_arguments(error: BaseException) -> Failure:
+    """The arguments cannot be made, or do not fit the function: the same again would be the same again."""
+    return Failure(Fault("bad_arguments", str(error), type(error).__name__), is_retryable=False)
+
+
+def _variables(ctx: Context) -> Variables:
+    variables = copy_context()
+    variables.run(enter, ctx)
+    return variables
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,150 @@
+"""What an exception means: whether another attempt may help, and what people are told.
+
+Explicit words win: `Permanent` is final, `Transient` is not. Then what is known by its shape: HTTP answers by their
+status, a lost database by its class (its own code, as such an attempt waits 15, 30, 60 … 300 s), timeouts and lost
+connections. A program that cannot even be loaded or called is final. All else may be tried again: the step's policy
+bounds how often.
+"""
+
+from __future__ import annotations
+
+import traceback
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from windlass.core.errors import DatabaseUnavailable, Permanent, Refused, Transient
+from windlass.core.outcome import Failure, Fault
+from windlass.worker.output import WAIT_MAX_S
+
+MESSAGE_MAX = 2_000
+DETAIL_MAX = 4_000
+FRAMES_MAX = 5
+RETRY_AFTER_MAX_S = 3600.0
+
+# Another attempt runs the same program on the same arguments.
+_PROGRAM_FAULTS = (ImportError, SyntaxError, NotImplementedError, NameError)
+_HTTP_RETRYABLE = frozenset({408, 425, 429})
+_DATABASE_MODULES = ("asyncpg", "psycopg", "psycopg2", "sqlalchemy", "pymysql", "aiomysql", "MySQLdb")
+_DATABASE_LOST = frozenset(
+    {
+        "OperationalError",
+        "InterfaceError",
+        "DisconnectionError",
+        "PostgresConnectionError",
+        "ConnectionDoesNotExistError",
+        "ConnectionFailureError",
+        "CannotConnectNowError",
+        "AdminShutdown",
+        "AdminShutdownError",
+        "CrashShutdown",
+        "CrashShutdownError",
+    }
+)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The failure that this exception makes of an attempt."""
+    match error:
+        case Permanent():
+            return _failure("permanent", error, is_retryable=False)
+        case Transient():
+            return _failure("transient", error, after_s=_wait_s(error.after_s))
+    if (status := _status(error)) is not None:
+        is_retryable = status in _HTTP_RETRYABLE or status >= 500
+        return _failure(f"http_{status}", error, is_retryable=is_retryable, after_s=_retry_after_s(error))
+    if is_database_lost(error):
+        return _failure("database_lost", error)
+    match error:
+        case TimeoutError():
+            return _failure("timeout", error)
+        case ConnectionError():
+            return _failure("connection", error)
+        case _ if isinstance(error, _PROGRAM_FAULTS):
+            return _failure("program", error, is_retryable=False)
+        case Refused():
+            return _failure(error.code, error, is_retryable=False)
+        case MemoryError():
+            return _failure("out_of_memory", error)
+    return _failure("exception", error)
+
+
+def timeout(timeout_s: float) -> Failure:
+    """The failure of an attempt that ran longer than its step allows."""
+    return Failure(Fault("timeout", f"the attempt ran longer than its {timeout_s:g} s", "TimeoutError"))
+
+
+def is_database_lost(error: BaseException) -> bool:
+    """Whether the handler's own database went away under it, by the names that the usual drivers use."""
+    if isinstance(error, DatabaseUnavailable):
+        return True
+    return any(
+        kind.__name__ in _DATABASE_LOST and kind.__module__.partition(".")[0] in _DATABASE_MODULES
+        for kind in type(error).__mro__
+    )
+
+
+def _failure(code: str, error: BaseException, *, is_retryable: bool = True, after_s: float | None = None) -> Failure:
+    kind = type(error)
+    message = _text(error)[:MESSAGE_MAX] or kind.__name__
+    fault = Fault(code, message, f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), _tail(error))
+    return Failure(fault, is_retryable=is_retryable, after_s=after_s)
+
+
+def _wait_s(asked: Any) -> float | None:
+    """The wait that a handler asked for, when it is a length of time that can be waited."""
+    return min(float(asked), WAIT_MAX_S) if isinstance(asked, int | float) and asked >= 0 else None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        # PostgreSQL refuses the zero character in text.
+        return str(error).replace("\x00", "\\0")
+    except Exception:
+        return ""
+
+
+def _tail(error: BaseException) -> str:
+    """The last frames of the traceback: where it happened, without the way there."""
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
+    return "".join(traceback.format_list(frames)).replace("\x00", "\\0")[-DETAIL_MAX:]
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status of an exception of any client library: `.response.status_code`, `.status_code`, `.status`."""
+    response = getattr(error, "response", None)
+    for holder, name in ((response, "status_code"), (response, "status"), (error, "status_code"), (error, "status")):
+        status = getattr(holder, name, None)
+        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+            return status
+    return None
+
+
+def _retry_after_s(error: BaseException) -> float | None:
+    """The wait that a server asked for, as seconds or as a date, up to an hour."""
+    holder = getattr(error, "response", None)
+    headers: Any = getattr(holder if holder is not None else error, "headers", None)
+    try:
+        said = headers.get("Retry-After") or headers.get("retry-after")
+    except (AttributeError, TypeError):
+        return None
+    if not said:
+        return None
+    try:
+        wait_s = float(said)
+    except (TypeError, ValueError):
+        wait_s = _until_s(str(said), headers)
+    return min(RETRY_AFTER_MAX_S, wait_s) if wait_s > 0 else None
+
+
+def _until_s(said: str, headers: Any) -> float:
+    """A date, measured from the answer's own `Date`: the two clocks are one."""
+    try:
+        until, at = parsedate_to_datetime(said), parsedate_to_datetime(str(headers.get("Date") or headers.get("date")))
+        return (_aware(until) - _aware(at)).total_seconds()
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

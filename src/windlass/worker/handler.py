@@ -1,0 +1,109 @@
+"""What a worker knows about a node of a plan: the function that does it, and how its arguments are made.
+
+Everything that can be known before an attempt starts is worked out once per node and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from windlass.core.errors import Permanent
+from windlass.core.plan import Plan
+from windlass.core.template import Template, plan_templates
+from windlass.worker.binding import Binding
+from windlass.worker.child import Address
+
+_KEPT_MAX = 10_000
+
+
+class StepLike(Protocol):
+    """What `@step` makes of a function, as far as a worker needs it."""
+
+    @property
+    def name(self) -> str:
+        """The name that plans call it by."""
+        ...
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function as it was written."""
+        ...
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it runs in a process of its own."""
+        ...
+
+
+class Kind(Enum):
+    """Where a handler runs."""
+
+    ASYNC = "async"  # on the worker's loop
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+class Handler:
+    """A function that does steps."""
+
+    __slots__ = ("address", "binding", "complaint", "kind")
+
+    def __init__(self, step: StepLike) -> None:
+        self.binding = Binding(step.function)
+        self.address: Address | None = None
+        # Why it can never run here.
+        self.complaint: str | None = None
+        if not step.is_cpu:
+            self.kind = Kind.ASYNC if self.binding.is_async else Kind.THREAD
+            return
+        self.kind = Kind.PROCESS
+        try:
+            self.address = Address.of(step.function)
+        except Permanent as error:
+            self.complaint = str(error)
+        if self.binding.is_async:
+            self.complaint = f"{step.name} is cpu=True and async; a process runs plain functions"
+
+
+class Prepared:
+    """A node of a plan, ready to be run. `handler` is None when this worker does not know the node's function."""
+
+    __slots__ = ("handler", "is_constant", "name", "plan", "run", "template")
+
+    def __init__(self, plan: Plan, node: int, handler: Handler | None) -> None:
+        self.plan = plan
+        self.name = plan.nodes[node].name
+        self.run = plan.nodes[node].run
+        self.handler = handler
+        self.template: Template = plan_templates(plan).nodes[node].with_
+        template = self.template
+        refers = template.steps or template.inputs or template.uses_item or template.uses_index
+        self.is_constant = not refers and not template.expressions
+
+
+class Handlers:
+    """The functions that this worker has, and the nodes they were prepared for."""
+
+    def __init__(self, steps: Mapping[str, StepLike]) -> None:
+        self._steps = steps
+        self._handlers: dict[str, Handler] = {}
+        self._prepared: dict[tuple[str, int], Prepared] = {}
+
+    def known(self, plan_hash: str, node: int) -> Prepared | None:
+        """The node, if it was prepared before."""
+        return self._prepared.get((plan_hash, node))
+
+    def prepare(self, plan: Plan, node: int) -> Prepared:
+        """Work out what can be known of a node."""
+        while len(self._prepared) >= _KEPT_MAX:
+            del self._prepared[next(iter(self._prepared))]
+        prepared = self._prepared[plan.hash, node] = Prepared(plan, node, self._handler(plan.nodes[node].run))
+        return prepared
+
+    def _handler(self, name: str) -> Handler | None:
+        handler = self._handlers.get(name)
+        if handler is None and name in self._steps:
+            handler = self._handlers[name] = Handler(self._steps[name])
+        return handler

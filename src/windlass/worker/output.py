@@ -1,0 +1,130 @@
+"""What a handler returned, as an outcome: JSON text, or a value that says something else than "done".
+
+`msgspec` does the encoding: dataclasses, Structs, datetimes, UUIDs, Decimals, enums, sets and bytes (base64) are all
+fine, and pydantic models by their own `model_dump`. It writes NaN and infinity as `null`, which would be a silent lie;
+so a text that holds `null` is looked at again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from windlass.core.outcome import Cancel, Failure, Fault, Outcome, Parked, Snooze, Success
+
+DEPTH_MAX = 200
+WAIT_MAX_S = 10 * 366 * 86400.0
+
+
+class NotJson(TypeError):
+    """A value that JSON cannot hold; the message names its type and its place."""
+
+
+def _plain(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if dump is not None and not isinstance(value, type):
+        return dump(mode="json")
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(f"a value of type {_name(value)} is not JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain)
+
+
+def encode(value: Any, root: str = "output") -> str:
+    """The value as JSON text; raises NotJson with the place of what JSON cannot hold."""
+    try:
+        body = _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError, AttributeError) as error:
+        raise NotJson(_complaint(value, root, error)) from None
+    if b"null" in body and (place := _not_finite(value, root)) is not None:
+        raise NotJson(f"{place} is not a finite number, and JSON has no other kind")
+    return body.decode()
+
+
+def outcome_of(value: Any) -> Outcome:
+    """The outcome that a handler's return value stands for."""
+    if isinstance(value, Snooze | Parked | Cancel):
+        return _checked(value)
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        message = f"the handler is a plain function but returned {_name(value)}: declare it with `async def`"
+        return Failure(Fault("bad_output", message, "NotJson"), is_retryable=False)
+    try:
+        return Success(encode(value))
+    except NotJson as error:
+        return Failure(Fault("bad_output", str(error), "NotJson"), is_retryable=False)
+
+
+def _checked(said: Snooze | Parked | Cancel) -> Outcome:
+    """The same, or a failure when its wait is no length of time."""
+    wait_s: Any = None
+    if isinstance(said, Snooze):
+        wait_s = said.after_s
+    elif isinstance(said, Parked):
+        wait_s = said.within_s or None
+    if isinstance(said, Cancel | Parked) and wait_s is None:
+        return said
+    if isinstance(wait_s, int | float) and 0 <= wait_s <= WAIT_MAX_S:
+        return said
+    message = f"the wait of {said} must be seconds from 0 to {WAIT_MAX_S:g}"
+    return Failure(Fault("bad_output", message, "ValueError"), is_retryable=False)
+
+
+def _name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _parts(value: Any, place: str) -> Iterator[tuple[Any, str]]:
+    """What a container holds, each with its place."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield item, f"{place}.{key}" if isinstance(key, str) else f"{place}[{key!r}]"
+    elif isinstance(value, list | tuple | set | frozenset):
+        for index, item in enumerate(value):
+            yield item, f"{place}[{index}]"
+    elif isinstance(value, msgspec.Struct):
+        yield from _fields(value, value.__struct_fields__, place)
+    elif dataclasses.is_dataclass(value):
+        yield from _fields(value, [field.name for field in dataclasses.fields(value)], place)
+
+
+def _fields(value: Any, names: Iterable[str], place: str) -> Iterator[tuple[Any, str]]:
+    return ((getattr(value, name), f"{place}.{name}") for name in names if hasattr(value, name))
+
+
+def _can_encode(value: Any) -> bool:
+    try:
+        _encoder.encode(value)
+    except Exception:
+        return False
+    return True
+
+
+def _complaint(value: Any, root: str, error: Exception) -> str:
+    """Follow the first part that cannot be encoded down to its place; a value that holds itself has no such end."""
+    place = root
+    for _ in range(DEPTH_MAX):
+        bad = next(((part, where) for part, where in _parts(value, place) if not _can_encode(part)), None)
+        if bad is None:
+            return f"{place} is {_name(value)}, which JSON cannot hold ({error})"
+        value, place = bad
+    return f"{root} is nested too deeply for JSON, or holds itself"
+
+
+def _not_finite(value: Any, place: str, depth: int = 0) -> str | None:
+    if isinstance(value, float):
+        return None if math.isfinite(value) else place
+    if depth < DEPTH_MAX:
+        for part, where in _parts(value, place):
+            if (found := _not_finite(part, where, depth + 1)) is not None:
+                return found
+    return None

@@ -1,0 +1,203 @@
+"""Processes for `cpu=True` handlers, started when first needed and replaced when one dies or must be killed.
+
+Each has a socket of its own and a thread here that reads it, so the death of one (a crash, the kernel's memory killer,
+our own kill after a timeout) touches no attempt but the one it was running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from windlass.core.outcome import Failure, Fault, Outcome
+from windlass.worker.child import Done, Said, Stop, Task
+from windlass.worker.context import Words
+
+_log = logging.getLogger("windlass.worker")
+
+
+class ChildDied(Exception):
+    """The process ended before its handler did."""
+
+
+class _Process:
+    """One child process: its pipe, and the attempt it is running."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.is_dead = False
+        self._done: asyncio.Future[Outcome | None] | None = None
+        self._say: Callable[[Words], None] | None = None
+        self._lock = threading.Lock()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # The same search path as here, but not through the environment, which the handler's own children inherit.
+            path = [entry or os.getcwd() for entry in sys.path]
+            descriptor = theirs.fileno()
+            level = logging.getLogger().getEffectiveLevel()
+            program = (
+                f"import sys; sys.path[:] = {path!r}; "
+                f"from windlass.worker.child import main; main({descriptor}, log_level={level})"
+            )
+            self.popen = subprocess.Popen(
+                [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=(descriptor,)
+            )
+        self._connection = Connection(ours.detach())
+        threading.Thread(target=self._read, name=f"windlass-cpu-{self.popen.pid}", daemon=True).start()
+
+    async def run(self, task: Task, say: Callable[[Words], None]) -> Outcome | None:
+        """Run one attempt to its end."""
+        done: asyncio.Future[Outcome | None] = self._loop.create_future()
+        self._done, self._say = done, say
+        try:
+            await self.send(task)
+            return await done
+        finally:
+            self._done = self._say = None
+
+    def send(self, message: Task | Stop) -> asyncio.Future[None]:
+        """Send in a thread, as a big task fills the socket. If the process is dead, its reader sees it."""
+        return self._loop.run_in_executor(None, self._send, message)
+
+    def _send(self, message: Task | Stop) -> None:
+        with self._lock, contextlib.suppress(OSError):
+            self._connection.send(message)
+
+    def kill(self) -> None:
+        """End it now. The reader sees the socket close and cleans up."""
+        self.is_dead = True
+        self.popen.kill()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._post(self._hear, self._connection.recv())
+        except (EOFError, OSError):
+            pass
+        except Exception:
+            _log.exception("a cpu process sent something that cannot be read")
+            self.popen.kill()
+        self._connection.close()
+        self.popen.wait()
+        self._post(self._die)
+
+    def _post(self, function: Callable[..., None], *args: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            # The loop has ended: the worker is gone.
+            self.popen.kill()
+
+    def _hear(self, message: Said | Done) -> None:
+        if isinstance(message, Said):
+            if self._say is not None:
+                self._say(message.words)
+        elif self._done is not None and not self._done.done():
+            self._done.set_result(message.outcome)
+
+    def _die(self) -> None:
+        self.is_dead = True
+        if self._done is not None and not self._done.done():
+            self._done.set_exception(ChildDied(f"the process ended with {self.popen.returncode}"))
+
+
+class Processes:
+    """The child processes of one worker, at most `count` at a time, used from its loop only."""
+
+    def __init__(self, count: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._free = count
+        self._idle: list[_Process] = []
+        self._busy: list[_Process] = []
+        self._line: deque[asyncio.Future[None]] = deque()
+        self._is_closed = False
+
+    async def enter(self) -> None:
+        """Wait for a free place, first come, first served. Every `enter` needs its `leave`."""
+        if self._free > 0:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._line.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place to the next in line."""
+        while self._line:
+            turn = self._line.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    async def run(self, task: Task, say: Callable[[Words], None], on_start: Callable[[Any], None]) -> Outcome | None:
+        """Run an attempt; the caller has a place. If this is cancelled, the process is killed.
+
+        `on_start` gets what a later `stop` needs to tell the handler that it should stop.
+        """
+        process = await self._take()
+        self._busy.append(process)
+        on_start(process)
+        try:
+            return await process.run(task, say)
+        except ChildDied:
+            code = process.popen.returncode
+            how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+            return Failure(Fault("worker_process_died", f"the process of the handler died ({how})", "ChildDied"))
+        except asyncio.CancelledError:
+            process.kill()
+            raise
+        finally:
+            self._busy.remove(process)
+            if not process.is_dead:
+                self._idle.append(process)
+
+    @staticmethod
+    def stop(process: Any) -> None:
+        """Tell the handler in this process that it should stop; it may look, or not."""
+        process.send(Stop())
+
+    async def close(self) -> None:
+        """Kill every process. Nothing of theirs is worth waiting for: idle ones hold nothing, busy ones are over."""
+        self._is_closed = True
+        everyone = [*self._idle, *self._busy]
+        for process in everyone:
+            process.kill()
+        self._idle.clear()
+        await asyncio.gather(*(asyncio.to_thread(process.popen.wait) for process in everyone))
+
+    async def _take(self) -> _Process:
+        while self._idle:
+            process = self._idle.pop()
+            if not process.is_dead and process.popen.poll() is None:
+                return process
+        starting = self._loop.run_in_executor(None, _Process, self._loop)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._adopt)
+            raise
+
+    def _adopt(self, starting: asyncio.Future[_Process]) -> None:
+        """Keep a process whose caller did not wait for it."""
+        if not starting.cancelled() and starting.exception() is None:
+            process = starting.result()
+            if self._is_closed:
+                process.kill()
+            else:
+                self._idle.append(process)

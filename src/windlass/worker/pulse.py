@@ -1,0 +1,265 @@
+"""The heartbeat: a small process of its own that renews the worker's lease for as long as the worker lives.
+
+A handler may hold the interpreter's lock for a minute (a C extension, a tight loop), and no thread or task of the same
+process would beat meanwhile; another process does. It must not beat for the dead or the stopped, though:
+
+- the worker ends: the pipe from it closes, and the pulse ends at once;
+- the worker is stopped (SIGSTOP, a debugger): its state is T, and the lease is left to run out;
+- the worker's loop hangs: the lease goes on, and the time limit of each attempt ends it.
+
+When the lease is over for good, the pulse says so and waits for the id of the worker's next lease.
+
+Lines of JSON on both pipes. To the pulse: first a `Config`, later `{"worker": id}`. From it: `{"lost": id}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from windlass.engine.workers import renew
+from windlass.store.database import Database
+
+BEATS_PER_LEASE = 3
+RESTART_AFTER_S = 1.0
+
+_log = logging.getLogger("windlass.worker")
+
+
+class Pulse(Protocol):
+    """Renews one lease at a time. It promises to call `on_lost` with the lease's worker id once that is over."""
+
+    async def start(self, worker: UUID) -> None:
+        """Renew this worker's lease from now on, and no other."""
+        ...
+
+    async def stop(self) -> None:
+        """Renew nothing any more."""
+        ...
+
+
+class Config(msgspec.Struct, frozen=True):
+    """What the process is told when it starts."""
+
+    dsn: str
+    worker: UUID
+    lease_s: float
+    parent: int
+
+
+class Word(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A later line, either way."""
+
+    worker: UUID | None = None
+    lost: UUID | None = None
+
+
+class LoopPulse:
+    """Beats from a task of the worker's own loop: for tests, and where handlers are known to be well behaved."""
+
+    def __init__(self, db: Database, *, lease_s: float, on_lost: Callable[[UUID], None]) -> None:
+        self._db = db
+        self._lease_s = lease_s
+        self._on_lost = on_lost
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, worker: UUID) -> None:
+        """Beat for this worker."""
+        await self.stop()
+        self._task = asyncio.create_task(self._beat(worker), name="windlass-pulse")
+
+    async def stop(self) -> None:
+        """Stop beating."""
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+
+    async def _beat(self, worker: UUID) -> None:
+        wait_s = self._lease_s / BEATS_PER_LEASE
+        while True:
+            await asyncio.sleep(wait_s)
+            try:
+                if not await renew(self._db, worker, lease_s=self._lease_s):
+                    self._on_lost(worker)
+                    return
+                wait_s = self._lease_s / BEATS_PER_LEASE
+            except Exception as error:
+                _log.warning("the lease could not be renewed: %s", error)
+                wait_s = _retry_s(self._lease_s)
+
+
+class ProcessPulse:
+    """Starts the process, hears it, and starts it again should it die."""
+
+    def __init__(self, dsn: str, *, lease_s: float, on_lost: Callable[[UUID], None]) -> None:
+        self._dsn = dsn
+        self._lease_s = lease_s
+        self._on_lost = on_lost
+        self._worker: UUID | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    async def start(self, worker: UUID) -> None:
+        """Beat for this worker."""
+        self._worker = worker
+        if self._process is not None and self._process.returncode is None:
+            self._tell(Word(worker=worker))
+        if self._task is None:
+            await self._spawn()
+            self._task = asyncio.create_task(self._hear(), name="windlass-pulse")
+
+    async def stop(self) -> None:
+        """End the process."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        process, self._process = self._process, None
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _spawn(self) -> None:
+        assert self._worker is not None
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        # The address of the database may hold a password: it goes through the pipe, where nobody else can read it.
+        self._process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "windlass.worker.pulse"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        self._tell(Config(self._dsn, self._worker, self._lease_s, os.getpid()))
+
+    def _tell(self, line: Config | Word) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None and not process.stdin.is_closing():
+            process.stdin.write(msgspec.json.encode(line) + b"\n")
+
+    async def _hear(self) -> None:
+        while True:
+            process = self._process
+            assert process is not None and process.stdout is not None
+            while line := await process.stdout.readline():
+                word = msgspec.json.decode(line, type=Word)
+                if word.lost is not None and word.lost == self._worker:
+                    self._on_lost(word.lost)
+            code = await process.wait()
+            _log.warning("the pulse process ended with %s; another one is started", code)
+            await asyncio.sleep(min(RESTART_AFTER_S, self._lease_s / 6))
+            try:
+                await self._spawn()
+            except OSError as error:
+                _log.warning("it could not be started: %s", error)
+
+
+class _Heart:
+    """The process's own side."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._worker: UUID | None = config.worker
+        self._db: Database | None = None
+        self._is_failing = False
+        self._changed = asyncio.Event()
+
+    def take(self, line: bytes) -> None:
+        """A later line from the worker."""
+        self._worker = msgspec.json.decode(line, type=Word).worker
+        self._changed.set()
+
+    async def beat(self) -> None:
+        """Renew until the worker is gone."""
+        lease_s = self._config.lease_s
+        while os.getppid() == self._config.parent:
+            self._changed.clear()
+            worker = self._worker
+            wait_s = lease_s / BEATS_PER_LEASE
+            if worker is not None and not is_stopped(self._config.parent):
+                try:
+                    if not await asyncio.wait_for(self._renew(worker), lease_s / BEATS_PER_LEASE):
+                        self._lose(worker)
+                    self._is_failing = False
+                except Exception as error:
+                    # The database is away, or does not answer. Nothing to do but to ask again, on a new connection.
+                    if not self._is_failing:
+                        _log.warning("the lease cannot be renewed now: %r", error)
+                    self._is_failing = True
+                    await self._forget()
+                    wait_s = _retry_s(lease_s)
+            elif worker is not None:
+                # Once it runs again it must not lose what is left of its lease to our sleep.
+                wait_s = _retry_s(lease_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), wait_s)
+
+    async def _renew(self, worker: UUID) -> bool:
+        if self._db is None:
+            self._db = await Database.open(self._config.dsn, max_size=1)
+        return await renew(self._db, worker, lease_s=self._config.lease_s)
+
+    def _lose(self, worker: UUID) -> None:
+        if self._worker == worker:
+            self._worker = None
+        sys.stdout.buffer.write(msgspec.json.encode(Word(lost=worker)) + b"\n")
+        sys.stdout.buffer.flush()
+
+    async def _forget(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(db.close(), 1)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether the process is stopped, by a signal or a debugger."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name of the program stands in brackets and may hold anything, brackets too.
+            state = file.read().rpartition(b")")[2].split()[0].decode()
+    except FileNotFoundError:
+        command = ["ps", "-o", "state=", "-p", str(pid)]
+        state = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return state[:1] in ("T", "t")
+
+
+def _retry_s(lease_s: float) -> float:
+    return min(1.0, lease_s / 10)
+
+
+async def _main() -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    heart = _Heart(msgspec.json.decode(await reader.readline(), type=Config))
+    beating = asyncio.create_task(heart.beat())
+    beating.add_done_callback(lambda _: os._exit(0))
+    while line := await reader.readline():
+        heart.take(line)
+    # The worker is gone; so are we, without a word to the database.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    asyncio.run(_main())

@@ -1,0 +1,127 @@
+"""Makes the arguments of claimed steps: what the plan says, with the values filled in.
+
+The outputs of other steps that a batch refers to are read together, in one statement; those that this worker reported
+itself a moment ago, it remembers. An expression that is more than a path goes to the evaluator.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from windlass.core.errors import BadExpression, NotFound, Unavailable
+from windlass.core.outcome import Failure, Fault, Report, Success
+from windlass.engine.claim import Claimed
+from windlass.engine.read import Resolver
+from windlass.engine.values import outputs_of_many, scope
+from windlass.store.artifact import REFERENCE_KEY, Artifacts
+from windlass.store.database import Database, is_transient
+from windlass.worker.handler import Prepared
+
+REMEMBERED_MAX = 5_000
+REMEMBERED_MAX_CHARS = 2_048
+_REFERENCE = f'{{"{REFERENCE_KEY}"'
+
+Wanting = tuple[Claimed, Prepared]
+
+
+class NotResolved(Exception):
+    """The arguments cannot be made; `failure` is what the attempt reports."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.fault.message)
+        self.failure = failure
+
+
+class Arguments:
+    """Makes them, for one worker."""
+
+    def __init__(self, db: Database, artifacts: Artifacts, resolver: Resolver) -> None:
+        self._db = db
+        self._artifacts = artifacts
+        self._resolver = resolver
+        # Outputs as JSON text, by job and step number. A step that has succeeded never changes.
+        self._remembered: dict[tuple[UUID, int], str] = {}
+
+    def remember(self, reports: Sequence[Report], took_effect: Sequence[bool]) -> None:
+        """Keep the small outputs of these reports: in a chain, the next step is often ours too."""
+        kept = self._remembered
+        for report, is_effective in zip(reports, took_effect, strict=True):
+            # A number above the plan's nodes is a child of a fan-out, and the fan-out's output is not one child's.
+            if not is_effective or report.no != report.node or not isinstance(report.outcome, Success):
+                continue
+            output = report.outcome.output
+            if len(output) <= REMEMBERED_MAX_CHARS and not output.startswith(_REFERENCE):
+                kept[report.job_id, report.no] = output
+        while len(kept) > REMEMBERED_MAX:
+            del kept[next(iter(kept))]
+
+    def known_outputs(self, claimed: Claimed, prepared: Prepared) -> dict[str, Any] | None:
+        """The outputs that this step refers to, if none has to be read."""
+        found: dict[str, Any] = {}
+        for name in prepared.template.steps:
+            text = self._remembered.get((claimed.job_id, prepared.plan.number[name]))
+            if text is None:
+                return None
+            found[name] = msgspec.json.decode(text)
+        return found
+
+    async def read_outputs(self, wanting: Sequence[Wanting]) -> list[dict[str, Any]]:
+        """The outputs that these steps refer to, by step name, in their order. Raises what the store raises."""
+        wanted = [(claimed.job_id, prepared.plan, prepared.template.steps) for claimed, prepared in wanting]
+        found = await outputs_of_many(self._db, self._artifacts, wanted)
+        # Handlers may change what they are given, and steps of one job must not see each other do it.
+        seen: set[UUID] = set()
+        for at, (claimed, _) in enumerate(wanting):
+            if claimed.job_id in seen:
+                found[at] = copy.deepcopy(found[at])
+            seen.add(claimed.job_id)
+        return found
+
+    def fill(self, claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> Any:
+        """The arguments of a step that needs no evaluator; raises NotResolved."""
+        template = prepared.template
+        if prepared.is_constant:
+            return template.resolve({}, _no_evaluator)
+        try:
+            return template.resolve(_scope(claimed, prepared, outputs), _no_evaluator)
+        except BadExpression as error:
+            raise NotResolved(_bad_arguments(error)) from None
+
+    async def evaluate(self, claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> Any:
+        """The arguments of any step; raises NotResolved."""
+        try:
+            return await self._resolver.resolve_async(prepared.template, _scope(claimed, prepared, outputs))
+        except BadExpression as error:
+            raise NotResolved(_bad_arguments(error)) from None
+        except Unavailable as error:
+            raise NotResolved(Failure(Fault("evaluator", str(error), type(error).__name__))) from None
+
+
+def _scope(claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
+    inputs = msgspec.json.decode(claimed.input) if prepared.template.inputs else {}
+    return scope(inputs, outputs, item=claimed.item, index=claimed.index)
+
+
+def unreadable(error: Exception) -> Failure:
+    """The failure of a step whose arguments exist but cannot be read."""
+    if isinstance(error, NotFound):
+        return Failure(Fault("artifact_store", str(error), type(error).__name__))
+    return Failure(Fault("bad_arguments", f"its arguments cannot be read: {error}", type(error).__name__))
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether it was the database that went away, so that the same may be done again."""
+    return is_transient(error) or isinstance(error, Unavailable)
+
+
+def _bad_arguments(error: BadExpression) -> Failure:
+    return Failure(Fault("bad_arguments", str(error), type(error).__name__), is_retryable=False)
+
+
+def _no_evaluator(text: str, _: Any) -> Any:
+    raise BadExpression(f"`{text}` needs the evaluator")

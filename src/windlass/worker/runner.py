@@ -1,0 +1,279 @@
+"""Runs claimed steps from claim to report: resolve the arguments, run the handler, hand the outcome to the settler.
+
+It knows every attempt that this worker has in hand, by (job, step, attempt), and is the only one that tells them to
+stop. An attempt that does not stop when told (a handler that swallows cancellation) is given up on after a grace: its
+outcome is reported without it, and its place is given to another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+from windlass.core.outcome import Failure, Outcome, Released, Snooze
+from windlass.core.retry import Backoff
+from windlass.engine.claim import Claimed
+from windlass.engine.recipes import PLANS, plan_of
+from windlass.store.database import Database
+from windlass.worker import fault
+from windlass.worker.attempt import Attempt, Why
+from windlass.worker.execute import Executor
+from windlass.worker.handler import Handlers, Prepared
+from windlass.worker.lanes import Lanes
+from windlass.worker.notes import Key, Notes
+from windlass.worker.resolve import Arguments, NotResolved, is_away, unreadable
+from windlass.worker.settler import Settler
+
+# How long a handler that was cancelled may take to clean up; less than the rescuer waits before it steps in.
+GRACE_S = 3.0
+READ_AGAIN = Backoff(0.5, 2.0, 4.0)
+# A step whose function this worker does not have: the job is not at fault, and another worker may have it.
+UNKNOWN_HANDLER = Backoff(2.0, 2.0, 60.0)
+
+_log = logging.getLogger("windlass.worker")
+
+
+class Runner:
+    """Used from the worker's loop only. `on_room` is called whenever an attempt has ended."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        concurrency: int,
+        handlers: Handlers,
+        arguments: Arguments,
+        executor: Executor,
+        notes: Notes,
+        settler: Settler,
+        on_room: Callable[[], None],
+        grace_s: float = GRACE_S,
+    ) -> None:
+        self._db = db
+        self._handlers = handlers
+        self._arguments = arguments
+        self._executor = executor
+        self._notes = notes
+        self._settler = settler
+        self._on_room = on_room
+        self._grace_s = grace_s
+        self._loop = asyncio.get_running_loop()
+        self._lanes: Lanes[Attempt] = Lanes(concurrency, self._work)
+        self._background: set[asyncio.Task[None]] = set()
+        self._unknown: dict[str, int] = {}
+        self.running: dict[Key, Attempt] = {}
+
+    def begin(self, claimed: Sequence[Claimed]) -> None:
+        """Run these, all but those that are already in hand."""
+        others: list[Attempt] = []
+        for one in claimed:
+            attempt = Attempt(one, self._timed_out)
+            if attempt.key in self.running or self._settler.has(attempt.key):
+                continue
+            self.running[attempt.key] = attempt
+            try:
+                prepared = self._prepared(one)
+                outputs = None if prepared is None else self._arguments.known_outputs(one, prepared)
+            except Exception as error:
+                self._conclude(attempt, unreadable(error))
+                continue
+            if prepared is None or outputs is None:
+                others.append(attempt)
+            else:
+                self._put(attempt, prepared, outputs)
+        if others:
+            self._spawn(self._read(others))
+
+    def stop(self, attempt: Attempt, why: Why) -> None:
+        """Tell an attempt to stop, gently where its work can only be asked, and see that it does."""
+        if attempt.is_over:
+            return
+        if why is Why.NOT_OURS and attempt.is_in_thread:
+            # Its result counts for nothing, and it keeps its place until it ends or its time is over.
+            attempt.ask_to_stop(why)
+            return
+        if why is Why.NOT_OURS and attempt.process is not None:
+            attempt.ask_to_stop(why)
+            self._executor.processes.stop(attempt.process)
+            self._loop.call_later(self._grace_s, attempt.interrupt, why)
+            return
+        attempt.interrupt(why)
+        self._loop.call_later(self._grace_s, self._write_off, attempt)
+
+    def stop_all(self, why: Why) -> None:
+        """Tell every attempt to stop."""
+        for attempt in list(self.running.values()):
+            self.stop(attempt, why)
+
+    async def close(self) -> None:
+        """Stop everything, report nothing more."""
+        for attempt in self.running.values():
+            attempt.end()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._lanes.close()
+
+    def _spawn(self, work: object) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)  # type: ignore[arg-type]
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _prepared(self, claimed: Claimed) -> Prepared | None:
+        prepared = self._handlers.known(claimed.plan_hash, claimed.node)
+        if prepared is None and (plan := PLANS.get(claimed.plan_hash)) is not None:
+            prepared = self._handlers.prepare(plan, claimed.node)
+        return prepared
+
+    def _put(self, attempt: Attempt, prepared: Prepared, outputs: dict[str, Any]) -> None:
+        attempt.prepared = prepared
+        attempt.outputs = outputs
+        if prepared.handler is None:
+            self._conclude(attempt, self._not_here(prepared.run))
+        else:
+            self._lanes.put(attempt)
+
+    def _not_here(self, name: str) -> Outcome:
+        times = self._unknown[name] = self._unknown.get(name, 0) + 1
+        wait_s = UNKNOWN_HANDLER.wait_s(times, 0.0)
+        _log.warning("this worker has no step %r; it is put off for %g s, for a worker that has it", name, wait_s)
+        return Snooze(wait_s)
+
+    # Reading what the arguments refer to.
+
+    async def _read(self, attempts: list[Attempt]) -> None:
+        """Read the plans and outputs that these need, all together, for as long as the database takes to answer."""
+        tries = 0
+        while attempts := [attempt for attempt in attempts if not self._is_stopped_early(attempt)]:
+            try:
+                await self._read_once(attempts)
+                return
+            except Exception as error:
+                if is_away(error):
+                    tries += 1
+                    _log.warning("the arguments of %d steps cannot be read now: %s", len(attempts), error)
+                    await asyncio.sleep(READ_AGAIN.wait_s(tries, 0.0))
+                elif len(attempts) > 1:
+                    # One of them is at fault; each by itself shows which.
+                    for attempt in attempts:
+                        self._spawn(self._read([attempt]))
+                    return
+                else:
+                    _log.exception("the arguments of %s/%d cannot be read", *attempts[0].key[:2])
+                    self._conclude(attempts[0], unreadable(error))
+                    return
+
+    async def _read_once(self, attempts: list[Attempt]) -> None:
+        wanting: list[tuple[Attempt, Prepared]] = []
+        for attempt in attempts:
+            prepared = self._prepared(attempt.claimed)
+            if prepared is None:
+                plan = await plan_of(self._db, attempt.claimed.plan_hash)
+                prepared = self._handlers.prepare(plan, attempt.claimed.node)
+            wanting.append((attempt, prepared))
+        outputs = await self._arguments.read_outputs([(attempt.claimed, prepared) for attempt, prepared in wanting])
+        for (attempt, prepared), found in zip(wanting, outputs, strict=True):
+            self._put(attempt, prepared, found)
+
+    def _is_stopped_early(self, attempt: Attempt) -> bool:
+        """Whether it was told to stop before it began; then its end is decided here."""
+        if attempt.why is None or attempt.is_over:
+            return attempt.is_over
+        self._conclude(attempt, None)
+        return True
+
+    # Running.
+
+    async def _work(self, attempt: Attempt) -> bool:
+        """Run an attempt in a lane; says whether the lane may run another."""
+        if attempt.is_over or self._is_stopped_early(attempt):
+            return True
+        task = attempt.task = asyncio.current_task()
+        assert task is not None
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._outcome(attempt)
+        except asyncio.CancelledError:
+            if attempt.why is None:
+                # The lane itself is cancelled: the worker is closing.
+                raise
+        except BaseException as error:
+            _log.exception("an attempt of %s/%d ended in a way that nothing expected", *attempt.key[:2])
+            outcome = fault.failure_of(error)
+        if attempt.why is not None:
+            # The next attempt in this lane must not inherit the cancellation of this one.
+            while task.uncancel() > 0:
+                pass
+        attempt.task = None
+        return self._came_back(attempt, outcome)
+
+    def _came_back(self, attempt: Attempt, outcome: Outcome | None) -> bool:
+        if attempt.is_over:
+            return False
+        self._conclude(attempt, outcome)
+        return not attempt.has_waited
+
+    async def _outcome(self, attempt: Attempt) -> Outcome | None:
+        prepared = attempt.prepared
+        assert prepared is not None and prepared.handler is not None
+        try:
+            if prepared.template.expressions:
+                arguments = await self._arguments.evaluate(attempt.claimed, prepared, attempt.outputs)
+            else:
+                arguments = self._arguments.fill(attempt.claimed, prepared, attempt.outputs)
+            attempt.outputs = {}
+        except NotResolved as error:
+            return error.failure
+        return await self._executor.execute(attempt, prepared, prepared.handler, arguments)
+
+    def _timed_out(self, attempt: Attempt) -> None:
+        self.stop(attempt, Why.TIMEOUT)
+
+    def _write_off(self, attempt: Attempt) -> None:
+        """It was told to stop and has not: go on without it."""
+        lane = attempt.task
+        if attempt.is_over or lane is None:
+            return
+        _log.warning("attempt %d of %s/%d does not stop; it is left to itself", attempt.key[2], *attempt.key[:2])
+        self._conclude(attempt, None)
+        self._lanes.give_up(lane)
+
+    # Ending.
+
+    def _conclude(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """Decide what is reported, and report it, after the attempt's last words."""
+        attempt.end()
+        match attempt.why:
+            case None:
+                decided = outcome
+            case Why.TIMEOUT:
+                decided = fault.timeout(attempt.claimed.timeout_s)
+            case Why.NOT_OURS:
+                decided = None
+            case Why.DRAIN:
+                # What was finished in the last moment is finished; what failed may have failed of being interrupted.
+                decided = Released() if outcome is None or isinstance(outcome, Failure) else outcome
+            case _:
+                assert_never(attempt.why)
+        if decided is None:
+            self._notes.forget(attempt.key)
+            self._leave(attempt)
+        elif self._notes.is_owed(attempt.key):
+            self._spawn(self._report_after_words(attempt, decided))
+        else:
+            self._report(attempt, decided)
+
+    async def _report_after_words(self, attempt: Attempt, outcome: Outcome) -> None:
+        await self._notes.finish(attempt.key)
+        self._report(attempt, outcome)
+
+    def _report(self, attempt: Attempt, outcome: Outcome) -> None:
+        self._notes.forget(attempt.key)
+        self._settler.add(attempt.claimed.report(outcome))
+        self._leave(attempt)
+
+    def _leave(self, attempt: Attempt) -> None:
+        self.running.pop(attempt.key, None)
+        self._on_room()

@@ -1,0 +1,114 @@
+"""Reports outcomes in batches: while one commit is under way, the next batch gathers.
+
+An outcome that the database cannot take now is kept and sent again, for as long as it lasts: the fence makes a report
+that was already heard, or that comes too late, harmless. So nothing that a handler did is done again only because the
+database was away for a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from windlass.core.errors import Unavailable
+from windlass.core.outcome import Failure, Fault, Report
+from windlass.core.retry import Backoff
+from windlass.engine.settle import Settled
+from windlass.worker.notes import Key
+
+BATCH_MAX = 500
+WAITS = Backoff(1.0, 2.0, 4.0)
+
+_log = logging.getLogger("windlass.worker")
+
+
+class Settler:
+    """One task that reports; `on_settled` hears what came of each batch."""
+
+    def __init__(
+        self,
+        settle: Callable[[Sequence[Report]], Awaitable[Settled]],
+        on_settled: Callable[[Sequence[Report], Settled], None],
+    ) -> None:
+        self._settle = settle
+        self._on_settled = on_settled
+        self._waiting: deque[Report] = deque()
+        self._keys: set[Key] = set()
+        self._stir = asyncio.Event()
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="windlass-settler")
+
+    def add(self, report: Report) -> None:
+        """Report this, soon."""
+        self._waiting.append(report)
+        self._keys.add((report.job_id, report.no, report.attempt))
+        self._stir.set()
+
+    def has(self, key: Key) -> bool:
+        """Whether the outcome of this attempt is on its way."""
+        return key in self._keys
+
+    @property
+    def backlog(self) -> int:
+        """How many outcomes are not in the database yet."""
+        return len(self._keys)
+
+    async def drained(self) -> None:
+        """Return when every outcome is in the database."""
+        while self._keys:
+            self._calm.clear()
+            await self._calm.wait()
+
+    async def close(self) -> None:
+        """Stop, whatever is left: the workers' lease ends, and then others run it again."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._stir.wait()
+            self._stir.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
+                await self._report(batch)
+                self._keys.difference_update((report.job_id, report.no, report.attempt) for report in batch)
+            if not self._keys:
+                self._calm.set()
+
+    async def _report(self, batch: list[Report]) -> None:
+        try:
+            settled = await self._until_taken(batch)
+        except Exception:
+            if len(batch) > 1:
+                _log.exception("a batch of %d outcomes was refused; each is now reported alone", len(batch))
+                for report in batch:
+                    await self._report([report])
+            else:
+                await self._report_refusal(batch[0])
+            return
+        self._on_settled(batch, settled)
+
+    async def _until_taken(self, batch: list[Report]) -> Settled:
+        failures = 0
+        while True:
+            try:
+                return await self._settle(batch)
+            except (Unavailable, OSError) as error:
+                failures += 1
+                wait_s = WAITS.wait_s(failures, 0.0)
+                _log.warning("%d outcomes wait for the database, again in %g s: %s", len(batch), wait_s, error)
+                await asyncio.sleep(wait_s)
+
+    async def _report_refusal(self, report: Report) -> None:
+        """Say that this outcome cannot be written, so that the step does not hang until its time is over."""
+        _log.exception("the outcome of %s/%s could not be reported", report.job_id, report.no)
+        fault = Fault("bad_report", f"the outcome ({type(report.outcome).__name__}) could not be written")
+        try:
+            reports = [replace(report, outcome=Failure(fault))]
+            self._on_settled(reports, await self._until_taken(reports))
+        except Exception:
+            _log.exception("nor could its failure; the step waits for its time limit")

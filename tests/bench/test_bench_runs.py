@@ -1,0 +1,31 @@
+"""The benchmark itself, very small and without peers: does it start, measure and report? Never: how fast."""
+
+import json
+import subprocess
+import sys
+
+from bench.process import ROOT
+
+
+def bench(*arguments):
+    return subprocess.run(
+        [sys.executable, "bench/run.py", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_windlass_is_measured_beside_the_limit(tmp_path):
+    out = tmp_path / "figures.json"
+    ran = bench("--only", "LACDB", "--peers", "none", "--scale", "0.001", "--repeats", "1", "--json", str(out))
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(out.read_text())
+    notes = {(figure["test"], figure["system"]): figure["note"] for figure in told["figures"]}
+    assert not any(notes.values()), ran.stderr
+    assert "one-step jobs / bare SQL" in {ratio["title"] for ratio in told["ratios"]}
+    assert "Ratios" in ran.stdout
+
+
+def test_an_unknown_test_or_peer_is_refused_before_anything_starts():
+    for arguments in (("--only", "X"), ("--peers", "rabbit")):
+        ran = bench(*arguments)
+        assert ran.returncode == 2
+        assert "known:" in ran.stderr

@@ -1,0 +1,58 @@
+"""The app that the command line's tests serve."""
+
+from __future__ import annotations
+
+import asyncio
+
+import windlass as wl
+
+
+@wl.step
+async def write_script(topic: str) -> dict:
+    return {"scenes": [f"{topic} {n}" for n in range(3)]}
+
+
+@wl.step
+def render(scene: str) -> str:
+    return scene.upper()
+
+
+@wl.step
+def stitch(shots: list) -> dict:
+    return {"film": " + ".join(shots)}
+
+
+@wl.step(retry=wl.Retry(max_attempts=1))
+def explode(topic: str) -> str:
+    raise wl.Permanent(f"[bold]{topic}[/bold] cannot be filmed")
+
+
+@wl.step
+async def doze(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+@wl.recipe
+def film(topic: str):
+    return stitch(render.map(write_script(topic)["scenes"]))
+
+
+@wl.recipe
+def flop(topic: str = "fog"):
+    return stitch([explode(write_script(topic)["scenes"][0])])
+
+
+@wl.recipe
+def nap(seconds: float = 600.0):
+    return doze(seconds)
+
+
+@wl.recipe
+def nobody():
+    return later()
+
+
+@wl.step(queue="nobody_serves_this")
+def later() -> str:
+    return "never"

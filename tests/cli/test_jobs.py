@@ -1,0 +1,238 @@
+"""Jobs on the command line: submitted, followed, looked at, acted on; and what the exit code says of each."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.cli.conftest import Cli
+
+JOB_KEYS = {
+    "id", "recipe", "recipe_version", "plan", "state", "is_paused", "caller", "priority", "labels", "idempotency_key",
+    "correlation_id", "steps_total", "steps_open", "steps_failed", "error", "parent_job", "retry_of", "created_at",
+    "started_at", "finished_at", "deadline_at", "expires_at", "deleted_at",
+}  # fmt: skip
+STEP_KEYS = {
+    "no", "step", "index", "kind", "run", "state", "queue", "needs_unmet", "attempt", "failures", "losses", "worker",
+    "waiting_for", "wake_at", "progress", "error", "started_at", "finished_at",
+}  # fmt: skip
+EVENT_KEYS = {
+    "job_id", "seq", "at", "type", "source", "no", "attempt", "payload", "correlation_id", "idempotency_key", "step",
+}  # fmt: skip
+
+
+def submitted(cli: Cli, *words: str) -> str:
+    return cli("submit", *words).ok().out.strip()
+
+
+def test_a_job_is_submitted_waited_for_and_its_result_is_the_only_output(served: Cli) -> None:
+    said = served("submit", "film", "--input", "topic=sea", "--wait").ok()
+    assert said.json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
+    assert said.err.startswith("job ")
+
+
+def test_following_without_a_terminal_tells_each_change_on_a_line(served: Cli) -> None:
+    said = served("submit", "film", "--input", "topic=sea", "--follow").ok()
+    assert said.json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
+    assert "✓ render  COMPLETED  3/3" in said.err and "\x1b[" not in said.err
+    assert said.err.strip().endswith("COMPLETED")
+
+
+def test_show_has_the_graph_for_people_and_everything_for_programs(served: Cli) -> None:
+    job = submitted(served, "film", "--input", "topic=sea", "--label", "team=[blue]")
+    served("result", job, "--wait").ok()
+    picture = served("show", job).ok().out
+    assert "render" in picture and "3/3" in picture and "team=[blue]" in picture and job in picture
+    body = served("show", job, "--json").ok().json()
+    assert set(body) == JOB_KEYS | {"input", "steps"}
+    assert (body["id"], body["state"], body["input"]) == (job, "COMPLETED", {"topic": "sea"})
+    assert [step["step"] for step in body["steps"]] == [
+        "write_script",
+        "render",
+        "stitch",
+        "render",
+        "render",
+        "render",
+    ]
+    assert all(set(step) == STEP_KEYS for step in body["steps"])
+
+
+def test_a_job_is_found_by_the_beginning_of_its_id_and_as_the_last(served: Cli) -> None:
+    job = submitted(served, "film", "--input", "topic=sea")
+    assert served("show", job[:23], "--json").ok().json()["id"] == job
+    assert served("show", "@last", "--json").ok().json()["id"] == job
+    assert served("show", "00000000").code == 4
+    assert served("show", "not-an-id!").code == 2
+
+
+def test_lists_are_filtered_and_paged(served: Cli) -> None:
+    jobs = [submitted(served, "film", "--input", "topic=sea", "--label", "page=yes") for _ in range(3)]
+    served("result", jobs[-1], "--wait").ok()
+    page = served("jobs", "--label", "page=yes", "--limit", "2", "--json").ok().json()
+    assert [item["id"] for item in page["items"]] == [jobs[2], jobs[1]]
+    assert all(set(item) == JOB_KEYS for item in page["items"])
+    rest = served("jobs", "--label", "page=yes", "--limit", "2", "--before", page["next"], "--json").ok().json()
+    assert [item["id"] for item in rest["items"]] == [jobs[0]] and rest["next"] is None
+    rows = served("jobs", "--label", "page=yes", "--recipe", "film").ok().out.splitlines()
+    assert [row.split("\t")[0] for row in rows] == jobs[::-1]
+    assert served("jobs", "--recipe", "unheard_of").ok().out == ""
+
+
+def test_events_come_in_order_one_a_line(served: Cli) -> None:
+    job = submitted(served, "film", "--input", "topic=sea")
+    lines = served("events", job, "--follow", "--json").ok().out.splitlines()
+    events = [msgspec.json.decode(line) for line in lines]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert all(set(event) == EVENT_KEYS for event in events)
+    assert events[0]["type"] == "job.submitted" and events[-1]["type"] == "job.completed"
+    assert "render[2]" in {event["step"] for event in events}
+
+
+def test_a_failed_job_says_where_and_why_and_exits_with_10(served: Cli) -> None:
+    said = served("submit", "flop", "--wait")
+    assert (said.code, said.out) == (10, "")
+    assert "FAILED at step explode" in said.err and "[bold]fog 0[/bold] cannot be filmed" in said.err
+    assert "Traceback" not in said.err
+    body = served("submit", "flop", "--wait", "--json")
+    assert body.code == 10 and body.json()["state"] == "FAILED" and body.json()["error"]["step"] == "explode"
+    assert served("result", "@last").code == 10
+    reasons = served("why", "@last", "--json").ok().json()
+    assert {reason["step"]: reason["state"] for reason in reasons} == {"explode": "FAILED", "stitch": "ABANDONED"}
+
+
+def test_a_failed_job_is_retried_as_a_new_job_that_keeps_what_succeeded(served: Cli) -> None:
+    failed = served("submit", "flop", "--wait", "--json").json()["id"]
+    answer = msgspec.json.decode(served("retry", failed, "--json").ok().out)
+    assert answer["id"] == failed and answer["new_job"] != failed
+    assert served("result", answer["new_job"], "--wait").code == 10
+    body = served("show", answer["new_job"], "--json").json()
+    assert body["retry_of"] == failed
+    assert {step["step"]: step["attempt"] for step in body["steps"]}["write_script"] == 0
+    done = submitted(served, "film", "--input", "topic=sea")
+    served("result", done, "--wait").ok()
+    assert served("retry", done).code == 5
+    assert served("rerun", done).ok().out.startswith(f"{done} run again as ")
+
+
+def test_a_running_job_is_cancelled_and_waiting_for_it_exits_with_11(served: Cli) -> None:
+    job = submitted(served, "nap")
+    assert served("result", job).code == 5
+    assert served("result", job, "--wait", "--timeout", "0.2s").code == 6
+    assert served("cancel", job, "--reason", "too [long]").ok().out == f"{job} cancelled\n"
+    said = served("result", job, "--wait")
+    assert said.code == 11 and "too [long]" in said.err
+    assert "not changed" in served("cancel", job).ok().out
+
+
+def test_several_jobs_are_acted_on_or_none(served: Cli) -> None:
+    jobs = [submitted(served, "nap") for _ in range(2)]
+    assert served("cancel", jobs[0], "ffffffff").code == 4
+    assert served("show", jobs[0], "--json").json()["state"] != "CANCELLED"
+    assert len(served("cancel", "-", stdin="\n".join(jobs)).ok().out.splitlines()) == 2
+
+
+def test_a_paused_job_starts_nothing_until_it_is_resumed(served: Cli) -> None:
+    job = submitted(served, "nobody")
+    served("pause", job).ok()
+    reason = served("why", job, "later", "--json").ok().json()[0]
+    assert reason["state"] == "HELD" and "paused" in reason["because"]
+    served("resume", job).ok()
+    reason = served("why", job, "later", "--json").ok().json()[0]
+    assert reason["state"] == "QUEUED" and "no worker takes from queue nobody_serves_this" in reason["because"]
+    assert served("why", job, "no_such_step").code == 4
+    served("cancel", job).ok()
+    served("delete", job).ok()
+    assert served("pause", job).code == 5
+
+
+def test_the_same_key_gives_the_same_job_and_another_body_a_conflict(served: Cli) -> None:
+    first = served("submit", "nap", "--key", "k", "--input", "seconds=0", "--json").ok().json()
+    again = served("submit", "nap", "--key", "k", "--input", "seconds=0", "--json").ok().json()
+    assert again == {"id": first["id"], "is_new": False} and first["is_new"]
+    said = served("submit", "nap", "--key", "k", "--input", "seconds=1")
+    assert said.code == 5 and first["id"] in said.err
+
+
+def test_inputs_are_json_or_text_or_files(served: Cli, tmp_path: Path) -> None:
+    (tmp_path / "all.json").write_text('{"topic": "from the file"}')
+    (tmp_path / "topic.txt").write_text("from text")
+    for words, topic in (
+        (["--input", f"@{tmp_path}/all.json"], "from the file"),
+        (["--input", f"topic=@{tmp_path}/topic.txt"], "from text"),
+        (["--input", "topic=2049"], "2049"),
+        (["--input", 'topic="quoted"'], "quoted"),
+    ):
+        job = submitted(served, "film", *words)
+        assert served("show", job, "--json").json()["input"] == {"topic": topic}
+    assert served("submit", "film", "--input", "@-", stdin='{"topic": "piped"}').code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["submit", "film"], 2, "topic"),
+        (["submit", "film", "--input", "topic=x", "--input", "tpic=x"], 2, "tpic"),
+        (["submit", "film", "--input", "topic"], 2, "name=value"),
+        (["submit", "film", "--input", "topic=@nowhere.txt"], 2, "nowhere.txt"),
+        (["submit", "film", "--input", "@nowhere.json"], 2, "nowhere.json"),
+        (["submit", "filn", "--input", "topic=x"], 4, "Did you mean film?"),
+        (["submit", "nap", "--deadline", "soon"], 2, "--deadline"),
+        (["submit", "nap", "--priority", "1000"], 2, "priority"),
+        (["submit", "nap", "--label", "x"], 2, "--label"),
+        (["jobs", "--state", "HAPPY"], 2, "COMPLETED"),
+        (["jobs", "--limit", "0"], 2, "limit"),
+        (["graph", "nothing_here"], 4, "no recipe and no job"),
+        (["recipes", "show", "nothing_here"], 4, "nothing_here"),
+        (["jbos"], 2, "jobs"),
+        (["show"], 2, "JOB"),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy_and_makes_no_job(
+    served: Cli, words: list[str], code: int, said: str
+) -> None:
+    answer = served(*words)
+    assert answer.code == code, answer
+    assert said in answer.err and "Traceback" not in answer.err and answer.out == ""
+
+
+def test_graphs_are_drawn_of_recipes_and_of_jobs(served: Cli) -> None:
+    assert "×n" in served("graph", "film").ok().out
+    assert served("graph", "film", "--format", "mermaid").ok().out.startswith("flowchart TD")
+    assert '"render" -> "stitch";' in served("graph", "film", "--format", "dot").ok().out
+    served("submit", "film", "--input", "topic=sea", "--wait").ok()
+    body = served("graph", "@last", "--json").ok().json()
+    assert {node["name"]: node["state"] for node in body["nodes"]} == dict.fromkeys(
+        ("write_script", "render", "stitch"), "COMPLETED"
+    )
+    assert ["render", "stitch"] in body["edges"]
+
+
+def test_leaving_a_watch_leaves_the_job(served: Cli) -> None:
+    job = submitted(served, "nap")
+    watching = served.spawn("watch", job)
+    assert watching.stdout is not None and "RUNNING" in watching.stdout.readline()
+    watching.send_signal(signal.SIGINT)
+    out, _ = watching.communicate(timeout=20)
+    assert watching.returncode == 130 and "the job goes on" in out
+    assert served("show", job, "--json").json()["state"] == "PROCESSING"
+    served("cancel", job).ok()
+    assert served("watch", job).code == 11
+
+
+def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
+    workers = served("workers", "--json").ok().json()
+    assert len(workers) == 1 and workers[0]["concurrency"] == 10
+    recipes = served("recipes", "list", "--json").ok().json()
+    assert [(one["name"], one["version"]) for one in recipes] == [("film", 1), ("flop", 1), ("nap", 1), ("nobody", 1)]
+    assert served("recipes", "show", "film", "--json").ok().json()["recipe"] == "film"
+    assert "input topic: string (required)" in served("recipes", "show", "film").ok().out
+
+
+def test_output_that_nobody_reads_to_the_end_is_no_error(served: Cli) -> None:
+    watching = served.spawn("recipes", "show", "film")
+    assert watching.stdout is not None
+    watching.stdout.close()
+    assert watching.wait(20) in (0, 1)

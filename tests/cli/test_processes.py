@@ -1,0 +1,142 @@
+"""What the long-lived commands start, refuse and stop; and what commands say when there is nothing to talk to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import APP, COMMAND, Cli, line_with
+from windlass.app.postmaster import find_running
+
+
+@pytest.fixture
+def home() -> Iterator[Cli]:
+    """A folder that root's server, which runs as somebody else, can pass through."""
+    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
+        Path(folder).chmod(0o711)
+        yield Cli(Path(folder))
+
+
+def test_up_serves_an_app_until_it_is_interrupted_and_finds_its_data_again(home: Cli) -> None:
+    up = home.spawn("up", APP)
+    assert "film v1" in line_with(up, "recipes")
+    line_with(up, "ready in")
+    assert home("submit", "film", "--input", "topic=sea", "--wait").ok().json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
+    second = home("up", APP)
+    assert second.code == 5 and str(up.pid) in second.err and "--home" in second.err
+    up.send_signal(signal.SIGINT)
+    out, _ = up.communicate(timeout=40)
+    assert up.returncode == 0, out
+    assert find_running(home.folder / "pg") is None
+    assert home("jobs").code == 3
+
+    again = home.spawn("up", APP)
+    line_with(again, "ready in")
+    assert len(home("jobs").ok().out.splitlines()) == 1
+    again.kill()  # and after a kill the server is found again, and then stopped in order
+    again.communicate(timeout=20)
+    third = home.spawn("up", APP)
+    line_with(third, "ready in")
+    third.send_signal(signal.SIGTERM)
+    third.communicate(timeout=40)
+    assert third.returncode == 0 and find_running(home.folder / "pg") is None
+
+
+def test_the_demo_runs_to_its_end_without_a_terminal(home: Cli) -> None:
+    said = home("demo").ok()
+    assert "✓ render  COMPLETED" in said.out and '"film"' in said.out
+    assert said.out.rstrip().splitlines()[-1] == "COMPLETED"
+    assert "\x1b[" not in said.out
+    assert find_running(home.folder / "pg") is None
+
+
+def test_run_needs_nothing_and_prints_the_result(home: Cli) -> None:
+    said = home("run", f"{APP}:film", "--input", "topic=sea").ok()
+    assert said.json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
+    failed = home("run", f"{APP}:flop", "--json")
+    assert failed.code == 10 and failed.json()["error"]["step"] == "explode"
+    assert home("run", f"{APP}:no_such").code == 4
+    assert home("run", f"{APP}:film").code == 2
+    assert home("run", "no_such_file.py").code == 4
+
+
+def test_the_picture_is_drawn_on_a_terminal(home: Cli) -> None:
+    if sys.platform != "linux":
+        pytest.skip("uses script(1)")
+    words = " ".join([*COMMAND, "run", f"{APP}:film", "--input", "topic=sea"])
+    drawn = subprocess.run(
+        ["script", "-qec", words, "/dev/null"], capture_output=True, text=True, cwd=home.folder, timeout=60,
+        env=home.environ | {"TERM": "xterm-256color"}, check=False,
+    )  # fmt: skip
+    assert drawn.returncode == 0, drawn
+    assert "\x1b[" in drawn.stdout and "3/3" in drawn.stdout and "✓ stitch" in drawn.stdout
+    plain = subprocess.run(
+        ["script", "-qec", words, "/dev/null"], capture_output=True, text=True, cwd=home.folder, timeout=60,
+        env=home.environ | {"TERM": "xterm-256color", "NO_COLOR": "1"}, check=False,
+    )  # fmt: skip
+    assert "\x1b[32m" in drawn.stdout and "\x1b[32m" not in plain.stdout
+
+
+def test_without_a_database_every_command_says_how_to_get_one(alone: Cli) -> None:
+    for words in (["jobs"], ["show", "@last"], ["submit", "film"], ["worker", APP], ["engine"], ["db", "status"]):
+        said = alone(*words)
+        assert said.code == 3 and "windlass up" in said.err and said.out == "", words
+    assert "windlass up" in alone().ok().out
+
+
+def test_a_database_that_is_down_or_wrong_is_named_without_its_password(alone: Cli) -> None:
+    down = alone("jobs", "--database", "postgresql://ana:secret@127.0.0.1:9/x")
+    assert down.code == 3 and "secret" not in down.err
+    wrong = alone("jobs", "--database", "mysql://ana:secret@h/x")
+    assert wrong.code == 2 and "--database-url" in wrong.err and "secret" not in wrong.err
+
+
+def test_a_database_without_a_schema_asks_for_migrate(alone: Cli, fresh_empty_dsn: str) -> None:
+    said = alone("jobs", "--database", fresh_empty_dsn)
+    assert said.code == 2 and "windlass db migrate" in said.err
+    assert alone("db", "status", "--database", fresh_empty_dsn).code == 2
+    assert alone("--database", fresh_empty_dsn, "db", "migrate", "--json").ok().json()["applied"]
+    assert alone("db", "status", "--database", fresh_empty_dsn, "--json").ok().json()["missing"] == []
+
+
+def test_a_folder_that_cannot_be_used_is_explained(alone: Cli) -> None:
+    said = alone("up", APP, "--home", "/proc/windlass")
+    assert said.code == 2 and "WINDLASS_HOME" in said.err and "Traceback" not in said.err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_of_another_is_explained(alone: Cli) -> None:
+    alone.folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    said = alone("up", APP)
+    assert said.code == 2 and "WINDLASS_HOME" in said.err
+
+
+def test_an_app_that_cannot_be_imported_says_where(alone: Cli) -> None:
+    (alone.folder / "broken.py").write_text("import windlass as wl\nx = 1 / 0\n")
+    said = alone("up", "broken.py")
+    assert said.code == 2 and "ZeroDivisionError" in said.err and "line 2" in said.err and "Traceback" not in said.err
+    assert "Traceback" in alone("up", "broken.py", "--debug").err
+    assert not (alone.folder / "pg").exists()
+
+
+def test_a_bad_setting_is_named(alone: Cli) -> None:
+    alone.environ["WINDLASS_LEASE_S"] = "soon"
+    said = alone("jobs")
+    assert said.code == 2 and "WINDLASS_LEASE_S" in said.err and "soon" in said.err
+
+
+def test_help_has_the_exit_codes_and_imports_neither_rich_tables_nor_the_engine(alone: Cli) -> None:
+    said = alone("--help").ok()
+    assert "Exit codes" in said.out and "130" in said.out
+    check = "import sys, windlass.cli.main; print([m for m in ('asyncpg', 'uvloop', 'rich.live') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, env=alone.environ, check=True)
+    assert found.stdout.strip() == "[]"
+    assert alone("--version").ok().out.startswith("windlass ")

@@ -1,0 +1,60 @@
+"""What a running attempt may say before it ends."""
+
+from __future__ import annotations
+
+from tests.core.world import JOB, World, task
+from windlass.core.draft import Draft
+from windlass.core.note import Note, note
+from windlass.core.outcome import Cancel, Parked
+from windlass.core.states import JobState
+
+
+def running() -> World:
+    world = World.of(task("a"), task("b"))
+    world.claim(world.step("a"))
+    return world
+
+
+def said(draft: Draft) -> list[tuple[str, object]]:
+    return [(event.type, event.payload) for event in draft.events]
+
+
+def test_progress_and_checkpoint_are_taken_down() -> None:
+    draft = running().draft()
+    assert note(draft, Note(JOB, 0, 1, 50.0, "half", checkpoint="7"))
+    assert said(draft) == [("step.progress", {"pct": 50.0, "message": "half"}), ("step.checkpoint", None)]
+
+
+def test_a_preview_shows_in_the_jobs_state_until_the_next_progress() -> None:
+    world = running()
+    draft = world.draft()
+    assert note(draft, Note(JOB, 0, 1, preview='"x"'), "x")
+    assert draft.job.state is JobState.PREVIEW
+    assert note(draft, Note(JOB, 0, 1, preview='"y"'), "y")
+    assert note(draft, Note(JOB, 0, 1, message="on"))
+    assert draft.job.state is JobState.PROCESSING
+    assert [event.type for event in draft.events] == [
+        "job.preview", "step.preview", "step.preview", "job.processing", "step.progress",
+    ]  # fmt: skip
+    assert draft.events[-1].payload == {"pct": None, "message": "on"}
+
+
+def test_an_empty_note_says_nothing() -> None:
+    draft = running().draft()
+    assert note(draft, Note(JOB, 0, 1))
+    assert not draft.is_changed
+
+
+def test_a_parked_attempt_may_still_speak() -> None:
+    world = running()
+    world.report(world.step("a"), Parked("fal"))
+    assert note(world.draft(), Note(JOB, 0, 1, 10.0))
+
+
+def test_a_note_of_an_attempt_that_is_over_or_was_never_there_is_refused() -> None:
+    world = running()
+    assert not note(world.draft(), Note(JOB, 0, 2, 10.0)), "another attempt"
+    assert not note(world.draft(), Note(JOB, 9, 1, 10.0)), "another step"
+    assert not note(world.draft(), Note(JOB, 1, 0, 10.0)), "a step that does not run"
+    world.report(world.step("a"), Cancel())
+    assert not note(world.draft(), Note(JOB, 0, 1, 10.0)), "a finished job"

@@ -1,0 +1,50 @@
+"""A plan is its content."""
+
+from __future__ import annotations
+
+from tests.core.world import child, plan, task, timer
+from windlass.core.outcome import Fault
+from windlass.core.plan import Node, OnFailure, Plan, plan_from_json
+from windlass.core.retry import Retry
+
+
+def rich() -> Plan:
+    return Plan(
+        "r",
+        (
+            task("a", with_={"x": "${inputs.x}"}, retry=Retry(max_attempts=9), timeout_s=5.0, queue="gpu"),
+            task("b", "a", each="steps.a.outputs", when="inputs.x"),
+            timer("c", "b"),
+            child("d", "c"),
+        ),
+        {"type": "object"},
+        "${steps.d.outputs}",
+        OnFailure.STOP,
+    )
+
+
+def test_a_stored_plan_reads_back_as_it_was() -> None:
+    for one in (rich(), plan(task("a"))):
+        assert plan_from_json(one.canonical) == one
+        assert plan_from_json(one.canonical).hash == one.hash
+
+
+def test_equal_plans_have_equal_hashes_and_others_have_others() -> None:
+    assert rich().hash == rich().hash
+    assert plan(task("a")).hash != plan(task("a", timeout_s=1.0)).hash
+
+
+def test_a_plan_knows_who_follows_whom() -> None:
+    graph = plan(task("a"), task("b", "a"), task("c", "b"), task("d"))
+    assert graph.successors == ((1,), (2,), (), ())
+    assert graph.descendants == (frozenset({1, 2}), frozenset({2}), frozenset(), frozenset())
+
+
+def test_what_the_engine_must_resolve_first_is_routed() -> None:
+    routed = [timer("a"), child("a"), task("a", when="x"), task("a", each="x")]
+    assert all(node.is_routed for node in routed)
+    assert not Node("a").is_routed
+
+
+def test_a_fault_shows_only_what_it_has() -> None:
+    assert Fault("c", "m").as_json() == {"code": "c", "message": "m"}

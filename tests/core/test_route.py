@@ -1,0 +1,154 @@
+"""What becomes of the steps that the engine resolves, and of those whose time has come."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.core.world import BOOM, START, World, child, task, timer
+from windlass.core.control import cancel
+from windlass.core.outcome import Failure, Parked
+from windlass.core.retry import Retry
+from windlass.core.route import Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable, route, wake
+from windlass.core.states import JobState, StepState
+
+S, J = StepState, JobState
+
+
+def test_a_false_condition_skips_the_step_which_counts_as_done() -> None:
+    world = World.of(task("a", when="inputs.x"), task("b", "a"))
+    assert world.route("a", Skip())
+    assert world.states() == {"a": S.SKIPPED, "b": S.QUEUED}
+    assert world.step("a").output == '{"skipped":true}'
+
+
+def test_a_true_condition_queues_the_step() -> None:
+    world = World.of(task("a", when="inputs.x"))
+    assert world.route("a", Run())
+    assert world.states() == {"a": S.QUEUED}
+    assert world.job.state is J.DISPATCHING
+
+
+def test_a_pending_job_is_queued_on_the_way() -> None:
+    world = World.of(task("a", when="inputs.x"))
+    world.job.state = J.PENDING
+    world.route("a", Run())
+    assert [event.type for event in world.events] == ["job.queued", "job.dispatching", "step.queued"]
+
+
+def test_a_step_that_cannot_be_resolved_fails() -> None:
+    world = World.of(task("a", when="inputs.x"), task("b", "a"))
+    world.route("a", Unresolvable(BOOM))
+    assert world.states() == {"a": S.FAILED, "b": S.ABANDONED}
+    assert world.job.state is J.FAILED
+
+
+@pytest.mark.parametrize("resolution", [Skip(), Run(), Fan(("1",), 0, 1), Sleep(1), Call({}), Unresolvable(BOOM)])
+def test_only_a_ready_step_of_an_open_job_that_is_not_paused_is_routed(resolution: Resolution) -> None:
+    world = World.of(task("a", when="inputs.x"), task("b"))
+    assert not world.route("b", resolution)
+    assert not route(world.draft(), 99, resolution)
+    world.job.is_paused = True
+    assert not world.route("a", resolution)
+    world.job.is_paused = False
+    draft = world.draft()
+    cancel(draft, "")
+    world.put(draft)
+    assert not world.route("a", resolution)
+
+
+def test_an_empty_fan_out_is_complete() -> None:
+    world = World.of(task("a", each="inputs.xs"), task("b", "a"))
+    world.route("a", Fan((), 0, 0))
+    assert world.states() == {"a": S.COMPLETED, "b": S.QUEUED}
+
+
+def test_a_wide_fan_out_takes_several_batches() -> None:
+    world = World.of(task("a", each="inputs.xs"))
+    world.route("a", Fan(("1", "2"), 0, 3))
+    assert world.states() == {"a": S.READY}
+    world.run("a", index=0)
+    assert world.route("a", Fan(("1", "2"), 0, 3)), "a router that is late changes nothing"
+    assert world.job.steps_total == 3
+    world.route("a", Fan(("3",), 2, 3))
+    assert world.states() == {"a": S.PARKED}
+    for index in (1, 2):
+        world.run("a", index=index)
+    assert world.job.state is J.COMPLETED
+    world.check()
+
+
+def test_a_fan_out_whose_children_were_all_done_before_the_last_batch_completes_with_it() -> None:
+    # So it stands after a retry that kept every child but not the last batch.
+    world = World.of(task("a", each="inputs.xs"))
+    fan = world.step("a")
+    fan.fan, fan.fanned, fan.unmet = 1, 1, 0
+    world.route("a", Fan((), 1, 1))
+    assert world.states() == {"a": S.COMPLETED}
+
+
+def test_a_timer_parks_until_its_time_and_is_then_done() -> None:
+    world = World.of(timer("a"), task("b", "a"))
+    world.route("a", Sleep(5))
+    step = world.step("a")
+    assert (step.state, step.waiting_for, step.wake_at) == (S.PARKED, "timer", START + timedelta(seconds=5))
+    assert not world.wake(step)
+    world.pass_time(5)
+    assert world.wake(step)
+    assert world.states() == {"a": S.COMPLETED, "b": S.QUEUED}
+    assert not world.wake(world.step("a"))
+
+
+def test_a_child_recipe_starts_a_job_that_answers_to_a_new_attempt() -> None:
+    world = World.of(child("a"))
+    draft = world.draft()
+    route(draft, 0, Call({"x": 1}))
+    [new] = draft.child_jobs
+    assert (new.no, new.attempt, new.recipe, new.inputs) == (0, 1, "other", {"x": 1})
+    assert draft.steps[0].waiting_for == "child"
+
+
+def test_a_child_recipe_whose_failure_may_be_retried_is_started_anew() -> None:
+    world = World.of(child("a", retry=Retry(base_s=1, jitter=0)))
+    world.route("a", Call({}))
+    world.report(world.step("a"), Failure(BOOM))
+    world.pass_time(1)
+    assert world.wake(world.step("a"))
+    assert world.states() == {"a": S.READY}
+    world.route("a", Call({}))
+    assert world.step("a").attempt == 2
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_wait_outside_that_lasts_too_long_fails_the_step(name: str) -> None:
+    world = World.of(task("a"), child("b"))
+    world.run("a", Parked("fal", within_s=9))
+    world.route("b", Call({}))
+    world.step("b").wake_at = START + timedelta(seconds=9)
+    world.pass_time(9)
+    assert world.wake(world.step(name))
+    assert world.states()[name] is S.FAILED
+    error = world.step(name).error
+    assert error is not None and error.code == "wait_timeout"
+
+
+def test_nothing_is_woken_that_has_no_time_is_not_there_or_belongs_to_a_finished_job() -> None:
+    world = World.of(task("a"))
+    assert not wake(world.draft(), 99)
+    world.run("a", Parked("fal"))
+    world.pass_time(1e6)
+    assert not world.wake(world.step("a"))
+    draft = world.draft()
+    cancel(draft, "")
+    draft.steps[0].wake_at = START
+    assert not wake(draft, 0)
+
+
+def test_a_retry_that_comes_due_while_the_job_is_paused_is_held() -> None:
+    world = World.of(task("a", retry=Retry(base_s=1, jitter=0)))
+    world.run("a", Failure(BOOM))
+    world.job.is_paused = True
+    world.pass_time(1)
+    assert world.wake(world.step("a"))
+    assert world.step("a").state is S.HELD

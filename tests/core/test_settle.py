@@ -1,0 +1,218 @@
+"""What each outcome does to a step and to its job."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.core.world import BOOM, OUTPUT, START, World, child, task
+from windlass.core.outcome import Cancel, Failure, Fault, Lost, Outcome, Parked, Released, Snooze, Success
+from windlass.core.plan import OnFailure
+from windlass.core.retry import LOSSES_MAX, Retry
+from windlass.core.route import Call
+from windlass.core.settle import DATABASE_LOST
+from windlass.core.states import JobState, StepState
+
+S, J = StepState, JobState
+FLAT = Retry(max_attempts=3, base_s=10, factor=2, jitter=0.5)
+
+
+def test_success_completes_the_step_and_the_job() -> None:
+    world = World.of(task("a"))
+    assert world.run("a")
+    assert world.states() == {"a": S.COMPLETED}
+    assert world.step("a").output == OUTPUT
+    assert world.job.state is J.COMPLETED
+
+
+def test_success_lets_dependents_start_once_all_they_need_is_done() -> None:
+    world = World.of(task("a"), task("b"), task("c", "a", "b"), task("d", "b", when="inputs.x"))
+    world.run("a")
+    assert world.states() == {"a": S.COMPLETED, "b": S.QUEUED, "c": S.BLOCKED, "d": S.BLOCKED}
+    world.run("b")
+    assert world.states() == {"a": S.COMPLETED, "b": S.COMPLETED, "c": S.QUEUED, "d": S.READY}
+
+
+def test_a_failure_is_tried_again_after_a_wait_with_chance_in_it() -> None:
+    world = World.of(task("a", retry=FLAT))
+    step = world.step("a")
+    world.claim(step)
+    assert world.report(step, Failure(BOOM), chance=0.5)
+    step = world.step("a")
+    assert (step.state, step.waiting_for, step.failures) == (S.PARKED, "retry", 1)
+    assert step.wake_at == START + timedelta(seconds=12.5)
+    assert step.error == BOOM
+
+
+def test_the_last_allowed_failure_is_final() -> None:
+    world = World.of(task("a", retry=FLAT))
+    for wait_s in (10, 20):
+        world.run("a", Failure(BOOM))
+        world.pass_time(wait_s)
+        assert world.wake(world.step("a"))
+    world.run("a", Failure(BOOM))
+    assert world.states() == {"a": S.FAILED}
+    assert world.job.state is J.FAILED
+    assert world.job.error == BOOM
+
+
+def test_a_final_failure_is_not_tried_again() -> None:
+    world = World.of(task("a"))
+    world.run("a", Failure(BOOM, is_retryable=False))
+    assert world.job.state is J.FAILED
+
+
+def test_a_failure_may_ask_for_its_own_wait() -> None:
+    world = World.of(task("a"))
+    world.run("a", Failure(BOOM, after_s=77))
+    assert world.step("a").wake_at == START + timedelta(seconds=77)
+
+
+def test_an_attempt_that_lost_its_database_waits_15_then_30_seconds() -> None:
+    world = World.of(task("a", retry=FLAT))
+    for wait_s in (15, 30):
+        world.run("a", Failure(Fault(DATABASE_LOST, "gone")))
+        assert world.step("a").wake_at == world.now + timedelta(seconds=wait_s)
+        world.pass_time(wait_s)
+        world.wake(world.step("a"))
+
+
+def test_a_snooze_is_no_failure() -> None:
+    world = World.of(task("a"))
+    world.run("a", Snooze(30))
+    step = world.step("a")
+    assert (step.state, step.waiting_for, step.failures) == (S.PARKED, "snooze", 0)
+    assert not world.wake(step)
+    world.pass_time(30)
+    assert world.wake(world.step("a"))
+    assert world.step("a").state is S.QUEUED
+
+
+@pytest.mark.parametrize("within_s", [None, 60.0])
+def test_a_parked_step_waits_for_a_report_from_outside(within_s: float | None) -> None:
+    world = World.of(task("a"))
+    world.run("a", Parked("fal", within_s))
+    step = world.step("a")
+    assert (step.state, step.waiting_for) == (S.PARKED, "external:fal")
+    assert step.wake_at == (None if within_s is None else START + timedelta(seconds=within_s))
+    assert world.report(step, Success("2"))
+    assert world.step("a").output == "2"
+
+
+def test_a_retryable_failure_from_outside_starts_a_new_attempt_after_its_wait() -> None:
+    world = World.of(task("a", retry=FLAT))
+    world.run("a", Parked("fal"))
+    assert world.report(world.step("a"), Failure(BOOM))
+    assert world.step("a").waiting_for == "retry"
+    assert not world.report(world.step("a"), Success(OUTPUT)), "the attempt is over"
+    world.pass_time(10)
+    assert world.wake(world.step("a"))
+    assert world.run("a")
+
+
+@pytest.mark.parametrize("outcome", [Snooze(1), Parked("x"), Released(), Lost()])
+def test_what_only_a_running_attempt_can_say_is_not_heard_of_a_parked_one(outcome: Outcome) -> None:
+    world = World.of(task("a"))
+    world.run("a", Parked("fal"))
+    assert not world.report(world.step("a"), outcome)
+
+
+@pytest.mark.parametrize("first", [Snooze(1), Failure(BOOM)])
+def test_a_step_that_waits_for_its_own_time_hears_nobody(first: Outcome) -> None:
+    world = World.of(task("a"))
+    world.run("a", first)
+    assert not world.report(world.step("a"), Success(OUTPUT))
+
+
+def test_a_child_jobs_end_is_heard() -> None:
+    world = World.of(child("a"))
+    world.route("a", Call({}))
+    assert world.report(world.step("a"), Success(OUTPUT))
+    assert world.job.state is J.COMPLETED
+
+
+@pytest.mark.parametrize(("reason", "told"), [("", "the handler asked for it"), ("enough", "enough")])
+def test_cancel_ends_the_whole_job(reason: str, told: str) -> None:
+    world = World.of(task("a"), task("b", "a"), task("c"))
+    world.run("a", Cancel(reason))
+    assert world.states() == dict.fromkeys("abc", S.CANCELLED)
+    assert world.job.state is J.CANCELLED
+    assert world.job.error == Fault("cancelled", told)
+
+
+def test_a_released_attempt_counts_for_nothing() -> None:
+    world = World.of(task("a"))
+    world.run("a", Released())
+    step = world.step("a")
+    assert (step.state, step.failures, step.losses) == (S.QUEUED, 0, 0)
+
+
+def test_a_lost_attempt_is_queued_again_until_too_many_are_lost() -> None:
+    world = World.of(task("a", retry=Retry(max_attempts=1)))
+    for _ in range(LOSSES_MAX - 1):
+        world.run("a", Lost())
+        assert world.step("a").state is S.QUEUED
+    world.run("a", Lost())
+    assert world.step("a").state is S.FAILED
+    assert world.job.error is not None and world.job.error.code == "worker_lost"
+
+
+def test_a_late_report_is_refused() -> None:
+    world = World.of(task("a"))
+    old = world.claim(world.step("a"))
+    world.report(world.step("a"), Lost())
+    world.claim(world.step("a"))
+    assert not world.report(world.step("a"), Success("old"), attempt=old)
+    assert world.report(world.step("a"), Success("new"))
+    assert world.step("a").output == "new"
+
+
+def test_of_two_equal_reports_one_takes_effect() -> None:
+    world = World.of(task("a"), task("b"))
+    assert world.run("a")
+    assert not world.report(world.step("a"), Success(OUTPUT))
+
+
+def test_a_report_for_a_finished_job_or_a_step_that_is_not_there_is_refused() -> None:
+    world = World.of(task("a"), task("b"))
+    world.claim(world.step("b"))
+    world.run("a", Cancel())
+    assert not world.report(world.step("b"), Success(OUTPUT))
+    ghost = world.step("a")
+    ghost.no = 99
+    assert not World.of(task("a")).report(ghost, Success(OUTPUT))
+
+
+def test_a_failure_abandons_all_that_comes_after_and_lets_the_rest_finish() -> None:
+    world = World.of(task("a"), task("b"), task("c", "a"), task("d", "c", "b"), task("e", "b"))
+    world.run("a", Failure(BOOM, is_retryable=False))
+    assert world.states() == {"a": S.FAILED, "b": S.QUEUED, "c": S.ABANDONED, "d": S.ABANDONED, "e": S.BLOCKED}
+    assert world.job.state is J.PROCESSING
+    world.run("b")
+    world.run("e")
+    assert world.job.state is J.FAILED
+
+
+def test_the_first_failure_is_the_jobs_error() -> None:
+    world = World.of(task("a"), task("b"))
+    world.run("a", Failure(BOOM, is_retryable=False))
+    world.run("b", Failure(Fault("later", ""), is_retryable=False))
+    assert world.job.error == BOOM
+    assert world.job.steps_failed == 2
+
+
+def test_a_recipe_may_ask_to_stop_at_the_first_failure() -> None:
+    world = World.of(task("a"), task("b"), on_failure=OnFailure.STOP)
+    world.claim(world.step("b"))
+    world.run("a", Failure(BOOM, is_retryable=False))
+    assert world.states() == {"a": S.FAILED, "b": S.CANCELLED}
+    assert world.job.state is J.FAILED
+
+
+def test_a_result_counts_while_the_job_is_paused_but_starts_nothing() -> None:
+    world = World.of(task("a"), task("b", "a"))
+    world.claim(world.step("a"))
+    world.job.is_paused = True
+    assert world.report(world.step("a"), Success(OUTPUT))
+    assert world.states() == {"a": S.COMPLETED, "b": S.HELD}

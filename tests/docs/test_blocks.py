@@ -1,0 +1,145 @@
+"""Every code block of the README and the docs works."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import LANGUAGES, ROOT, Block, blocks, blocks_of, pages
+from tests.docs.commands import command_lines, complaint
+from tests.docs.page import Page
+from windlass.app import settings
+from windlass.app.service import serving
+from windlass.app.windlass import Windlass
+from windlass.core.expression import lint
+from windlass.recipe.app import load
+from windlass.recipe.document import plan_from_document
+from windlass.store.database import Database
+
+GENERATED = (ROOT / "docs/reference/cli.md",)
+
+
+def _ids(found: list[Block]) -> list[str]:
+    return [block.place for block in found]
+
+
+def test_every_block_says_what_it_is() -> None:
+    unknown = [block.place for page in pages() for block in blocks_of(page) if block.language not in LANGUAGES]
+    assert not unknown, f"no language, or one that nothing checks: {unknown}"
+
+
+def test_a_page_is_mostly_checked() -> None:
+    """`text` is for what cannot be run, not a way around the checks."""
+    hidden = [
+        block.place
+        for block in blocks("text", where=lambda block: block.page not in GENERATED)
+        if any(word in block.text for word in ("import windlass", "@wl.", "windlass run", "windlass submit"))
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any(b.language == "python" for b in blocks_of(page))], ids=lambda p: p.stem
+)
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    shown = Page(page, tmp_path)
+    shown.run()
+    for recipe in shown.recipes():
+        if recipe.name != "wrong":
+            assert recipe.plan.nodes
+    for block in blocks_of(page):
+        if block.language == "yaml" and (same := shown.recipe(plan_from_document(block.text).recipe)) is not None:
+            assert plan_from_document(block.text).hash == same.plan.hash, f"{block.place} is another plan"
+
+
+@pytest.mark.parametrize("block", found := blocks("yaml"), ids=_ids(found))
+def test_yaml_is_a_recipe(block: Block) -> None:
+    assert plan_from_document(block.text).nodes
+
+
+@pytest.mark.parametrize("block", found := blocks("json"), ids=_ids(found))
+def test_json_is_json_and_a_recipe_if_it_looks_like_one(block: Block) -> None:
+    body = json.loads(block.text)
+    if isinstance(body, dict) and "steps" in body and "recipe" in body:
+        assert plan_from_document(block.text).nodes
+
+
+@pytest.mark.parametrize("block", found := blocks("toml"), ids=_ids(found))
+def test_toml_is_a_settings_file(block: Block, tmp_path: Path) -> None:
+    (tmp_path / settings.FILE_NAME).write_text(block.text)
+    assert tomllib.loads(block.text).keys() <= settings.KEYS.keys()
+    settings.load(environ={}, folder=tmp_path)
+
+
+@pytest.mark.parametrize("block", found := blocks("bash"), ids=_ids(found))
+def test_every_command_exists(block: Block) -> None:
+    complaints = [why for words in command_lines(block.text) if (why := complaint(words))]
+    assert not complaints, complaints
+
+
+async def test_the_tests_that_the_docs_show_pass(tmp_path: Path) -> None:
+    shown = Page(ROOT / "docs/guides/testing.md", tmp_path)
+    shown.run()
+    assert len(shown.tests()) >= 6
+    for test in shown.tests():
+        await test()
+
+
+async def test_the_sdk_as_it_is_shown(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Page(ROOT / "docs/guides/first-recipe.md", tmp_path)
+    shown.run()
+    (file,) = shown.write_files()
+    monkeypatch.setenv("WINDLASS_DATABASE_URL", dsn)
+    monkeypatch.setenv("WINDLASS_HOME", str(tmp_path / "home"))
+    async with Windlass.connect(dsn) as windlass, serving(windlass, load(str(file))):
+        greetings = await shown.module.greet_everyone()
+    assert [greeting["text"] for greeting in greetings] == ["HELLO, ADA!", "HELLO, GRACE!"]
+
+
+@pytest.mark.parametrize("block", found := blocks("bash", where=lambda block: "run" in block.marks), ids=_ids(found))
+def test_a_command_that_is_shown_with_its_file_runs(
+    block: Block, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Page(block.page, tmp_path).write_files()
+    program = Path(sys.executable).with_name("windlass")
+    environment = {**os.environ, "WINDLASS_DATABASE_URL": dsn, "WINDLASS_HOME": str(tmp_path / "home")}
+    for words in command_lines(block.text):
+        done = subprocess.run(
+            [program, *words[1:]],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        assert done.stdout.strip(), words
+
+
+@pytest.mark.parametrize("block", found := blocks("sql"), ids=_ids(found))
+async def test_sql_can_be_planned(block: Block, db: Database) -> None:
+    async with db.connection() as connection:
+        for statement in filter(str.strip, block.text.split(";")):
+            await connection.execute(f"EXPLAIN {statement}")
+
+
+def test_expressions_in_prose_parse() -> None:
+    """Inline `${…}` of the expressions page."""
+    text = (ROOT / "docs/reference/expressions.md").read_text(encoding="utf-8")
+    for found in re.findall(r"`\$\{([^}…`\n]+)\}`", text):
+        lint(found)
+
+
+def test_a_wrong_command_is_seen() -> None:
+    assert complaint(["windlass", "jobs", "--no-such-flag"])
+    assert complaint(["windlass", "no-such-command"])
+    assert complaint(["make", "coffee"])
+    assert complaint(["rm", "-rf", "/"])
