@@ -76,21 +76,32 @@ class Host:
         return {"seconds": time.monotonic() - started}
 
     def latency(self, count: int) -> dict[str, Any]:
-        """One job at a time on an idle system, from submit to result seen, in milliseconds."""
+        """One job at a time on an idle system, from submit to result seen, in milliseconds.
+
+        Durable commits are timed in between, in turn with the jobs: both meet the same noise.
+        """
         for _ in range(10):
             self._system.roundtrip()
+            has_commits = self._system.commit()
         seen_ms: list[float] = []
         begun_ms: list[float] = []
+        commit_ms: list[float] = []
         for _ in range(count):
             started_ns = time.monotonic_ns()
             self._system.roundtrip()
             seen_ms.append((time.monotonic_ns() - started_ns) / 1e6)
             begun_ms.append((self._counter.last_ns() - started_ns) / 1e6)
             time.sleep(PAUSE_S)
+            if has_commits:
+                started_ns = time.monotonic_ns()
+                self._system.commit()
+                commit_ms.append((time.monotonic_ns() - started_ns) / 1e6)
+                time.sleep(PAUSE_S)
         return {
             "p50_ms": percentile(seen_ms, 0.5),
             "p99_ms": percentile(seen_ms, 0.99),
             "begin_p50_ms": percentile(begun_ms, 0.5),
+            "commit_p50_ms": percentile(commit_ms, 0.5) if commit_ms else None,
         }
 
     def kill(self, limit_s: float) -> dict[str, Any]:

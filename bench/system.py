@@ -54,6 +54,10 @@ class System:
         """Hand in one job and return when its end, or its result, is seen."""
         raise NotImplementedError
 
+    def commit(self) -> bool:
+        """Commit a single row durably, the unit in which latency is told; False where the client has no driver."""
+        return False
+
     def chain(self, count: int) -> None:
         """Hand in `count` jobs of three steps, one after another."""
         raise NotImplementedError

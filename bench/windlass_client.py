@@ -39,6 +39,8 @@ class Peer(System):
             await make_schema(target().dsn)
             self._windlass = await self._opened.enter_async_context(Windlass.connect(target().dsn))
             self._db = await asyncpg.connect(target().dsn)
+            await self._db.execute("CREATE TABLE bench_row (id bigserial PRIMARY KEY, value int)")
+            self._insert = await self._db.prepare("INSERT INTO bench_row (value) VALUES ($1)")
 
         self._loop.run_until_complete(open_all())
 
@@ -58,6 +60,10 @@ class Peer(System):
             assert await job.result(timeout=RESULT_LIMIT_S) == 1
 
         self._loop.run_until_complete(submit_and_wait())
+
+    def commit(self) -> bool:
+        self._loop.run_until_complete(self._insert.fetch(1))
+        return True
 
     def chain(self, count: int) -> None:
         self._loop.run_until_complete(self._many(windlass_app.three, count))

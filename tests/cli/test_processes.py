@@ -68,6 +68,18 @@ def test_run_needs_nothing_and_prints_the_result(home: Cli) -> None:
     assert home("run", "no_such_file.py").code == 4
 
 
+def test_a_run_that_was_cut_short_goes_on_where_it_was(home: Cli) -> None:
+    words = ("run", f"{APP}:nap", "--input", "seconds=0.5")
+    cut = home.spawn(*words)
+    line_with(cut, "RUNNING")
+    cut.send_signal(signal.SIGINT)
+    out, _ = cut.communicate(timeout=40)
+    assert cut.returncode == 130 and "run again" in out
+    again = home(*words).ok()
+    assert "going on with job" in again.err and again.out == "0.5\n"
+    assert "going on" not in home(*words).ok().err
+
+
 def test_the_picture_is_drawn_on_a_terminal(home: Cli) -> None:
     if sys.platform != "linux":
         pytest.skip("uses script(1)")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 import pickle
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import pytest
 
 import windlass as wl
-from windlass.core.errors import BadInput, BadRecipe
+from windlass.core.errors import BadRecipe
 from windlass.core.plan import NodeKind
 from windlass.core.queue import BACKGROUND_PROCESSING, MAIN_PROCESSING
 from windlass.core.retry import Retry
@@ -201,37 +198,3 @@ def test_a_map_may_name_the_parameter_of_the_items() -> None:
         return crunch.map(n=items)
 
     assert (r.plan.nodes[0].each, r.plan.nodes[0].with_) == ("inputs.items", {"n": "${item}"})
-
-
-@dataclass
-class Shot:
-    """A value that is more than JSON."""
-
-    name: str
-    seconds: float = 1.0
-
-
-class Mood(enum.Enum):
-    """Another."""
-
-    DARK = "dark"
-
-
-@wl.step
-def typed(shot: Shot, at: datetime, mood: Mood, plain: dict, unknown: complex, shots: list[Shot]) -> None: ...
-
-
-def test_arguments_become_what_the_hints_ask_for() -> None:
-    made = typed.arguments(
-        {"shot": {"name": "x"}, "at": "2025-01-02T03:04:05Z", "mood": "dark", "plain": {"a": 1}, "unknown": "1j"}
-    )
-    assert made["shot"] == Shot("x")
-    assert made["at"].year == 2025
-    assert made["mood"] is Mood.DARK
-    assert (made["plain"], made["unknown"]) == ({"a": 1}, "1j")
-    assert typed.arguments({"shots": [{"name": "y"}]})["shots"] == [Shot("y")]
-
-
-def test_arguments_that_do_not_fit_are_refused_by_name() -> None:
-    with pytest.raises(BadInput, match="argument 'shot' of handler typed"):
-        typed.arguments({"shot": {"name": 3}})

@@ -14,12 +14,12 @@ from windlass.store.database import Database
 from windlass.store.migrate import migrate
 
 
-def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path) -> None:
-    async def scene(server: EmbeddedPostgres) -> None:
+async def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path, evaluator: Evaluator) -> None:
+    started, release = tmp_path / "started", tmp_path / "release"
+    with EmbeddedPostgres(tmp_path / "pg") as server:
         db = await Database.open(server.dsn)
         await migrate(db)
-        yard = Yard(db, server.dsn, tmp_path, FolderArtifacts(tmp_path / "artifacts"), Evaluator())
-        started, release = tmp_path / "started", tmp_path / "release"
+        yard = Yard(db, server.dsn, tmp_path, FolderArtifacts(tmp_path / "artifacts"), evaluator)
         async with yard.working(lease_s=60) as worker:
             (job,) = await yard.submit(
                 node("wait_for_file", with_={"started": str(started), "release": str(release)}),
@@ -32,30 +32,21 @@ def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path) -> None:
             await asyncio.to_thread(server.start)
             assert (await yard.end(job)).state is JobState.COMPLETED
             assert [(await yard.step(job, no)).attempt for no in (0, 1)] == [1, 1]
-        yard.evaluator.close()
         await db.close()
 
-    with EmbeddedPostgres(tmp_path / "pg") as server:
-        asyncio.run(scene(server))
 
-
-def test_cut_connections_are_made_again(tmp_path: Path, worker_dsn: str) -> None:
-    async def scene() -> None:
-        db, other = await Database.open(worker_dsn), await Database.open(worker_dsn)
-        yard = Yard(db, worker_dsn, tmp_path, FolderArtifacts(tmp_path / "artifacts"), Evaluator())
-        async with yard.working():
-            for _ in range(3):
-                async with other.connection() as connection:
-                    await connection.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        " WHERE pid <> pg_backend_pid() AND application_name = 'windlass'"
-                    )
-                    yard_again = Yard(other, worker_dsn, tmp_path, yard.artifacts, yard.evaluator)
-                    yard_again.queue = yard.queue
-                for job in await yard_again.submit(node("add_later", with_={"a": 1, "b": 2}), count=20):
-                    assert (await yard_again.end(job)).state is JobState.COMPLETED
-        yard.evaluator.close()
-        await db.close()
+async def test_cut_connections_are_made_again(yard: Yard) -> None:
+    async with yard.working():
+        other = await Database.open(yard.dsn)
+        outside = Yard(other, yard.dsn, yard.folder, yard.artifacts, yard.evaluator)
+        outside.queue = yard.queue
+        for _ in range(3):
+            jobs = await outside.submit(node("add_later", with_={"a": 1, "b": 2}), count=20)
+            async with other.connection() as connection:
+                await connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+                )
+            for job in jobs:
+                assert (await outside.end(job)).state is JobState.COMPLETED
         await other.close()
-
-    asyncio.run(scene())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,180 +15,141 @@ from windlass.engine import workers
 from windlass.engine.claim import claim
 from windlass.engine.control import cancel
 
-OnYard = Callable[[Callable[[Yard], Any]], None]
 ONCE = Retry(max_attempts=1)
 
 
-def test_an_async_handler_that_takes_too_long_is_cancelled(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        async with yard.working():
-            (job,) = await yard.submit(node("hang", retry=ONCE))
-            assert (await yard.end(job)).state is JobState.FAILED
-            assert (await yard.step(job)).error["code"] == "timeout"
-
-    on_yard(scene)
+async def test_an_async_handler_that_takes_too_long_is_cancelled(yard: Yard) -> None:
+    async with yard.working():
+        (job,) = await yard.submit(node("hang", retry=ONCE))
+        assert (await yard.end(job)).state is JobState.FAILED
+        assert (await yard.step(job)).error["code"] == "timeout"
 
 
-def test_a_thread_that_takes_too_long_is_left_and_replaced(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        release = yard.folder / "release"
-        async with yard.working(concurrency=1):
-            (job,) = await yard.submit(node("hang_in_thread", retry=ONCE, with_={"release": str(release)}))
-            assert (await yard.end(job)).state is JobState.FAILED
-            assert (await yard.step(job)).error["code"] == "timeout"
-            # The thread still hangs, and the worker's one place is free again.
-            (other,) = await yard.submit(node("add_in_thread", with_={"a": 1, "b": 1}))
-            assert (await yard.end(other)).state is JobState.COMPLETED
-            release.touch()
-
-    on_yard(scene)
-
-
-def test_a_process_that_takes_too_long_is_killed(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        marker = yard.folder / "marker"
-        policy = Retry(max_attempts=2, base_s=0.01)
-        async with yard.loops(), yard.working(processes=1):
-            (job,) = await yard.submit(
-                node("hang_in_process", retry=policy, timeout_s=1, with_={"marker": str(marker)})
-            )
-            assert (await yard.end(job)).state is JobState.COMPLETED
-            step = await yard.step(job)
-            assert (step.output, step.attempt, step.failures) == ("second", 2, 1)
-            with pytest.raises(ProcessLookupError):
-                os.kill(int(marker.read_text()), 0)
-
-    on_yard(scene)
-
-
-def test_a_process_that_dies_fails_its_attempt_only(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        async with yard.loops(), yard.working(processes=1):
-            given = {"marker": str(yard.folder / "died")}
-            (job,) = await yard.submit(node("die", retry=Retry(max_attempts=2, base_s=0.01), with_=given))
-            assert (await yard.end(job)).state is JobState.COMPLETED
-            retried = await yard.events(job, "step.parked")
-            assert "worker_process_died" in str(retried[0].payload)
-
-    on_yard(scene)
-
-
-@pytest.mark.parametrize("handler", ["wait_for_ever", "wait_until_cancelled", "wait_until_cancelled_in_process"])
-def test_a_cancelled_job_stops_its_handler(on_yard: OnYard, handler: str) -> None:
-    async def scene(yard: Yard) -> None:
-        started, ended = yard.folder / "started", yard.folder / "ended"
-        async with yard.working() as worker:
-            (job,) = await yard.submit(node(handler, with_={"started": str(started), "ended": str(ended)}))
-            await until(started.exists)
-            assert await cancel(yard.db, job)
-            await until(ended.exists)
-            await until(lambda: worker.running == 0)
-            assert (await yard.end(job)).state is JobState.CANCELLED
-            assert (await yard.step(job)).state is StepState.CANCELLED
-
-    on_yard(scene)
-
-
-def test_a_handler_that_ignores_cancellation_loses_its_place(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, release = yard.folder / "started", yard.folder / "release"
-        async with yard.working(concurrency=1, grace_s=0.1) as worker:
-            stubborn = node(
-                "stubborn", timeout_s=0.1, retry=ONCE, with_={"started": str(started), "release": str(release)}
-            )
-            (job,) = await yard.submit(stubborn)
-            assert (await yard.end(job)).state is JobState.FAILED
-            assert (await yard.step(job)).error["code"] == "timeout"
-            (other,) = await yard.submit(node("add_later", with_={"a": 1, "b": 1}))
-            assert (await yard.end(other)).state is JobState.COMPLETED
-            release.touch()
-            await until(lambda: worker.running == 0)
-
-    on_yard(scene)
-
-
-def test_a_worker_that_ends_waits_for_what_runs(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, release = yard.folder / "started", yard.folder / "release"
-        worker = yard.worker()
-        task = asyncio.create_task(worker.run())
-        given = {"started": str(started), "release": str(release)}
-        (job,) = await yard.submit(node("wait_for_file", with_=given))
-        await until(started.exists, task)
-        worker.stop()
-        (late,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
+async def test_a_thread_that_takes_too_long_is_left_and_replaced(yard: Yard) -> None:
+    release = yard.folder / "release"
+    async with yard.working(concurrency=1):
+        (job,) = await yard.submit(node("hang_in_thread", retry=ONCE, with_={"release": str(release)}))
+        assert (await yard.end(job)).state is JobState.FAILED
+        assert (await yard.step(job)).error["code"] == "timeout"
+        # The thread still hangs, and the worker's one place is free again.
+        (other,) = await yard.submit(node("add_in_thread", with_={"a": 1, "b": 1}))
+        assert (await yard.end(other)).state is JobState.COMPLETED
         release.touch()
-        await task
-        assert (await yard.end(job)).state is JobState.COMPLETED
-        assert (await yard.step(late)).state is StepState.QUEUED
-        assert worker.id not in {one.id for one in await workers.listing(yard.db)}
 
-    on_yard(scene)
+
+async def test_a_process_that_takes_too_long_is_killed(yard: Yard) -> None:
+    marker = yard.folder / "marker"
+    policy = Retry(max_attempts=2, base_s=0.01)
+    async with yard.loops(), yard.working(processes=1):
+        (job,) = await yard.submit(node("hang_in_process", retry=policy, timeout_s=1, with_={"marker": str(marker)}))
+        assert (await yard.end(job)).state is JobState.COMPLETED
+        step = await yard.step(job)
+        assert (step.output, step.attempt, step.failures) == ("second", 2, 1)
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(marker.read_text()), 0)
+
+
+async def test_a_process_that_dies_fails_its_attempt_only(yard: Yard) -> None:
+    async with yard.loops(), yard.working(processes=1):
+        given = {"marker": str(yard.folder / "died")}
+        (job,) = await yard.submit(node("die", retry=Retry(max_attempts=2, base_s=0.01), with_=given))
+        assert (await yard.end(job)).state is JobState.COMPLETED
+        retried = await yard.events(job, "step.parked")
+        assert "worker_process_died" in str(retried[0].payload)
 
 
 @pytest.mark.parametrize("handler", ["wait_for_ever", "wait_until_cancelled", "wait_until_cancelled_in_process"])
-def test_a_worker_that_ends_hands_back_what_takes_too_long(on_yard: OnYard, handler: str) -> None:
-    async def scene(yard: Yard) -> None:
-        started, ended = yard.folder / "started", yard.folder / "ended"
-        worker = yard.worker(drain_s=0.05)
-        task = asyncio.create_task(worker.run())
+async def test_a_cancelled_job_stops_its_handler(yard: Yard, handler: str) -> None:
+    started, ended = yard.folder / "started", yard.folder / "ended"
+    async with yard.working() as worker:
         (job,) = await yard.submit(node(handler, with_={"started": str(started), "ended": str(ended)}))
-        await until(started.exists, task)
-        worker.stop()
-        await task
-        step = await yard.step(job)
-        assert (step.state, step.attempt, step.failures, step.losses) == (StepState.QUEUED, 1, 0, 0)
+        await until(started.exists)
+        assert await cancel(yard.db, job)
+        await until(ended.exists)
+        await until(lambda: worker.running == 0)
+        assert (await yard.end(job)).state is JobState.CANCELLED
+        assert (await yard.step(job)).state is StepState.CANCELLED
 
-    on_yard(scene)
+
+async def test_a_handler_that_ignores_cancellation_loses_its_place(yard: Yard) -> None:
+    started, release = yard.folder / "started", yard.folder / "release"
+    async with yard.working(concurrency=1, grace_s=0.1) as worker:
+        stubborn = node("stubborn", timeout_s=0.1, retry=ONCE, with_={"started": str(started), "release": str(release)})
+        (job,) = await yard.submit(stubborn)
+        assert (await yard.end(job)).state is JobState.FAILED
+        assert (await yard.step(job)).error["code"] == "timeout"
+        (other,) = await yard.submit(node("add_later", with_={"a": 1, "b": 1}))
+        assert (await yard.end(other)).state is JobState.COMPLETED
+        release.touch()
+        await until(lambda: worker.running == 0)
 
 
-def test_the_second_stop_is_at_once(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, ended = yard.folder / "started", yard.folder / "ended"
-        worker = yard.worker(drain_s=3600)
-        task = asyncio.create_task(worker.run())
+async def test_a_worker_that_ends_waits_for_what_runs(yard: Yard) -> None:
+    started, release = yard.folder / "started", yard.folder / "release"
+    worker = yard.worker()
+    task = asyncio.create_task(worker.run())
+    given = {"started": str(started), "release": str(release)}
+    (job,) = await yard.submit(node("wait_for_file", with_=given))
+    await until(started.exists, task)
+    worker.stop()
+    (late,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
+    release.touch()
+    await task
+    assert (await yard.end(job)).state is JobState.COMPLETED
+    assert (await yard.step(late)).state is StepState.QUEUED
+    assert worker.id not in {one.id for one in await workers.listing(yard.db)}
+
+
+@pytest.mark.parametrize("handler", ["wait_for_ever", "wait_until_cancelled", "wait_until_cancelled_in_process"])
+async def test_a_worker_that_ends_hands_back_what_takes_too_long(yard: Yard, handler: str) -> None:
+    started, ended = yard.folder / "started", yard.folder / "ended"
+    worker = yard.worker(drain_s=0.05)
+    task = asyncio.create_task(worker.run())
+    (job,) = await yard.submit(node(handler, with_={"started": str(started), "ended": str(ended)}))
+    await until(started.exists, task)
+    worker.stop()
+    await task
+    step = await yard.step(job)
+    assert (step.state, step.attempt, step.failures, step.losses) == (StepState.QUEUED, 1, 0, 0)
+
+
+async def test_the_second_stop_is_at_once(yard: Yard) -> None:
+    started, ended = yard.folder / "started", yard.folder / "ended"
+    worker = yard.worker(drain_s=3600)
+    task = asyncio.create_task(worker.run())
+    (job,) = await yard.submit(node("wait_for_ever", with_={"started": str(started), "ended": str(ended)}))
+    await until(started.exists, task)
+    worker.stop()
+    worker.stop(now=True)
+    await asyncio.wait_for(task, 10)
+    assert Path(ended).exists()
+    assert (await yard.step(job)).state is StepState.QUEUED
+
+
+async def test_a_lost_lease_abandons_everything_and_brings_a_new_one(yard: Yard) -> None:
+    started, ended = yard.folder / "started", yard.folder / "ended"
+    async with yard.working(lease_s=0.6) as worker:
+        first = worker.id
         (job,) = await yard.submit(node("wait_for_ever", with_={"started": str(started), "ended": str(ended)}))
-        await until(started.exists, task)
-        worker.stop()
-        worker.stop(now=True)
-        await asyncio.wait_for(task, 10)
-        assert Path(ended).exists()
-        assert (await yard.step(job)).state is StepState.QUEUED
-
-    on_yard(scene)
-
-
-def test_a_lost_lease_abandons_everything_and_brings_a_new_one(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, ended = yard.folder / "started", yard.folder / "ended"
-        async with yard.working(lease_s=0.6) as worker:
-            first = worker.id
-            (job,) = await yard.submit(node("wait_for_ever", with_={"started": str(started), "ended": str(ended)}))
-            await until(started.exists)
-            async with yard.db.connection() as connection:
-                await connection.execute("UPDATE windlass.workers SET lost_at = windlass.clock() WHERE id = $1", first)
-            await until(lambda: worker.id != first and worker.ready.is_set())
-            await until(ended.exists)
-            assert (await yard.step(job)).attempt == 1
-            (other,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
-            assert (await yard.end(other)).state is JobState.COMPLETED
-            await cancel(yard.db, job)
-
-    on_yard(scene)
+        await until(started.exists)
+        async with yard.db.connection() as connection:
+            await connection.execute("UPDATE windlass.workers SET lost_at = windlass.clock() WHERE id = $1", first)
+        await until(lambda: worker.id != first and worker.ready.is_set())
+        await until(ended.exists)
+        assert (await yard.step(job)).attempt == 1
+        (other,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
+        assert (await yard.end(other)).state is JobState.COMPLETED
+        await cancel(yard.db, job)
 
 
-def test_an_attempt_that_a_claim_left_behind_is_taken_up(on_yard: OnYard) -> None:
+async def test_an_attempt_that_a_claim_left_behind_is_taken_up(yard: Yard) -> None:
     """The answer of a claim was lost: the database says that we run a step, and we do not."""
-
-    async def scene(yard: Yard) -> None:
-        worker = yard.worker()
-        (job,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
-        assert len(await claim(yard.db, worker=worker.id, queues=[yard.queue], limit=1)) == 1
-        worker._is_unsure = True
-        task = asyncio.create_task(worker.run())
-        assert (await yard.end(job)).state is JobState.COMPLETED
-        worker.stop()
-        await task
-        assert (await until_state(yard, job, StepState.COMPLETED)).attempt == 1
-
-    on_yard(scene)
+    worker = yard.worker()
+    (job,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
+    assert len(await claim(yard.db, worker=worker.id, queues=[yard.queue], limit=1)) == 1
+    worker._is_unsure = True
+    task = asyncio.create_task(worker.run())
+    assert (await yard.end(job)).state is JobState.COMPLETED
+    worker.stop()
+    await task
+    assert (await until_state(yard, job, StepState.COMPLETED)).attempt == 1

@@ -69,7 +69,7 @@ def test_a_context_refuses_what_could_not_be_kept() -> None:
     ctx = a_context([])
     with pytest.raises(ValueError, match="0 to 100"):
         ctx.progress(float("nan"))
-    with pytest.raises(NotJson, match="checkpoint.a is object"):
+    with pytest.raises(NotJson, match=r"checkpoint\.a is object"):
         ctx.save({"a": object()})
     with pytest.raises(TooLarge, match="preview has"):
         ctx.preview("x" * 300_000)

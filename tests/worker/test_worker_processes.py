@@ -7,17 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from tests.worker.yard import PATIENCE_S, Yard, node, until, until_state
 from windlass.core.states import JobState, StepState
 from windlass.engine import workers
 
-OnYard = Callable[[Callable[[Yard], Any]], None]
 ROOT = Path(__file__).parents[2]
 
 
@@ -55,78 +53,66 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_a_killed_workers_step_runs_again_elsewhere(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, release = yard.folder / "started", yard.folder / "release"
-        given = {"started": str(started), "release": str(release)}
-        async with yard.loops(), worker_process(yard, 1.0) as (process, first):
-            (job,) = await yard.submit(node("wait_for_file", with_=given))
+async def test_a_killed_workers_step_runs_again_elsewhere(yard: Yard) -> None:
+    started, release = yard.folder / "started", yard.folder / "release"
+    given = {"started": str(started), "release": str(release)}
+    async with yard.loops(), worker_process(yard, 1.0) as (process, first):
+        (job,) = await yard.submit(node("wait_for_file", with_=given))
+        await until(started.exists)
+        process.kill()
+        await process.wait()
+        release.touch()
+        async with yard.working():
+            assert (await yard.end(job)).state is JobState.COMPLETED
+        step = await yard.step(job)
+        assert (step.attempt, step.losses, step.failures) == (2, 1, 0)
+        assert (await lease_of(yard, first)).lost_at is not None
+
+
+async def test_what_a_worker_started_ends_with_it(yard: Yard) -> None:
+    started, ended = yard.folder / "started", yard.folder / "ended"
+    async with worker_process(yard, 15.0) as (process, _):
+        given = {"started": str(started), "ended": str(ended)}
+        await yard.submit(node("wait_until_cancelled_in_process", with_=given))
+        await until(started.exists)
+        children = children_of(process.pid)
+        assert len(children) >= 2  # the pulse, and the process of the handler
+        process.kill()
+        await process.wait()
+        await until(lambda: not any(map(is_there, children)))
+
+
+async def test_a_worker_whose_lock_is_held_is_not_taken_for_dead(yard: Yard) -> None:
+    started = yard.folder / "started"
+    async with yard.loops(), worker_process(yard, 1.0) as (_, worker):
+        (job,) = await yard.submit(node("hold_the_lock", with_={"seconds": 3, "started": str(started)}))
+        await until(started.exists)
+        assert (await yard.end(job)).state is JobState.COMPLETED
+        step = await yard.step(job)
+        assert (step.attempt, step.losses) == (1, 0)
+        assert (await lease_of(yard, worker)).lost_at is None
+
+
+async def test_a_stopped_worker_is_replaced_and_its_late_report_refused(yard: Yard) -> None:
+    started, release = yard.folder / "started", yard.folder / "release"
+    given = {"started": str(started), "release": str(release)}
+    async with yard.loops(), worker_process(yard, 1.0) as (process, first):
+        (job,) = await yard.submit(node("wait_for_file", with_=given))
+        await until(started.exists)
+        process.send_signal(signal.SIGSTOP)
+        started.unlink()
+        async with yard.working():
             await until(started.exists)
-            process.kill()
-            await process.wait()
             release.touch()
-            async with yard.working():
-                assert (await yard.end(job)).state is JobState.COMPLETED
-            step = await yard.step(job)
-            assert (step.attempt, step.losses, step.failures) == (2, 1, 0)
-            assert (await lease_of(yard, first)).lost_at is not None
-
-    on_yard(scene)
-
-
-def test_what_a_worker_started_ends_with_it(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, ended = yard.folder / "started", yard.folder / "ended"
-        async with worker_process(yard, 15.0) as (process, _):
-            given = {"started": str(started), "ended": str(ended)}
-            await yard.submit(node("wait_until_cancelled_in_process", with_=given))
-            await until(started.exists)
-            children = children_of(process.pid)
-            assert len(children) >= 2  # the pulse, and the process of the handler
-            process.kill()
-            await process.wait()
-            await until(lambda: not any(map(is_there, children)))
-
-    on_yard(scene)
-
-
-def test_a_worker_whose_lock_is_held_is_not_taken_for_dead(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started = yard.folder / "started"
-        async with yard.loops(), worker_process(yard, 1.0) as (_, worker):
-            (job,) = await yard.submit(node("hold_the_lock", with_={"seconds": 3, "started": str(started)}))
-            await until(started.exists)
+            # The stopped one comes back and finds its file too: it must not be heard.
+            process.send_signal(signal.SIGCONT)
             assert (await yard.end(job)).state is JobState.COMPLETED
             step = await yard.step(job)
-            assert (step.attempt, step.losses) == (1, 0)
-            assert (await lease_of(yard, worker)).lost_at is None
-
-    on_yard(scene)
-
-
-def test_a_stopped_worker_is_replaced_and_its_late_report_refused(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, release = yard.folder / "started", yard.folder / "release"
-        given = {"started": str(started), "release": str(release)}
-        async with yard.loops(), worker_process(yard, 1.0) as (process, first):
-            (job,) = await yard.submit(node("wait_for_file", with_=given))
-            await until(started.exists)
-            process.send_signal(signal.SIGSTOP)
-            started.unlink()
-            async with yard.working():
-                await until(started.exists)
-                release.touch()
-                # The stopped one comes back and finds its file too: it must not be heard.
-                process.send_signal(signal.SIGCONT)
-                assert (await yard.end(job)).state is JobState.COMPLETED
-                step = await yard.step(job)
-                assert (step.attempt, step.losses) == (2, 1)
-                assert len(await yard.events(job, "step.completed")) == 1
-                assert (await lease_of(yard, first)).lost_at is not None
-            # It lives on, under a new lease.
-            await until_others(yard, first, process.pid)
-
-    on_yard(scene)
+            assert (step.attempt, step.losses) == (2, 1)
+            assert len(await yard.events(job, "step.completed")) == 1
+            assert (await lease_of(yard, first)).lost_at is not None
+        # It lives on, under a new lease.
+        await until_others(yard, first, process.pid)
 
 
 async def until_others(yard: Yard, first: UUID, pid: int) -> None:
@@ -135,36 +121,30 @@ async def until_others(yard: Yard, first: UUID, pid: int) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_sigterm_drains_and_leaves(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        started, release = yard.folder / "started", yard.folder / "release"
-        async with worker_process(yard, 15.0) as (process, worker):
-            given = {"started": str(started), "release": str(release)}
-            (job,) = await yard.submit(node("wait_for_file", with_=given))
-            await until(started.exists)
-            process.terminate()
-            await asyncio.sleep(0.2)
-            assert (await yard.step(job)).state is StepState.RUNNING
-            release.touch()
-            assert process.stdout is not None
-            assert await asyncio.wait_for(process.stdout.readline(), PATIENCE_S) == b"ended\n"
-            assert await process.wait() == 0
-            assert (await until_state(yard, job, StepState.COMPLETED)).attempt == 1
-            assert worker not in {one.id for one in await workers.listing(yard.db)}
-
-    on_yard(scene)
+async def test_sigterm_drains_and_leaves(yard: Yard) -> None:
+    started, release = yard.folder / "started", yard.folder / "release"
+    async with worker_process(yard, 15.0) as (process, worker):
+        given = {"started": str(started), "release": str(release)}
+        (job,) = await yard.submit(node("wait_for_file", with_=given))
+        await until(started.exists)
+        process.terminate()
+        await asyncio.sleep(0.2)
+        assert (await yard.step(job)).state is StepState.RUNNING
+        release.touch()
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), PATIENCE_S) == b"ended\n"
+        assert await process.wait() == 0
+        assert (await until_state(yard, job, StepState.COMPLETED)).attempt == 1
+        assert worker not in {one.id for one in await workers.listing(yard.db)}
 
 
-def test_a_pulse_that_dies_is_started_again(on_yard: OnYard) -> None:
-    async def scene(yard: Yard) -> None:
-        async with worker_process(yard, 6.0) as (process, worker):
-            (pulse,) = children_of(process.pid)
-            before = await lease_of(yard, worker)
-            os.kill(pulse, signal.SIGKILL)
-            async with asyncio.timeout(PATIENCE_S):
-                while (await lease_of(yard, worker)).lease_until <= before.lease_until:
-                    await asyncio.sleep(0.05)
-            assert children_of(process.pid) != [pulse]
-            assert (await lease_of(yard, worker)).lost_at is None
-
-    on_yard(scene)
+async def test_a_pulse_that_dies_is_started_again(yard: Yard) -> None:
+    async with worker_process(yard, 6.0) as (process, worker):
+        (pulse,) = children_of(process.pid)
+        before = await lease_of(yard, worker)
+        os.kill(pulse, signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE_S):
+            while (await lease_of(yard, worker)).lease_until <= before.lease_until:
+                await asyncio.sleep(0.05)
+        assert children_of(process.pid) != [pulse]
+        assert (await lease_of(yard, worker)).lost_at is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -123,13 +123,3 @@ async def until_state(yard: Yard, job_id: UUID, *states: str, no: int = 0) -> re
         while (step := await yard.step(job_id, no)).state not in states:
             await asyncio.sleep(0.02)
     return step
-
-
-def play(yard_of: Callable[[], Any], scene: Callable[[Yard], Coroutine[Any, Any, None]]) -> None:
-    """Run a test's coroutine with a yard that is closed after it."""
-
-    async def main() -> None:
-        async with yard_of() as yard:
-            await scene(yard)
-
-    asyncio.run(main())

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core.errors import WindlassError
+from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.engine import control, explain, read
 from windlass.engine.recipes import plan_of
@@ -56,12 +57,16 @@ class Access:
 class Job:
     """A handle: an id and what can be asked of it. It holds nothing, so it can be made again from the id."""
 
-    def __init__(self, access: Access, job_id: UUID, *, is_new: bool = True) -> None:
+    def __init__(
+        self, access: Access, job_id: UUID, *, is_new: bool = True, is_heard: bool = False, plan: Plan | None = None
+    ) -> None:
         self._access = access
         self._db = access.db
         self.id = job_id
         # False when an earlier submission with the same idempotency key made the job.
         self.is_new = is_new
+        self._is_heard = is_heard
+        self._plan = plan
 
     async def status(self) -> JobState:
         """Where the job stands."""
@@ -81,12 +86,16 @@ class Job:
 
     async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109  the job goes on
         """Wait for the recipe's return value; raises JobFailed or JobCancelled when there is none."""
-        view = await self._access.waiter.wait(self.id, timeout)
-        if view.state is not JobState.COMPLETED:
-            raise await failure_of(self._db, view)
         access = self._access
-        plan = await plan_of(access.db, view.plan)
-        return await read.output_of(access.db, access.artifacts, access.resolver, view, plan)
+        plan = self._plan or await plan_of(self._db, (await self.view()).plan)
+
+        async def look() -> read.Ended | None:
+            return await read.ended(self._db, access.artifacts, access.resolver, plan, self.id)
+
+        end = await access.waiter.until(self.id, look, timeout, is_heard=self._is_heard)
+        if end.state is not JobState.COMPLETED:
+            raise await failure_of(self._db, await self.view())
+        return end.output
 
     async def events(self, *, follow: bool = True) -> AsyncIterator[read.EventView]:
         """Every event in order; with `follow`, also those to come, until the job has ended."""

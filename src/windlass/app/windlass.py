@@ -154,10 +154,15 @@ class Windlass:
         share commits.
         """
         plan = await self._plan(recipe)
+        is_heard = self._access.waiter.is_listening
         accepted = await self._submitter.submit(
             self._submission(plan, {**(inputs or {}), **more_inputs}, key, labels, priority, deadline, ttl)
         )
-        return Job(self._access, accepted.job_id, is_new=accepted.is_new)
+        # An earlier job with the same key may have been made from another version of the recipe, and have ended.
+        is_new = accepted.is_new
+        return Job(
+            self._access, accepted.job_id, is_new=is_new, is_heard=is_heard and is_new, plan=plan if is_new else None
+        )
 
     async def submit_many(
         self,

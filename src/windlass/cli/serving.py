@@ -6,10 +6,11 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import uvloop
 from rich.text import Text
@@ -36,6 +37,8 @@ from windlass.store.migrate import migrate
 EXAMPLES = "windlass.examples"
 DEMO_RECIPE = "trailer"
 DEMO_INPUTS = {"topic": "the sea"}
+# How `run` knows the jobs that it made.
+RUN_LABEL = {"windlass": "run"}
 
 
 def start(main: Coroutine[Any, Any, Exit]) -> Exit:
@@ -127,18 +130,34 @@ def _next_commands(at: Ambient, app: App) -> None:
 async def demo(at: Ambient) -> Exit:
     """The example recipe, to its end."""
     app = load(EXAMPLES)
-    return await _one_job(at, app, DEMO_RECIPE, DEMO_INPUTS, None, is_demo=True)
+    plan = app.recipes[DEMO_RECIPE].plan
+    return await _one_job(at, app, lambda windlass: windlass.submit(plan, inputs=DEMO_INPUTS), is_demo=True)
 
 
-async def run(at: Ambient, target: str, apps: list[str], inputs: list[str], key: str | None) -> Exit:
-    """One recipe of a file or module, to its end."""
-    recipe = load(target).recipe()
-    app = load(target, *apps)
-    return await _one_job(at, app, recipe.name, fitting_inputs(inputs, recipe.plan), key)
+async def run(at: Ambient, target: str, apps: list[str], inputs: list[str], *, key: str | None, is_new: bool) -> Exit:
+    """One recipe of a file or module, to its end; a run that was cut short goes on where it was."""
+    plan = load(target).recipe().plan
+    given = fitting_inputs(inputs, plan)
+
+    async def submit(windlass: Windlass) -> Job:
+        left = None if is_new or key is not None else await _left_open(windlass, plan.recipe, given)
+        if left is not None:
+            at.screen.note(f"going on with job {left}, which an earlier run left open; --new starts another")
+            return windlass.job(left)
+        return await windlass.submit(plan, inputs=given, key=key, labels=RUN_LABEL)
+
+    return await _one_job(at, load(target, *apps), submit)
+
+
+async def _left_open(windlass: Windlass, recipe: str, inputs: dict[str, Any]) -> UUID | None:
+    """The job of an earlier run of the same recipe with the same inputs, if that run did not see its end."""
+    still_open = [state for state in JobState if state not in JOB_TERMINAL]
+    found = await read.jobs(windlass.db, states=still_open, recipe=recipe, labels=RUN_LABEL, limit=100)
+    return next((job.id for job in found if job.input == inputs), None)
 
 
 async def _one_job(
-    at: Ambient, app: App, recipe: str, inputs: dict[str, Any], key: str | None, *, is_demo: bool = False
+    at: Ambient, app: App, submit: Callable[[Windlass], Awaitable[Job]], *, is_demo: bool = False
 ) -> Exit:
     settings = at.settings
     # A worker of `up` serves the same queues and may not have this app's steps, so its folder is left alone.
@@ -152,12 +171,16 @@ async def _one_job(
     ):
         if is_demo:
             _report(at, settings, dsn, service)
-        job = await windlass.submit(app.recipes[recipe], inputs=inputs, key=key)
-        if at.as_json:
-            state = await job.wait()
-        else:
-            console = at.screen.out if is_demo else at.screen.err
-            state = await follow(windlass.db, job.id, console, hint="Ctrl-C stops; the job goes on at the next run")
+        job = await submit(windlass)
+        try:
+            if at.as_json:
+                state = await job.wait()
+            else:
+                console = at.screen.out if is_demo else at.screen.err
+                state = await follow(windlass.db, job.id, console, hint="Ctrl-C stops; run it again to go on")
+        except asyncio.CancelledError:
+            at.screen.note(f"stopped; job {job.id} goes on when this is run again")
+            raise
         return await _conclude(at, windlass, job, state, is_demo=is_demo)
 
 

@@ -85,6 +85,9 @@ async def _decide(
 async def _again(db: Database, job_id: UUID, new_id: UUID, source: str, *, is_retry: bool) -> UUID:
     async def operation(connection: asyncpg.Connection) -> UUID:
         async with connection.transaction():
+            if await connection.fetchrow(sql("job_row"), new_id) is not None:
+                # Made before, by a commit whose answer was lost; it may be running by now.
+                return new_id
             row = await connection.fetchrow(sql("job_row"), job_id)
             if row is None:
                 raise _unknown(job_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -18,13 +18,14 @@ from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.core.template import Template, plan_templates
 from windlass.engine.recipes import plan_of
 from windlass.engine.values import outputs_of, scope
-from windlass.store.artifact import Artifacts
+from windlass.store.artifact import Artifacts, ref_in
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 PAGE_MAX = 1_000
 # A bell can be lost; a waiter looks for itself this often.
 LOOK_EVERY_S = 5.0
+_ENDED_MAX = 10_000
 _TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
 
 
@@ -114,6 +115,7 @@ class Resolver(Protocol):
         ...
 
 
+T = TypeVar("T")
 V = TypeVar("V", JobView, StepView, EventView)
 _JSON = {"input", "error", "labels", "progress", "item", "output", "payload"}
 _STATES: dict[type, type] = {JobView: JobState, StepView: StepState}
@@ -233,44 +235,102 @@ async def find(db: Database, text: str) -> UUID:
     return job_id
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job ended, and its output if it completed."""
+
+    state: JobState
+    output: Any = None
+
+
+async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Plan, job_id: UUID) -> Ended | None:
+    """How the job ended, in one look; None while it is under way. `plan` is the job's."""
+    template = plan_templates(plan).output
+    wanted = [plan.number[name] for name in sorted(template.steps)]
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("read_ended"), job_id, wanted)
+    if not rows:
+        raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+    state = JobState(rows[0]["state"])
+    if state is not JobState.COMPLETED:
+        return Ended(state) if state in JOB_TERMINAL else None
+    outputs = {plan.nodes[row["no"]].name: msgspec.json.decode(row["output"]) for row in rows if row["output"]}
+    if len(outputs) < len(wanted) or any(map(ref_in, outputs.values())):
+        # A fan-out's children, or what is too large for a row, take more than one look.
+        outputs = await outputs_of(db, artifacts, plan, job_id, template.steps)
+    inputs = msgspec.json.decode(rows[0]["input"])
+    return Ended(state, await resolver.resolve_async(template, scope(inputs, outputs)))
+
+
 class Waiter:
     """Waits for jobs to end. One listener for all waits of a process; a slow look of their own covers lost bells."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._waits: dict[str, set[asyncio.Event]] = {}
-        self._is_listening = False
+        # Jobs that were heard to end lately, by the hex of their ids.
+        self._ended: dict[str, None] = {}
+        self.is_listening = False
 
     async def wait(self, job_id: UUID, timeout_s: float | None = None) -> JobView:
         """The job once it has ended; raises WaitTimeout when that takes too long, and the job goes on."""
-        if not self._is_listening:
-            self._is_listening = True
+
+        async def look() -> JobView | None:
+            view = await job(self._db, job_id)
+            return view if view.is_finished else None
+
+        return await self.until(job_id, look, timeout_s)
+
+    async def until(
+        self,
+        job_id: UUID,
+        look: Callable[[], Awaitable[T | None]],
+        timeout_s: float | None = None,
+        *,
+        is_heard: bool = False,
+    ) -> T:
+        """What `look` gives once it gives something. It looks when the bell rings for the job, and now and then.
+
+        `is_heard` says that this waiter was listening before the job was made; then its bell is either still to come or
+        among those heard lately, and there is no need to look before.
+        """
+        if not self.is_listening:
             await self._db.listen("windlass_done", self._ring)
+            self.is_listening, is_heard = True, False
         rung = asyncio.Event()
-        self._waits.setdefault(job_id.hex, set()).add(rung)
+        key = job_id.hex
+        self._waits.setdefault(key, set()).add(rung)
         try:
             async with asyncio.timeout(timeout_s):
-                while True:
-                    view = await job(self._db, job_id)
-                    if view.is_finished:
-                        return view
-                    try:
-                        await asyncio.wait_for(rung.wait(), LOOK_EVERY_S)
-                    except TimeoutError:
-                        continue
-                    rung.clear()
+                if is_heard and key not in self._ended:
+                    await _rung(rung)
+                while (found := await look()) is None:
+                    await _rung(rung)
+                return found
         except TimeoutError:
             raise WaitTimeout(
                 f"job {job_id} did not end within {timeout_s} s", remedy="It goes on; wait again or look at it"
             ) from None
         finally:
-            waits = self._waits[job_id.hex]
+            waits = self._waits[key]
             waits.discard(rung)
             if not waits:
-                del self._waits[job_id.hex]
+                del self._waits[key]
 
     def _ring(self, payload: str) -> None:
         keys = payload.split(",") if payload else list(self._waits)
         for key in keys:
+            self._ended[key] = None
             for rung in self._waits.get(key, ()):
                 rung.set()
+        while len(self._ended) > _ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
+
+
+async def _rung(rung: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(LOOK_EVERY_S):
+            await rung.wait()
+    except TimeoutError:
+        return
+    rung.clear()

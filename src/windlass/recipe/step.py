@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, overload
 
-import msgspec
-
-from windlass.core.errors import BadInput, BadRecipe
+from windlass.core.errors import BadRecipe
 from windlass.core.plan import NodeKind
 from windlass.core.queue import BACKGROUND_PROCESSING, MAIN_PROCESSING
 from windlass.core.retry import Retry
@@ -20,9 +18,6 @@ from windlass.recipe.duration import duration_s
 from windlass.recipe.handle import Pending, StepHandle, Value
 from windlass.recipe.signature import Signature, check_function, read_signature
 from windlass.recipe.trace import bound, current_trace, fanned, outside
-
-# Hints whose values JSON already gives; arguments for these are passed as they are.
-_JSON_HINTS = (str, int, float, bool, list, dict, type(None), Any)
 
 
 class Step:
@@ -110,37 +105,12 @@ class Step:
         code = inspect.unwrap(self.function).__code__
         return f"{code.co_filename}:{code.co_firstlineno}"
 
-    @cached_property
-    def _converted(self) -> dict[str, Any]:
-        hints = self.signature.hints.items()
-        return {name: hint for name, hint in hints if hint not in _JSON_HINTS and _is_convertible(hint)}
-
-    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """JSON values as what the function's hints ask for: dataclasses, dates, enums; others stay as they are."""
-        out = dict(values)
-        for name, hint in self._converted.items():
-            if name in out:
-                try:
-                    out[name] = msgspec.convert(out[name], hint)
-                except msgspec.ValidationError as error:
-                    raise BadInput(f"argument {name!r} of handler {self.name}: {error}") from None
-        return out
-
     def __repr__(self) -> str:
         return f"<step {self.name}>"
 
     def __reduce__(self) -> str:
         # Pickled by its name in its module, as the function would be: so a process pool can be given it.
         return self.function.__qualname__
-
-
-def _is_convertible(hint: Any) -> bool:
-    try:
-        # A type that has no JSON would only be compared with, and no value that came as JSON is of it.
-        msgspec.json.schema(hint)
-    except TypeError:
-        return False
-    return True
 
 
 @overload

@@ -21,6 +21,7 @@ from windlass.worker.notes import Key
 
 BATCH_MAX = 500
 WAITS = Backoff(1.0, 2.0, 4.0)
+SURPRISES_MAX = 2
 
 _log = logging.getLogger("windlass.worker")
 
@@ -93,11 +94,15 @@ class Settler:
         self._on_settled(batch, settled)
 
     async def _until_taken(self, batch: list[Report]) -> Settled:
-        failures = 0
+        failures = surprises = 0
         while True:
             try:
                 return await self._settle(batch)
-            except (Unavailable, OSError) as error:
+            except Exception as error:
+                # What is not known as an outage may be one all the same, as drivers have odd ways to say so.
+                surprises += not isinstance(error, Unavailable | OSError)
+                if surprises > SURPRISES_MAX:
+                    raise
                 failures += 1
                 wait_s = WAITS.wait_s(failures, 0.0)
                 _log.warning("%d outcomes wait for the database, again in %g s: %s", len(batch), wait_s, error)

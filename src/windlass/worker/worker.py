@@ -30,7 +30,7 @@ from windlass.core.errors import BadSetting, Unavailable
 from windlass.core.outcome import Report
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import workers
-from windlass.engine.claim import claim, held, held_keys
+from windlass.engine.claim import CLAIM_MAX, claim, held, held_keys
 from windlass.engine.note import Note, note
 from windlass.engine.read import Resolver
 from windlass.engine.settle import Settled, settle
@@ -110,6 +110,8 @@ class Worker:
         self._grace_s = grace_s
         self._output_max_bytes = output_max_bytes
         self.id: UUID = ids.new()
+        self._claims = concurrency
+        self._took = 0
         self._is_hungry = True
         self._is_unsure = False
         self._is_stopping = False
@@ -304,6 +306,17 @@ class Worker:
             return 0
         return self._concurrency - len(self._runner.running)
 
+    def _stride(self, room: int) -> int:
+        """How many steps to claim at once.
+
+        Steps that end sooner than a claim takes leave the worker waiting for the database. As long as everything taken
+        by the last claim has ended by the next, more is claimed at once than may run side by side; the rest waits here
+        for a moment. The first claim that finds something still running goes back to what there is room for.
+        """
+        is_swift = room >= self._concurrency and self._took >= self._claims
+        self._claims = min(CLAIM_MAX, self._claims * 2) if is_swift else self._concurrency
+        return max(room, self._claims) if is_swift else room
+
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_S * (1 + 0.2 * self._chance()))
@@ -311,8 +324,9 @@ class Worker:
 
     async def _claim_on(self) -> None:
         while not self._is_stopping:
-            if self._is_hungry and self.ready.is_set() and self._room() > 0:
-                await self._claim_once(self._room())
+            room = self._room()
+            if self._is_hungry and self.ready.is_set() and room > 0:
+                await self._claim_once(self._stride(room))
             else:
                 self._wake.clear()
                 await self._wake.wait()
@@ -329,6 +343,7 @@ class Worker:
             else:
                 taken = await claim(self._db, worker=worker, queues=self._queues, limit=room)
                 self._is_hungry = self._is_hungry or len(taken) >= room
+            self._took = len(taken)
         except Exception as error:
             self._is_unsure = self._is_hungry = True
             if is_away(error):

@@ -49,12 +49,13 @@ def run(
     target: Annotated[str, typer.Argument(metavar="TARGET[:RECIPE]", help="file.py:recipe, module:recipe, file.yaml.")],
     inputs: Inputs = None,
     app: Annotated[list[str] | None, typer.Option("--app", help="Where a file.yaml finds its handlers.")] = None,
-    key: Annotated[str | None, typer.Option(help="The same key goes on with the same job.")] = None,
+    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key gives the same job.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start afresh, also if an earlier run was cut short.")] = False,
 ) -> Exit:
-    """Run one recipe to its end in this process. Needs no server."""
+    """Run one recipe to its end in this process. Needs no server. If it is cut short, running it again goes on."""
     from windlass.cli import serving
 
-    return serving.start(serving.run(at, target, app or [], inputs or [], key))
+    return serving.start(serving.run(at, target, app or [], inputs or [], key=key, is_new=new))
 
 
 def worker(

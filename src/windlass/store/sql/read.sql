@@ -45,8 +45,10 @@ SELECT * FROM windlass.steps WHERE job_id = $1 AND index IS NULL ORDER BY no
 -- name: read_events
 SELECT * FROM windlass.events WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3
 
--- name: read_state
-SELECT state, finished_at IS NOT NULL AS is_finished FROM windlass.jobs WHERE id = $1
+-- name: read_ended
+SELECT j.state, j.input, s.no, s.output
+FROM windlass.jobs j LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.no = ANY($2::int[])
+WHERE j.id = $1
 
 -- name: read_find
 SELECT id FROM windlass.jobs WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2

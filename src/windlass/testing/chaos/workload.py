@@ -1,0 +1,199 @@
+"""The app that the workers of a chaos run serve: every kind of handler and of graph, small enough to run by the hundred.
+
+Whatever a handler computes follows from its arguments alone, so what a job must come to is known beforehand
+(`answers.py`). Only whether an attempt fails on the way is left to chance, and that chance follows from the attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from typing import Any
+
+import windlass as wl
+from windlass.testing.chaos.journal import journal
+from windlass.worker.context import Context
+
+BULK = 300 * 1024
+PATIENT = wl.Retry(max_attempts=25, base_s=0.1, factor=1.5, cap_s=1.0)
+PARKED_WITHIN_S = 2.0
+
+
+def luck(ctx: Context, sides: int) -> int:
+    """A die whose throw is the same whenever the same attempt throws it."""
+    return zlib.crc32(f"{ctx.key}#{ctx.attempt}".encode()) % sides
+
+
+@wl.step(retry=PATIENT)
+async def quick(n: int, ctx: Context) -> int:
+    """Nothing but a number."""
+    with journal(ctx):
+        return n + 1
+
+
+@wl.step(retry=PATIENT)
+def threaded(n: int, ctx: Context) -> int:
+    """In a thread, and not at once."""
+    with journal(ctx):
+        time.sleep(0.02)
+        return n * 2
+
+
+@wl.step(cpu=True, retry=PATIENT, timeout="30s")
+def crunch(n: int, ctx: Context) -> int:
+    """In a process of its own, and busy."""
+    with journal(ctx):
+        value = n
+        for _ in range(20_000):
+            value = (value * 31 + 7) % 1_000_003
+        return value
+
+
+@wl.step(retry=PATIENT)
+async def flaky(n: int, ctx: Context) -> int:
+    """Fails one attempt in three."""
+    with journal(ctx):
+        if luck(ctx, 3) == 0:
+            raise wl.Transient("bad luck")
+        return n + 10
+
+
+@wl.step(retry=PATIENT)
+async def slow(n: int, ctx: Context) -> int:
+    """Takes one to three seconds, and says how far it is."""
+    with journal(ctx):
+        for part in range(4):
+            ctx.progress(25 * part, "on the way")
+            await asyncio.sleep((1 + n % 3) / 4)
+        return n + 100
+
+
+@wl.step(retry=PATIENT)
+def slow_threaded(n: int, ctx: Context) -> int:
+    """The same in a thread."""
+    with journal(ctx):
+        time.sleep(1 + n % 2)
+        return n + 1000
+
+
+@wl.step(retry=PATIENT)
+async def snoozing(n: int, ctx: Context) -> Any:
+    """Asks to be run again a little later, until it has been asked often enough."""
+    with journal(ctx):
+        times = int(ctx.checkpoint or 0)
+        if times < 1 + n % 2:
+            ctx.save(times + 1)
+            return wl.Snooze(0.3)
+        return n + 5
+
+
+@wl.step(parks=True)
+async def parking(n: int, ctx: Context) -> wl.Parked:
+    """Waits for word that nobody will send."""
+    with journal(ctx):
+        return wl.Parked(f"word {n}", within_s=PARKED_WITHIN_S)
+
+
+@wl.step
+async def hopeless(n: int, ctx: Context) -> int:
+    """Fails for good."""
+    with journal(ctx):
+        raise wl.Permanent(f"{n} can never be")
+
+
+@wl.step(retry=PATIENT)
+async def bulky(n: int, ctx: Context) -> dict[str, Any]:
+    """An output too big for a row."""
+    with journal(ctx):
+        return {"n": n, "text": "x" * BULK}
+
+
+@wl.step(retry=PATIENT)
+async def measure(bulk: dict[str, Any], ctx: Context) -> int:
+    """Looks at what `bulky` made."""
+    with journal(ctx):
+        return len(bulk["text"]) + int(bulk["n"])
+
+
+@wl.step(retry=PATIENT)
+async def items(n: int, ctx: Context) -> list[int]:
+    """A list to fan out over."""
+    with journal(ctx):
+        return list(range(n, n + 3 + n % 6))
+
+
+@wl.step(retry=PATIENT)
+def add_up(numbers: list[int], ctx: Context) -> int:
+    """The join."""
+    with journal(ctx):
+        return sum(numbers)
+
+
+@wl.recipe
+def chain(n: int) -> Any:
+    """Three steps, one after the other."""
+    return quick(threaded(quick(n)))
+
+
+@wl.recipe
+def diamond(n: int) -> Any:
+    """One, then two side by side, then one."""
+    first = quick(n)
+    return add_up([threaded(first), flaky(first)])
+
+
+@wl.recipe
+def fan(n: int) -> Any:
+    """As many steps as a list has items, then the join."""
+    return add_up(flaky.map(items(n)))
+
+
+@wl.recipe
+def cpu_fan(n: int) -> Any:
+    """The same in processes."""
+    return add_up(crunch.map(items(n)))
+
+
+@wl.recipe
+def choice(n: int) -> Any:
+    """One of two branches, and what comes after both."""
+    first = quick(n)
+    even = threaded(first).when(first % 2 == 0)
+    odd = flaky(first).when(first % 2 == 1)
+    return {"even": even, "odd": odd, "after": quick(first).after(even, odd)}
+
+
+@wl.recipe
+def patient(n: int) -> Any:
+    """A timer, a snooze, long steps."""
+    rested = wl.sleep(0.5)
+    first = snoozing(n).after(rested)
+    return add_up([slow(first), slow_threaded(first)])
+
+
+@wl.recipe
+def bulk(n: int) -> Any:
+    """An output that travels by reference."""
+    return measure(bulky(n))
+
+
+@wl.recipe
+def family(n: int) -> Any:
+    """Jobs as steps of a job: one, and one for each item."""
+    return add_up([fan(n), add_up(chain.map(items(n)))])
+
+
+@wl.recipe
+def forsaken(n: int) -> Any:
+    """Waits outside for word that never comes; fails."""
+    return quick(parking(n))
+
+
+@wl.recipe
+def doomed(n: int) -> Any:
+    """Fails, and nothing after it can run; the other branch does."""
+    return add_up([hopeless(n), slow(n)])
+
+
+RECIPES = (chain, diamond, fan, cpu_fan, choice, patient, bulk, family, forsaken, doomed)

@@ -1,0 +1,62 @@
+"""A database that goes away at the worst moments: before an operation, inside it, or after its commit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+import asyncpg
+
+from windlass.store.database import Database
+
+T = TypeVar("T")
+
+
+class Moment(Enum):
+    """When the connection is lost."""
+
+    BEFORE = "before"  # nothing was done
+    INSIDE = "inside"  # something was done, and rolled back
+    AFTER = "after"  # all was done and committed, but the answer is lost
+
+
+def lost_connection(moment: Moment) -> Exception:
+    """What the driver raises when a connection breaks under an operation."""
+    return asyncpg.ConnectionDoesNotExistError(f"the connection was lost {moment.value} the operation")
+
+
+class FaultyDatabase(Database):
+    """A Database whose next operations meet the moments in `faults`, one each; None lets one pass."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.faults: deque[Moment | None] = deque()
+
+    async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Do the operation, or part of it, and lose the connection if it is this one's turn."""
+        moment = self.faults.popleft() if self.faults else None
+        match moment:
+            case Moment.BEFORE:
+                raise lost_connection(moment)
+            case Moment.INSIDE:
+                await super().attempt(lambda connection: _undone(connection, operation))
+                raise lost_connection(moment)
+            case Moment.AFTER:
+                await super().attempt(operation)
+                raise lost_connection(moment)
+            case None:
+                return await super().attempt(operation)
+
+    async def _pause(self, seconds: float) -> None:
+        """Do not wait: a test has no time."""
+
+
+async def _undone(connection: asyncpg.Connection, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> None:
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await operation(connection)
+    finally:
+        await transaction.rollback()

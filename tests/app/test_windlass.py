@@ -1,0 +1,157 @@
+"""The SDK: what a Python program submits, waits for, and hears when it goes wrong."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import windlass as wl
+from windlass.app.job import JobCancelled, JobFailed
+from windlass.app.service import holding, is_held, serving
+from windlass.app.settings import Settings
+from windlass.app.windlass import Windlass
+from windlass.core.errors import BadInput, BadSetting, Conflict, NotFound, WaitTimeout, WrongState
+from windlass.core.states import JobState
+from windlass.engine import recipes
+
+
+@wl.step
+async def double(n: int) -> int:
+    return 2 * n
+
+
+@wl.step
+def refuse(n: int) -> int:
+    raise wl.Permanent(f"{n} is not wanted")
+
+
+@wl.step(queue="nobody")
+def never(n: int) -> int:
+    return n
+
+
+@wl.recipe
+def doubled(n: int):
+    return double(n)
+
+
+@wl.recipe
+def quadrupled(n: int):
+    return doubled(doubled(n))
+
+
+@wl.recipe
+def refused(n: int):
+    return refuse(double(n))
+
+
+@wl.recipe
+def waiting(n: int = 1, key: str = ""):
+    return never(n)
+
+
+def app() -> wl.App:
+    made = wl.App()
+    made.add([doubled, quadrupled, refused, waiting])
+    return made
+
+
+@pytest.fixture
+async def windlass(dsn: str, tmp_path: Path) -> AsyncIterator[Windlass]:
+    async with Windlass.connect(dsn, settings=Settings(home=tmp_path)) as connected, serving(connected, app()):
+        yield connected
+
+
+async def test_a_recipe_is_submitted_and_its_result_awaited(windlass: Windlass) -> None:
+    job = await windlass.submit(doubled, n=21)
+    assert await job.result(timeout=20) == 42
+    assert await job.status() is JobState.COMPLETED
+    assert [event.type async for event in job.events()][-1] == "job.completed"
+
+
+async def test_a_registered_recipe_is_submitted_by_name(windlass: Windlass) -> None:
+    assert await (await windlass.submit("quadrupled", n=10)).result(timeout=20) == 40
+    with pytest.raises(NotFound):
+        await windlass.submit("unheard_of", n=1)
+
+
+async def test_a_recipe_brings_the_recipes_that_it_uses(dsn: str, tmp_path: Path) -> None:
+    async with Windlass.connect(dsn, settings=Settings(home=tmp_path)) as connected:
+        assert await connected.register(quadrupled) == {"doubled": 1, "quadrupled": 1}
+        assert {one.name for one in await recipes.listing(connected.db)} == {"doubled", "quadrupled"}
+
+
+async def test_a_failed_job_raises_with_its_step_and_fault(windlass: Windlass) -> None:
+    job = await windlass.submit(refused, n=4)
+    with pytest.raises(JobFailed) as caught:
+        await job.result(timeout=20)
+    assert (caught.value.state, caught.value.step) == (JobState.FAILED, "refuse")
+    assert "8 is not wanted" in caught.value.fault["message"] and str(job.id) in str(caught.value)
+
+
+async def test_a_cancelled_job_raises_and_an_unfinished_one_can_be_waited_for_again(windlass: Windlass) -> None:
+    job = await windlass.submit(waiting)
+    with pytest.raises(WaitTimeout):
+        await job.result(timeout=0.05)
+    assert "no worker" in (await job.why("never"))[0].because
+    await job.cancel("not needed")
+    with pytest.raises(JobCancelled, match="not needed"):
+        await windlass.job(str(job.id)).result(timeout=20)
+
+
+async def test_many_jobs_are_made_in_few_commits_and_can_be_made_again_safely(windlass: Windlass) -> None:
+    keys = [f"k{n}" for n in range(5)]
+    jobs = await windlass.submit_many(doubled, [{"n": n} for n in range(5)], keys=keys)
+    assert [await job.result(timeout=20) for job in jobs] == [0, 2, 4, 6, 8]
+    again = await windlass.submit_many(doubled, [{"n": n} for n in range(5)], keys=keys)
+    assert [job.id for job in again] == [job.id for job in jobs] and not any(job.is_new for job in again)
+    with pytest.raises(Conflict):
+        await windlass.submit_many(doubled, [{"n": 100}], keys=["k0"])
+
+
+async def test_one_bad_input_among_many_makes_no_job(windlass: Windlass) -> None:
+    bad: list[dict[str, Any]] = [{"n": 1}, {"n": "one"}]
+    with pytest.raises(BadInput):
+        await windlass.submit_many(doubled, bad, keys=["a", "b"])
+    job = await windlass.submit(doubled, n=2, key="a")
+    assert job.is_new
+
+
+async def test_the_same_key_gives_the_same_job_per_caller(windlass: Windlass) -> None:
+    first = await windlass.submit(waiting, key="k", n=1)
+    assert (await windlass.submit(waiting, key="k", n=1)).id == first.id
+    with pytest.raises(Conflict):
+        await windlass.submit(waiting, key="k", n=2)
+    other = await windlass.as_caller("ana").submit(waiting, key="k", n=1)
+    assert other.is_new and other.id != first.id
+
+
+async def test_inputs_whose_names_are_taken_go_into_inputs(windlass: Windlass) -> None:
+    job = await windlass.submit(waiting, inputs={"key": "mine"}, labels={"a": "b"}, priority=3, deadline="10m", ttl=60)
+    view = await job.view()
+    assert view.input == {"n": 1, "key": "mine"} and view.labels == {"a": "b"} and view.priority == 3
+    assert view.deadline_at is not None and view.deadline_at - view.created_at == timedelta(minutes=10)
+
+
+async def test_a_database_without_the_schema_is_refused_and_the_embedded_one_is_brought_up_to_date() -> None:
+    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
+        Path(folder).chmod(0o711)
+        async with Windlass.connect(home=folder) as connected, serving(connected, app()):
+            assert await (await connected.submit(doubled, n=1)).result(timeout=20) == 2
+            with pytest.raises(BadSetting):
+                async with Windlass.connect(connected.dsn.replace("/postgres?", "/template1?")):
+                    pass
+
+
+def test_one_holder_per_folder(tmp_path: Path) -> None:
+    assert not is_held(tmp_path)
+    with holding(tmp_path):
+        assert is_held(tmp_path)
+        with pytest.raises(WrongState, match="another `windlass up`"), holding(tmp_path):
+            pass
+    assert not is_held(tmp_path)

@@ -1,0 +1,28 @@
+"""Errors say what is wrong, where, and what to do next."""
+
+from __future__ import annotations
+
+from windlass.core.errors import BadRecipe, NotFound, Transient, WindlassError
+
+
+def test_an_error_ends_with_its_remedy() -> None:
+    assert str(NotFound("there is no job 7", remedy="List them")) == "there is no job 7. List them"
+    assert str(WindlassError("no remedy")) == "no remedy"
+
+
+def test_a_recipes_error_begins_with_its_place() -> None:
+    assert str(BadRecipe("unknown name", place="steps.a")) == "steps.a: unknown name"
+    assert str(BadRecipe("unknown name")) == "unknown name"
+
+
+def test_a_transient_error_may_ask_for_a_wait() -> None:
+    assert Transient("busy", after_s=9).after_s == 9
+    assert Transient("busy").after_s is None
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    def below(kind: type[WindlassError]) -> list[type[WindlassError]]:
+        return [kind, *(one for child in kind.__subclasses__() for one in below(child))]
+
+    kinds = {kind for kind in below(WindlassError) if kind.__module__ == "windlass.core.errors"}
+    assert len({kind.code for kind in kinds}) == len(kinds)

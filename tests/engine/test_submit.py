@@ -1,0 +1,148 @@
+"""Submitting: a job, durably, once."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from tests.engine.rig import Rig, plan, task
+from windlass.core.errors import BadInput, Conflict, NotFound
+from windlass.engine import read, recipes
+from windlass.engine.submit import Accepted, Submission, Submitter, submit
+
+ONE = plan(task("a"))
+
+
+async def test_a_submitted_job_is_there_with_its_steps_and_first_event(rig: Rig) -> None:
+    job = await rig.submit(
+        plan(task("a"), task("b", "a")), {"x": 1}, labels={"k": "v"}, priority=7, deadline_s=60, correlation_id="c"
+    )
+    view = await read.job(rig.db, job)
+    assert (view.state, view.input, view.labels, view.priority) == ("QUEUED", {"x": 1}, {"k": "v"}, 7)
+    assert (view.steps_total, view.steps_open, view.event_seq) == (2, 2, 1)
+    assert view.deadline_at == rig.clock.now() + timedelta(seconds=60)
+    assert view.expires_at == rig.clock.now() + timedelta(hours=24)
+    assert await rig.states(job) == ["QUEUED", "BLOCKED"]
+    [event] = await read.events(rig.db, job)
+    assert (event.type, event.source, event.correlation_id) == ("job.submitted", "local", "c")
+
+
+async def test_the_same_key_and_body_give_the_first_job(rig: Rig) -> None:
+    first = await rig.submit(ONE, {"x": 1}, idempotency_key="k")
+    assert await rig.submit(ONE, {"x": 1}, idempotency_key="k") == first
+    assert len(await read.jobs(rig.db)) == 1
+
+
+async def test_the_same_key_with_another_body_is_a_conflict(rig: Rig) -> None:
+    await rig.submit(ONE, {"x": 1}, idempotency_key="k")
+    for other in ({"inputs": {"x": 2}}, {"inputs": {"x": 1}, "labels": {"a": "b"}}, {"inputs": {"x": 1}, "priority": 1}):
+        with pytest.raises(Conflict, match="'k' was used for another body"):
+            await rig.submit(ONE, idempotency_key="k", **other)
+    assert len(await read.jobs(rig.db)) == 1
+
+
+async def test_a_key_belongs_to_its_caller(rig: Rig) -> None:
+    first = await rig.submit(ONE, {"x": 1}, idempotency_key="k", caller="ada")
+    assert await rig.submit(ONE, {"x": 2}, idempotency_key="k", caller="bob") != first
+
+
+async def test_a_new_version_of_a_recipe_does_not_make_a_conflict_of_a_repeated_request(rig: Rig) -> None:
+    first = await rig.submit(ONE, {"x": 1}, idempotency_key="k")
+    assert await rig.submit(plan(task("a"), task("b")), {"x": 1}, idempotency_key="k") == first
+
+
+async def test_the_same_submission_twice_is_one_job(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    once = Submission(ONE, {}, rig.ids.new())
+    assert await submit(rig.db, [once]) == await submit(rig.db, [once]) == [Accepted(once.job_id, True)]
+    assert len(await read.events(rig.db, once.job_id)) == 1
+
+
+async def test_a_batch_answers_each_in_its_place(rig: Rig) -> None:
+    old = await rig.submit(ONE, {"x": 1}, idempotency_key="old")
+    ids = [rig.ids.new() for _ in range(5)]
+    answers = await submit(
+        rig.db,
+        [
+            Submission(ONE, {"x": 1}, ids[0]),
+            Submission(ONE, {"x": 1}, ids[1], idempotency_key="old"),
+            Submission(ONE, {"x": 2}, ids[2], idempotency_key="old"),
+            Submission(ONE, {"x": 1}, ids[3], idempotency_key="new"),
+            Submission(ONE, {"x": 1}, ids[4], idempotency_key="new"),
+        ],
+    )
+    assert answers[:2] == [Accepted(ids[0], True), Accepted(old, False)]
+    assert isinstance(answers[2], Conflict)
+    assert answers[3:] == [Accepted(ids[3], True), Accepted(ids[3], False)]
+
+
+async def test_concurrent_submits_share_commits_and_each_gets_its_own_answer(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    submitter = Submitter(rig.db)
+    jobs = [Submission(ONE, {"n": n}, rig.ids.new(), idempotency_key=f"k{n % 40}") for n in range(40)]
+    other = Submission(ONE, {"n": "other"}, rig.ids.new(), idempotency_key="k0")
+    answers = await asyncio.gather(*map(submitter.submit, [*jobs, other]), return_exceptions=True)
+    assert answers[:40] == [Accepted(job.job_id, True) for job in jobs]
+    assert isinstance(answers[40], Conflict)
+
+
+async def test_a_bad_submission_does_not_take_its_neighbours_with_it(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    submitter = Submitter(rig.db)
+    good = [Submission(ONE, {}, rig.ids.new()) for _ in range(3)]
+    # PostgreSQL cannot store this character in JSON text that it must look into.
+    bad = Submission(ONE, {}, rig.ids.new(), labels={"a": "\ud800"})
+    answers = await asyncio.gather(*map(submitter.submit, [good[0], bad, *good[1:]]), return_exceptions=True)
+    assert isinstance(answers[1], Exception)
+    assert [answers[0], *answers[2:]] == [Accepted(job.job_id, True) for job in good]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"priority": 101},
+        {"deadline_s": 0},
+        {"ttl_s": -1},
+        {"ttl_s": 1e12},
+        {"idempotency_key": ""},
+        {"idempotency_key": "k" * 256},
+        {"caller": "a\x00b"},
+        {"labels": {"a": "b\x00"}},
+        {"labels": {str(n): "" for n in range(65)}},
+        {"labels": {"a": "x" * 256}},
+    ],
+)
+async def test_what_the_tables_cannot_hold_is_refused_before_anything_is_written(rig: Rig, given: dict) -> None:
+    with pytest.raises(BadInput):
+        await submit(rig.db, [Submission(ONE, {}, rig.ids.new(), **given)])
+    assert await read.jobs(rig.db) == []
+
+
+async def test_a_running_job_keeps_its_plan_and_new_jobs_get_the_new_one(rig: Rig) -> None:
+    assert await recipes.register(rig.db, ONE) == 1
+    old = await rig.submit(ONE)
+    two = plan(task("a"), task("b", "a"))
+    assert await recipes.register(rig.db, two) == 2
+    assert await recipes.register(rig.db, two) == 2, "an unchanged plan is no new version"
+    await rig.run_out()
+    assert (await read.job(rig.db, old)).recipe_version == 1
+    assert await rig.states(old) == ["COMPLETED"]
+    assert (await recipes.latest(rig.db, "r")).hash == two.hash
+    assert (await recipes.latest(rig.db, "r", 1)).hash == ONE.hash
+    assert [v.version for v in await recipes.versions(rig.db, "r")] == [2, 1]
+    assert [r.name for r in await recipes.listing(rig.db)] == ["r"]
+    with pytest.raises(NotFound, match="version 9 of recipe r"):
+        await recipes.latest(rig.db, "r", 9)
+
+
+async def test_an_old_plan_that_is_registered_again_becomes_the_newest(rig: Rig) -> None:
+    two = plan(task("a"), task("b", "a"))
+    assert [await recipes.register(rig.db, one) for one in (ONE, two, ONE)] == [1, 2, 3]
+    assert (await recipes.latest(rig.db, "r")).hash == ONE.hash
+
+
+async def test_processes_that_register_at_once_agree(rig: Rig) -> None:
+    versions = await asyncio.gather(*(recipes.register(rig.db, ONE) for _ in range(8)))
+    assert set(versions) == {1}
