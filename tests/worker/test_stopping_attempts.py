@@ -153,3 +153,22 @@ async def test_an_attempt_that_a_claim_left_behind_is_taken_up(yard: Yard) -> No
     worker.stop()
     await task
     assert (await until_state(yard, job, StepState.COMPLETED)).attempt == 1
+
+
+async def test_steps_that_wait_behind_a_slow_one_are_handed_back(yard: Yard) -> None:
+    started, release = yard.folder / "started", yard.folder / "release"
+    given = {"started": str(started), "release": str(release)}
+    async with yard.working(concurrency=1) as worker:
+        (slow,) = await yard.submit(node("wait_for_file", with_=given))
+        await until(started.exists)
+        (waiting,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
+        assert worker._runner is not None
+        # As a claim does that takes more than there is room for.
+        worker._runner.begin(await claim(yard.db, worker=worker.id, queues=[yard.queue], limit=1))
+        for _ in range(2):
+            worker._runner.hand_back_waiting()
+        step = await until_state(yard, waiting, StepState.QUEUED)
+        assert (step.failures, step.losses) == (0, 0)
+        release.touch()
+        for job in (slow, waiting):
+            assert (await yard.end(job)).state is JobState.COMPLETED

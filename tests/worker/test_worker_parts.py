@@ -365,14 +365,12 @@ def a_report(no: int) -> Report:
     return Report(JOB, no, 1, Success("1"))
 
 
-def settle_all(
-    reports: Sequence[Report], settle: Any, monkeypatch: pytest.MonkeyPatch
-) -> list[tuple[list[Report], Settled]]:
+def settle_all(reports: Sequence[Report], settle: Any, monkeypatch: pytest.MonkeyPatch) -> list[Settled]:
     monkeypatch.setattr(settler_module, "WAITS", settler_module.Backoff(0.001))
-    heard: list[tuple[list[Report], Settled]] = []
+    heard: list[Settled] = []
 
     async def main() -> None:
-        settler = Settler(settle, lambda batch, settled: heard.append((list(batch), settled)))
+        settler = Settler(settle, heard.append)
         for report in reports:
             settler.add(report)
         assert settler.backlog == len(reports)
@@ -416,7 +414,7 @@ def test_outcomes_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPat
 
     heard = settle_all([a_report(no) for no in range(3)], settle, monkeypatch)
     assert calls == [3, 3, 3, 3]
-    assert [len(batch) for batch, _ in heard] == [3]
+    assert [len(one.took_effect) for one in heard] == [3]
 
 
 def test_an_outcome_that_cannot_be_written_does_not_take_others_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # A worker that dies takes its attempts with it. Those do not count against a step's own policy, or one deploy would
-# fail every job with max_attempts=1; but a step that keeps killing its worker must end (pitfall 28).
+# fail every job with max_attempts=1; but a step that keeps killing its worker must end.
 LOSSES_MAX = 5
 
 
@@ -41,7 +41,7 @@ class Retry:
         return Backoff(self.base_s, self.factor, self.cap_s, self.jitter)
 
 
-# The source documents' sequences (ledger A9).
-DATABASE_OPERATION = Backoff(1.0, 2.0, 30.0)  # 1, 2, 4 s: a short operation, SCR-80
-DATABASE_ATTEMPT = Backoff(15.0, 2.0, 300.0)  # 15, 30, 60 … 300 s: a step attempt that lost its database, SCR-82
-PROVIDER_POLL = Backoff(30.0, 2.0, 120.0)  # 30, 60, 120, 120 … s, SCR-63
+# The source documents' sequences.
+DATABASE_OPERATION = Backoff(1.0, 2.0, 30.0)  # 1, 2, 4 s: a short operation
+DATABASE_ATTEMPT = Backoff(15.0, 2.0, 300.0)  # 15, 30, 60 … 300 s: a step attempt that lost its database
+PROVIDER_POLL = Backoff(30.0, 2.0, 120.0)  # 30, 60, 120, 120 … s

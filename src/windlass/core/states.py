@@ -93,7 +93,7 @@ STEP_MOVES: dict[StepState, frozenset[StepState]] = {
 
 JOB_TERMINAL = frozenset({J.COMPLETED, J.FAILED, J.DENIED, J.TIMEOUT, J.CANCELLED, J.EXPIRED, J.OUTPUT_QUARANTINED})
 STEP_TERMINAL = frozenset(state for state, moves in STEP_MOVES.items() if not moves)
-# What lets a dependent start: a skipped step counts as done (SCR-47).
+# What lets a dependent start: a skipped step counts as done.
 STEP_DONE = frozenset({S.COMPLETED, S.SKIPPED})
 
 

@@ -161,7 +161,7 @@ async def _keep(connection: asyncpg.Connection, job_id: UUID, new_id: UUID, plan
     kept = {str(row.no): row.state for row in new}
     await connection.execute(sql("retry_event"), new_id, source, drafts.encode({"of": str(job_id), "states": kept}))
     queues = ",".join(sorted({plan.nodes[row.node].queue for row in new if row.state is StepState.QUEUED}))
-    await connection.execute("SELECT pg_notify('windlass_work', $1), pg_notify('windlass_route', '')", queues)
+    await connection.execute(sql("retry_bells"), queues)
 
 
 def _unknown(job_id: UUID) -> NotFound:

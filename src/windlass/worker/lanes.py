@@ -39,6 +39,12 @@ class Lanes(Generic[T]):
         self._queue.append(item)
         self._wake()
 
+    def take_back(self) -> list[T]:
+        """What no lane has begun; it is no longer put in."""
+        left = list(self._queue)
+        self._queue.clear()
+        return left
+
     def give_up(self, lane: asyncio.Task[None]) -> None:
         """This lane will not come back soon (its handler refuses to stop): let another take its place."""
         self._lanes.discard(lane)

@@ -63,6 +63,7 @@ class Runner:
         self._lanes: Lanes[Attempt] = Lanes(concurrency, self._work)
         self._background: set[asyncio.Task[None]] = set()
         self._unknown: dict[str, int] = {}
+        self._waiting: set[Attempt] = set()
         self.running: dict[Key, Attempt] = {}
 
     def begin(self, claimed: Sequence[Claimed]) -> None:
@@ -101,6 +102,17 @@ class Runner:
             return
         attempt.interrupt(why)
         self._loop.call_later(self._grace_s, self._write_off, attempt)
+
+    def hand_back_waiting(self) -> None:
+        """Hand back what has waited here for a lane since the last call: another worker may be free to run it."""
+        waiting = self._lanes.take_back()
+        stale, self._waiting = self._waiting, set(waiting)
+        for attempt in waiting:
+            if attempt in stale:
+                attempt.ask_to_stop(Why.DRAIN)
+                self._conclude(attempt, None)
+            else:
+                self._lanes.put(attempt)
 
     def stop_all(self, why: Why) -> None:
         """Tell every attempt to stop."""

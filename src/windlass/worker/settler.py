@@ -32,7 +32,7 @@ class Settler:
     def __init__(
         self,
         settle: Callable[[Sequence[Report]], Awaitable[Settled]],
-        on_settled: Callable[[Sequence[Report], Settled], None],
+        on_settled: Callable[[Settled], None],
     ) -> None:
         self._settle = settle
         self._on_settled = on_settled
@@ -91,7 +91,7 @@ class Settler:
             else:
                 await self._report_refusal(batch[0])
             return
-        self._on_settled(batch, settled)
+        self._on_settled(settled)
 
     async def _until_taken(self, batch: list[Report]) -> Settled:
         failures = surprises = 0
@@ -113,7 +113,6 @@ class Settler:
         _log.exception("the outcome of %s/%s could not be reported", report.job_id, report.no)
         fault = Fault("bad_report", f"the outcome ({type(report.outcome).__name__}) could not be written")
         try:
-            reports = [replace(report, outcome=Failure(fault))]
-            self._on_settled(reports, await self._until_taken(reports))
+            self._on_settled(await self._until_taken([replace(report, outcome=Failure(fault))]))
         except Exception:
             _log.exception("nor could its failure; the step waits for its time limit")

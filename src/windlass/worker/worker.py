@@ -53,6 +53,7 @@ POLL_S = 10.0
 # How often a busy worker makes sure that what it runs is still its own.
 CHECK_S = 5.0
 CLAIM_AGAIN_S = 1.0
+GATHER_S = 0.005
 # With more outcomes than this waiting for the database, nothing new is begun.
 BACKLOG_MAX = 2_000
 FAREWELL_S = 10.0
@@ -326,7 +327,10 @@ class Worker:
         while not self._is_stopping:
             room = self._room()
             if self._is_hungry and self.ready.is_set() and room > 0:
-                await self._claim_once(self._stride(room))
+                if room < self._concurrency // 4:
+                    # A few free places now are often many in a moment, and one claim is cheaper than many.
+                    await asyncio.sleep(GATHER_S)
+                await self._claim_once(self._stride(self._room()))
             else:
                 self._wake.clear()
                 await self._wake.wait()
@@ -364,12 +368,18 @@ class Worker:
 
     async def _watch(self) -> None:
         """Find out, by a bell or every few seconds, which running attempts are no longer ours, and stop those."""
+        assert self._runner is not None
+        loop = asyncio.get_running_loop()
+        hand_back_s = 0.0
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), CHECK_S)
             self._look.clear()
             if self.ready.is_set() and self.running:
                 try:
+                    if loop.time() >= hand_back_s:
+                        hand_back_s = loop.time() + CHECK_S
+                        self._runner.hand_back_waiting()
                     await self._check()
                 except Exception as error:
                     _log.warning("it cannot be seen now which attempts were cancelled: %s", error)
@@ -392,13 +402,14 @@ class Worker:
     # Reporting.
 
     async def _write_reports(self, reports: Sequence[Report]) -> Settled:
-        return await settle(self._db, reports, chance=self._chance)
+        settled = await settle(self._db, reports, chance=self._chance)
+        self._arguments.remember(reports, settled.took_effect)
+        return settled
 
     async def _write_notes(self, notes: Sequence[Note]) -> None:
         await note(self._db, notes)
 
-    def _on_settled(self, reports: Sequence[Report], settled: Settled) -> None:
-        self._arguments.remember(reports, settled.took_effect)
+    def _on_settled(self, settled: Settled) -> None:
         if not settled.queues.isdisjoint(self._queues):
             self._is_hungry = True
         self._wake.set()

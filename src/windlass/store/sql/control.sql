@@ -41,6 +41,9 @@ WHERE j.id = $1
 INSERT INTO windlass.events (job_id, seq, at, type, source, payload)
 VALUES ($1, 2, windlass.clock(), 'job.kept', $2, $3)
 
+-- name: retry_bells
+SELECT pg_notify('windlass_work', $1), pg_notify('windlass_route', '')
+
 -- name: prune
 -- Job ids begin with the time they were made, so the oldest jobs are first in the primary key: a job that is younger
 -- than `$1` seconds cannot have finished longer ago.

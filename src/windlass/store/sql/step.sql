@@ -127,10 +127,6 @@ WHERE s.state = 'RUNNING'
 ORDER BY s.job_id, s.no
 LIMIT $1
 
--- name: step_outputs
-SELECT no, node, index, state, output FROM windlass.steps
-WHERE job_id = $1 AND no = ANY($2::int[])
-
 -- name: step_fan_outputs
 SELECT index, output FROM windlass.steps WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index
 

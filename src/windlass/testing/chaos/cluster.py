@@ -1,0 +1,257 @@
+"""The cluster under attack: PostgreSQL, engines and workers, and the hand that hurts them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from windlass.testing.chaos.faults import FAULTS_A_MINUTE, Deck, Fault
+from windlass.testing.chaos.journal import FOLDER_VARIABLE
+from windlass.testing.chaos.listing import send
+from windlass.testing.chaos.member import Member
+from windlass.testing.chaos.server import Server
+
+ENGINES = 2
+WORKERS = 4
+WORKER_CONCURRENCY = 20
+WORKLOAD = "windlass.testing.chaos.workload"
+# So many may be stopped at once; some must go on, or nothing would happen that a fault could hit.
+WORKERS_STOPPED_MAX = 2
+ENGINES_STOPPED_MAX = 1
+SUPERVISE_EVERY_S = 0.05
+STOP_WITHIN_S = 60.0
+ORPHANS_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A worker that was killed, and when."""
+
+    pid: int
+    at_s: float
+
+
+class Cluster:
+    """Members, server, and what was done to them."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.folder = folder
+        self.journal = folder / "journal"
+        self.server = Server(folder)
+        self.members: list[Member] = []
+        self.played: Counter[Fault] = Counter()
+        self.kills: list[Kill] = []
+        self._chance = chance
+        self._deck = Deck(chance)
+        self._later: set[asyncio.Task[None]] = set()
+
+    @property
+    def workers(self) -> list[Member]:
+        """The members that run steps."""
+        return [member for member in self.members if member.is_worker]
+
+    @property
+    def engines(self) -> list[Member]:
+        """The members that run the engine's loops."""
+        return [member for member in self.members if not member.is_worker]
+
+    # Beginning and ending.
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start engines and workers, on a server that is up and migrated, and keep them running."""
+        (self.folder / "logs").mkdir()
+        self.journal.mkdir()
+        for place in range(ENGINES):
+            self.members.append(self._member(f"engine-{place}", "engine"))
+        for place in range(WORKERS):
+            arguments = ("worker", WORKLOAD, "--no-loops", "--concurrency", str(WORKER_CONCURRENCY))
+            self.members.append(self._member(f"worker-{place}", *arguments))
+        supervising = asyncio.create_task(self._supervise())
+        try:
+            yield
+        finally:
+            supervising.cancel()
+            await asyncio.gather(supervising, *self._later, return_exceptions=True)
+            self._end_everyone()
+
+    def _member(self, name: str, *arguments: str) -> Member:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("WINDLASS_")}
+        environment |= {
+            "WINDLASS_DATABASE_URL": self.server.dsn,
+            "WINDLASS_HOME": str(self.folder),
+            FOLDER_VARIABLE: str(self.journal),
+        }
+        command = [sys.executable, "-m", "windlass.cli.main", *arguments]
+        return Member(name, command, environment, self.folder / "logs" / f"{name}.log")
+
+    async def _supervise(self) -> None:
+        while True:
+            for member in self.members:
+                member.supervise()
+            await asyncio.sleep(SUPERVISE_EVERY_S)
+
+    async def heal(self) -> None:
+        """End every fault that is still under way: all processes run, and the server answers."""
+        for task in self._later:
+            task.cancel()
+        await asyncio.gather(*self._later, return_exceptions=True)
+        await self.server.whole()
+
+    async def dismiss(self) -> list[str]:
+        """SIGTERM to everyone; the answer is who did not leave in good order, and what they left behind."""
+        complaints: list[str] = []
+        for member in self.members:
+            member.is_wanted = False
+            if (pid := member.pid) is not None:
+                send(pid, signal.SIGTERM)
+        for member in self.members:
+            code = await self._exit_code(member)
+            if code != 0:
+                complaints.append(f"{member.name} ended with {code} when it was told to stop")
+        return complaints + await self._orphans()
+
+    async def _exit_code(self, member: Member) -> int | None:
+        process, deadline_s = member.process, time.monotonic() + STOP_WITHIN_S
+        while process is not None and process.poll() is None and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.05)
+        return 0 if process is None else process.poll()
+
+    async def _orphans(self) -> list[str]:
+        deadline_s = time.monotonic() + ORPHANS_WITHIN_S
+        while left := [(member.name, pid) for member in self.members for pid in member.left_behind()]:
+            if time.monotonic() > deadline_s:
+                return [f"process {pid} of {name} outlived it" for name, pid in left]
+            await asyncio.sleep(0.2)
+        return []
+
+    def _end_everyone(self) -> None:
+        for member in self.members:
+            member.is_wanted = False
+            for pid in [*member.everyone(), *member.left_behind()]:
+                send(pid, signal.SIGKILL)
+            if member.process is not None:
+                member.process.wait()
+
+    # Faults.
+
+    async def torment(self, seconds: float, say: Callable[[str], None]) -> None:
+        """Play the deck for this long, at an even pace."""
+        began_s = time.monotonic()
+        pace_s = 60.0 / FAULTS_A_MINUTE
+        turn = 0
+        while time.monotonic() - began_s < seconds:
+            turn += 1
+            await asyncio.sleep(max(0.02, began_s + turn * pace_s - time.monotonic()))
+            fault = self._deck.draw(self._can_play)
+            # What goes wrong with a fault (its victim just ended by itself) is no fault: another card is drawn.
+            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                if fault is not None and await self._play(fault):
+                    self.played[fault] += 1
+                    say(f"{time.monotonic() - began_s:6.1f} s  {fault}")
+
+    def _can_play(self, fault: Fault) -> bool:
+        match fault:
+            case Fault.WORKER_STOPPED | Fault.MACHINE_STOPPED:
+                return self._count_stopped(self.workers) < WORKERS_STOPPED_MAX and bool(self._awake(self.workers))
+            case Fault.ENGINE_STOPPED:
+                return self._count_stopped(self.engines) < ENGINES_STOPPED_MAX and bool(self._awake(self.engines))
+            case Fault.WORKER_KILLED | Fault.PULSE_KILLED | Fault.PULSE_STOPPED:
+                return bool(self._awake(self.workers))
+            case Fault.CHILD_KILLED:
+                return any(member.busy_child() for member in self._awake(self.workers))
+            case Fault.ENGINE_KILLED:
+                return bool(self._awake(self.engines))
+            case _:
+                return self.server.is_up
+
+    async def _play(self, fault: Fault) -> bool:
+        match fault:
+            case Fault.POSTMASTER_KILLED:
+                return self.server.crash(signal.SIGKILL)
+            case Fault.POSTMASTER_QUIT:
+                return self.server.crash(signal.SIGQUIT)
+            case Fault.BACKEND_KILLED | Fault.BACKEND_STOPPED | Fault.BACKEND_TERMINATED:
+                return await self._hurt_backend(fault)
+            case Fault.ENGINE_KILLED | Fault.ENGINE_STOPPED:
+                return self._hurt_member(fault, self._chance.choice(self._awake(self.engines)))
+            case Fault.CHILD_KILLED:
+                busy = [pid for member in self._awake(self.workers) if (pid := member.busy_child()) is not None]
+                return bool(busy) and send(self._chance.choice(busy), signal.SIGKILL)
+            case _:
+                return self._hurt_member(fault, self._chance.choice(self._awake(self.workers)))
+
+    def _hurt_member(self, fault: Fault, member: Member) -> bool:
+        pid = member.pid
+        match fault:
+            case Fault.WORKER_KILLED | Fault.ENGINE_KILLED:
+                if pid is not None and member.is_worker:
+                    self.kills.append(Kill(pid, time.time()))
+                return member.kill()
+            case Fault.PULSE_KILLED | Fault.PULSE_STOPPED:
+                pulse = member.pulse()
+                if pulse is None:
+                    return False
+                if fault is Fault.PULSE_KILLED:
+                    return send(pulse, signal.SIGKILL)
+                self._after(self._deck.stop_s(fault), lambda: self._wake_pulse(member, pulse))
+                return send(pulse, signal.SIGSTOP)
+            case _:
+                halted = member.halt(whole_group=fault is Fault.MACHINE_STOPPED)
+                if halted is not None:
+                    self._after(self._deck.stop_s(fault), lambda: member.go_on(halted))
+                return halted is not None
+
+    @staticmethod
+    def _wake_pulse(member: Member, pulse: int) -> None:
+        if pulse in member.everyone() or pulse in member.left_behind():
+            send(pulse, signal.SIGCONT)
+
+    async def _hurt_backend(self, fault: Fault) -> bool:
+        backends = await self.server.backends()
+        if not backends:
+            return False
+        victim = self._chance.choice(backends)
+        match fault:
+            case Fault.BACKEND_KILLED:
+                return await self.server.kill_backend(victim)
+            case Fault.BACKEND_TERMINATED:
+                return await self.server.terminate_backend(victim)
+            case _:
+                if self.server.halt_backend(victim):
+                    self._after(self._deck.stop_s(fault), lambda: self.server.release_backend(victim))
+                    return True
+                return False
+
+    def _after(self, seconds: float, undo: Callable[[], None]) -> None:
+        """Undo a fault later; at once when the run ends."""
+
+        async def wait() -> None:
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                undo()
+
+        task = asyncio.create_task(wait())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    @staticmethod
+    def _awake(members: list[Member]) -> list[Member]:
+        return [member for member in members if member.pid is not None and not member.is_stopped]
+
+    @staticmethod
+    def _count_stopped(members: list[Member]) -> int:
+        return sum(member.is_stopped for member in members)

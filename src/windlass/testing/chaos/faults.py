@@ -1,0 +1,85 @@
+"""The faults of a chaos run: a deck of cards, shuffled by the seed, played one after the other.
+
+A deck is a minute's worth, and every kind is in it. A card that cannot be played at the moment (no such process, or
+PostgreSQL is down anyway) waits for its turn; the next one that can be is played instead.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class Fault(StrEnum):
+    """What is done to the cluster."""
+
+    WORKER_KILLED = "worker killed"
+    WORKER_STOPPED = "worker stopped"
+    MACHINE_STOPPED = "worker stopped with its pulse"
+    ENGINE_KILLED = "engine killed"
+    ENGINE_STOPPED = "engine stopped"
+    PULSE_KILLED = "pulse killed"
+    PULSE_STOPPED = "pulse stopped"
+    CHILD_KILLED = "cpu process killed"
+    POSTMASTER_KILLED = "postmaster killed"
+    POSTMASTER_QUIT = "postmaster quit at once"
+    BACKEND_KILLED = "backend killed"
+    BACKEND_STOPPED = "backend stopped"
+    BACKEND_TERMINATED = "backend terminated"
+
+
+PER_MINUTE: dict[Fault, int] = {
+    Fault.WORKER_KILLED: 14,
+    Fault.WORKER_STOPPED: 8,
+    Fault.MACHINE_STOPPED: 4,
+    Fault.ENGINE_KILLED: 10,
+    Fault.ENGINE_STOPPED: 6,
+    Fault.PULSE_KILLED: 7,
+    Fault.PULSE_STOPPED: 4,
+    Fault.CHILD_KILLED: 5,
+    Fault.POSTMASTER_KILLED: 2,
+    Fault.POSTMASTER_QUIT: 2,
+    Fault.BACKEND_KILLED: 2,
+    Fault.BACKEND_STOPPED: 4,
+    Fault.BACKEND_TERMINATED: 12,
+}
+FAULTS_A_MINUTE = sum(PER_MINUTE.values())
+# A run with fewer than this has not shown what it is for.
+FAULTS_A_MINUTE_MIN = 60
+
+# How long a process is stopped. Some stops outlast the lease of 15 s: then others take over while it sleeps.
+STOP_S = (1.0, 8.0)
+LONG_STOP_S = (16.0, 25.0)
+LONG_STOPS = 0.3
+BACKEND_STOP_S = (1.0, 6.0)
+
+
+class Deck:
+    """The cards that are left; reshuffled when they run out."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._cards: list[Fault] = []
+
+    def draw(self, can_play: Callable[[Fault], bool]) -> Fault | None:
+        """The next card that can be played; None when there is none."""
+        if not self._cards:
+            self._cards = [fault for fault, count in PER_MINUTE.items() for _ in range(count)]
+            self._chance.shuffle(self._cards)
+        for place, card in enumerate(self._cards):
+            if can_play(card):
+                return self._cards.pop(place)
+        return None
+
+    def stop_s(self, fault: Fault) -> float:
+        """How long the victim of this fault is stopped."""
+        if fault is Fault.BACKEND_STOPPED:
+            return self._chance.uniform(*BACKEND_STOP_S)
+        return self._chance.uniform(*(LONG_STOP_S if self._chance.random() < LONG_STOPS else STOP_S))
+
+
+def missing(played: Counter[Fault]) -> list[Fault]:
+    """The kinds that never fired."""
+    return [fault for fault in Fault if not played[fault]]

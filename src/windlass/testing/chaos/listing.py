@@ -1,0 +1,51 @@
+"""Which processes there are, and which belong to whom."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A process as `ps` shows it."""
+
+    pid: int
+    parent: int
+    group: int
+    state: str
+    command: str
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is only a name that nobody has reaped yet."""
+        return self.state.startswith("Z")
+
+
+def listing() -> list[Row]:
+    """Every process of this machine."""
+    command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,pgid=,state=,command="]
+    shown = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
+    rows = (line.split(None, 4) for line in shown.splitlines())
+    return [Row(int(row[0]), int(row[1]), int(row[2]), row[3], row[4] if len(row) > 4 else "") for row in rows]
+
+
+def children(parent: int, word: str) -> list[int]:
+    """The live children of a process whose command holds this word."""
+    return [row.pid for row in listing() if row.parent == parent and word in row.command and not row.is_dead]
+
+
+def is_child(pid: int, parent: int) -> bool:
+    """Whether this very process is a live child of that one: a number may have changed hands."""
+    return any(row.pid == pid and row.parent == parent and not row.is_dead for row in listing())
+
+
+def send(pid: int, number: signal.Signals) -> bool:
+    """Send a signal; False when the process is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+        return True
+    return False

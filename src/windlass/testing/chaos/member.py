@@ -1,0 +1,123 @@
+"""One process of the cluster: a worker or an engine, started again whenever it ends, as an operator's supervisor would.
+
+Each is the leader of a process group of its own, which its pulse and its handlers' processes belong to as well. So
+what it leaves behind can be found, and nothing else is ever touched.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from windlass.testing.chaos.listing import children, listing, send
+
+RESTART_AFTER_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A process that ended without having been killed."""
+
+    name: str
+    code: int
+    at_s: float
+
+
+@dataclass
+class Member:
+    """A name and a command; at most one process at a time."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+    is_stopped: bool = False
+    is_wanted: bool = True
+    groups: list[int] = field(default_factory=list)
+    exits: list[Exited] = field(default_factory=list)
+    _is_killed: bool = False
+    _ended_s: float = 0.0
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether it runs steps."""
+        return self.name.startswith("worker")
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, while there is one."""
+        return self.process.pid if self.process is not None and self.process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the process."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=dict(self.environment),
+                cwd=self.log.parent,
+                start_new_session=True,
+            )
+        self.groups.append(self.process.pid)
+        self.is_stopped = self._is_killed = False
+
+    def supervise(self) -> None:
+        """Take note of a process that ended, and start another one a moment later."""
+        if self.process is not None and (code := self.process.poll()) is not None:
+            if not self._is_killed:
+                self.exits.append(Exited(self.name, code, time.time()))
+            self.process, self._ended_s = None, time.monotonic()
+        if self.process is None and self.is_wanted and time.monotonic() - self._ended_s > RESTART_AFTER_S:
+            self.start()
+
+    def kill(self) -> bool:
+        """SIGKILL. Its children are left to find out for themselves."""
+        if (pid := self.pid) is None:
+            return False
+        self._is_killed = True
+        return send(pid, signal.SIGKILL)
+
+    def halt(self, *, whole_group: bool) -> int | None:
+        """SIGSTOP it, or all of its group; returns the process, for `go_on`."""
+        if (pid := self.pid) is None:
+            return None
+        for one in self.everyone() if whole_group else [pid]:
+            send(one, signal.SIGSTOP)
+        self.is_stopped = True
+        return pid
+
+    def go_on(self, pid: int) -> None:
+        """SIGCONT what `halt` stopped, if it is still there."""
+        if self.pid == pid:
+            for one in self.everyone():
+                send(one, signal.SIGCONT)
+            self.is_stopped = False
+
+    def everyone(self) -> list[int]:
+        """The processes of its present group, itself among them."""
+        pid = self.pid
+        return [row.pid for row in listing() if row.group == pid and not row.is_dead]
+
+    def pulse(self) -> int | None:
+        """The process that renews its lease."""
+        pid = self.pid
+        found = [] if pid is None else children(pid, "windlass.worker.pulse")
+        return found[0] if found else None
+
+    def busy_child(self) -> int | None:
+        """A process that it started for `cpu=True` handlers."""
+        pid = self.pid
+        found = [] if pid is None else children(pid, "windlass.worker.child")
+        return found[-1] if found else None
+
+    def left_behind(self) -> list[int]:
+        """Processes of any group it ever led whose leader is gone."""
+        gone = set(self.groups) - {self.pid}
+        return [row.pid for row in listing() if row.group in gone and not row.is_dead]

@@ -1,0 +1,118 @@
+"""The PostgreSQL of a chaos run: fsync on, and a victim like everyone else."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import asyncpg
+
+from windlass.app.embedded import EmbeddedPostgres
+from windlass.testing.chaos.listing import is_child, send
+
+CONNECT_S = 5.0
+
+
+class Server:
+    """Starts it, hurts it, and starts it again. `crashes` holds the times at which its memory was lost."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "pg"
+        self._postgres = EmbeddedPostgres(self._path, durable=True)
+        self._repair: asyncio.Task[None] | None = None
+        self.dsn = ""
+        self.crashes: list[float] = []
+        # From a crash to the first connection after it.
+        self.outages: list[float] = []
+
+    @property
+    def is_up(self) -> bool:
+        """Whether no crash is being repaired right now."""
+        return self._repair is None or self._repair.done()
+
+    async def start(self) -> str:
+        """Start it; returns its DSN."""
+        self.dsn = await asyncio.to_thread(self._postgres.start)
+        return self.dsn
+
+    async def stop(self) -> None:
+        """Stop it in good order."""
+        await self.whole()
+        await asyncio.to_thread(self._postgres.stop)
+
+    async def whole(self) -> None:
+        """Wait for the end of a repair."""
+        if self._repair is not None:
+            await self._repair
+
+    def crash(self, number: signal.Signals) -> bool:
+        """Kill the postmaster, by SIGKILL or by SIGQUIT (an immediate shutdown), and begin to start it again."""
+        pid = self._postgres.pid
+        if not self.is_up or pid is None or not send(pid, number):
+            return False
+        self._repair = asyncio.create_task(self._start_again(time.time()))
+        return True
+
+    async def kill_backend(self, pid: int) -> bool:
+        """SIGKILL one backend: the postmaster throws away all shared memory and recovers."""
+        if not self.is_up or not self._is_ours(pid) or not send(pid, signal.SIGKILL):
+            return False
+        self._repair = asyncio.create_task(self._wait_for_recovery(time.time()))
+        return True
+
+    def halt_backend(self, pid: int) -> bool:
+        """SIGSTOP one backend, with whatever locks it holds."""
+        return self._is_ours(pid) and send(pid, signal.SIGSTOP)
+
+    def release_backend(self, pid: int) -> None:
+        """SIGCONT it."""
+        # The postmaster may have died meanwhile, so its child may be an orphan by now; CONT hurts nobody.
+        send(pid, signal.SIGCONT)
+
+    async def backends(self) -> list[int]:
+        """The backends that serve Windlass, whoever's they are."""
+        connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
+        try:
+            rows = await connection.fetch(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'windlass' ORDER BY pid", timeout=CONNECT_S
+            )
+            return [row["pid"] for row in rows]
+        finally:
+            connection.terminate()
+
+    async def terminate_backend(self, pid: int) -> bool:
+        """Have the server itself end a backend."""
+        connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
+        try:
+            return bool(await connection.fetchval("SELECT pg_terminate_backend($1)", pid, timeout=CONNECT_S))
+        finally:
+            connection.terminate()
+
+    def _is_ours(self, pid: int) -> bool:
+        postmaster = self._postgres.pid
+        return postmaster is not None and is_child(pid, postmaster)
+
+    async def _start_again(self, since_s: float) -> None:
+        self.crashes.append(since_s)
+        await asyncio.to_thread(self._postgres.stop)
+        self._postgres = EmbeddedPostgres(self._path, durable=True)
+        await asyncio.to_thread(self._postgres.start)
+        await self._answers(since_s)
+
+    async def _wait_for_recovery(self, since_s: float) -> None:
+        self.crashes.append(since_s)
+        await asyncio.sleep(0.2)
+        await self._answers(since_s)
+
+    async def _answers(self, since_s: float) -> None:
+        while True:
+            try:
+                connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                await asyncio.sleep(0.1)
+                continue
+            connection.terminate()
+            self.outages.append(time.time() - since_s)
+            return
