@@ -27,7 +27,7 @@ up: $(RUN) ## start PostgreSQL, the engine and a worker with the bundled example
 	@$(BIN)/windlass up
 
 demo: $(RUN) ## the same without a terminal: run the example recipe to its end, print its output, stop
-	@$(BIN)/windlass up --demo
+	@$(BIN)/windlass demo
 
 test: $(DEV) ## every test, on real PostgreSQL, then the branch coverage of the core
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

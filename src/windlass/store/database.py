@@ -52,6 +52,8 @@ _SERVER_SETTINGS = {
 _TRANSIENT = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    # What the driver says of a connection that was cut off in the middle of something.
+    asyncpg.InternalClientError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,

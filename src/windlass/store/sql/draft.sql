@@ -10,7 +10,7 @@ SELECT id FROM windlass.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE
 SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total, j.steps_open, j.steps_failed,
        j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
        s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
-       s.wake_at, windlass.clock() AS now
+       s.wake_at, (SELECT windlass.clock()) AS now
 FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
 JOIN windlass.jobs j ON j.id = t.job_id
 JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
@@ -39,7 +39,7 @@ WITH won AS (
         steps_failed = d.steps_failed,
         error = coalesce(j.error, d.error),
         trouble = CASE WHEN d.steps_open = 0 THEN nullif(d.state, 'COMPLETED') END,
-        finished_at = CASE WHEN d.steps_open = 0 THEN windlass.clock() END,
+        finished_at = CASE WHEN d.steps_open = 0 THEN (SELECT windlass.clock()) END,
         due_at = CASE WHEN d.steps_open > 0 THEN j.due_at END
     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bool[], $6::int[], $7::int[], $8::int[], $9::json[])
         WITH ORDINALITY
@@ -64,7 +64,7 @@ WITH won AS (
         error = CASE WHEN d.state <> 'COMPLETED' THEN coalesce(d.error, s.error) END,
         finished_at = CASE WHEN d.state IN
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
-            THEN windlass.clock() END
+            THEN (SELECT windlass.clock()) END
     FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
                 $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[])
         AS d (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output, error)
@@ -72,7 +72,7 @@ WITH won AS (
 ), event AS (
     INSERT INTO windlass.events
         (job_id, seq, at, type, source, no, attempt, payload, correlation_id, idempotency_key)
-    SELECT d.job_id, (SELECT seqs FROM base)[d.place] + d.i, windlass.clock(), d.type, d.source, d.no, d.attempt,
+    SELECT d.job_id, (SELECT seqs FROM base)[d.place] + d.i, (SELECT windlass.clock()), d.type, d.source, d.no, d.attempt,
            d.payload, d.correlation_id, d.idempotency_key
     FROM unnest($23::uuid[], $24::int[], $25::int[], $26::text[], $27::text[], $28::int[], $29::int[], $30::json[],
                 $31::text[], $32::text[])

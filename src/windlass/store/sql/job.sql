@@ -50,10 +50,12 @@ WITH job AS (
     SELECT d.job_id, d.no, d.no, d.state, d.queue, d.priority, d.unmet, d.timeout_s
     FROM unnest($21::uuid[], $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[])
         AS d (job_id, no, state, queue, priority, unmet, timeout_s)
-    WHERE d.job_id IN (SELECT id FROM job)
+    -- Mostly all are new. The second half is a hashed look-up only because it stands behind an OR; by itself it would be
+    -- planned as a join of every step with every job.
+    WHERE (SELECT count(*) FROM job) = cardinality($1::uuid[]) OR d.job_id IN (SELECT id FROM job)
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
-    SELECT id, 1, windlass.clock(), 'job.submitted', caller, NULL, correlation_id FROM job
+    SELECT id, 1, (SELECT windlass.clock()), 'job.submitted', caller, NULL, correlation_id FROM job
 ), bell AS (
     SELECT pg_notify(channel, payload) FROM unnest($28::text[], $29::text[]) AS b (channel, payload)
 )

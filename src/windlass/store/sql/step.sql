@@ -28,8 +28,8 @@ WITH seen AS MATERIALIZED (
     SET state = 'RUNNING',
         attempt = s.attempt + 1,
         worker = $1,
-        started_at = windlass.clock(),
-        wake_at = windlass.clock() + make_interval(secs => s.timeout_s)
+        started_at = (SELECT windlass.clock()),
+        wake_at = (SELECT windlass.clock()) + make_interval(secs => s.timeout_s)
     FROM picked
     -- Written so that the planner does not take it for the condition of the index steps_queued, and read all of that.
     WHERE s.job_id = picked.job_id AND s.no = picked.no AND s.state || '' = 'QUEUED'
@@ -43,15 +43,15 @@ WITH seen AS MATERIALIZED (
     SET event_seq = j.event_seq + t.n + t.is_first::int,
         version = j.version + t.is_first::int,
         state = CASE WHEN t.is_first THEN 'PROCESSING' ELSE j.state END,
-        started_at = coalesce(j.started_at, windlass.clock())
+        started_at = coalesce(j.started_at, (SELECT windlass.clock()))
     FROM numbered t
     WHERE t.i = 1 AND j.id = t.job_id
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload)
-    SELECT job_id, event_seq + is_first::int + i, windlass.clock(), 'step.running', 'worker', no, attempt, $5::json
+    SELECT job_id, event_seq + is_first::int + i, (SELECT windlass.clock()), 'step.running', 'worker', no, attempt, $5::json
     FROM numbered
     UNION ALL
-    SELECT job_id, event_seq + 1, windlass.clock(), 'job.processing', 'worker', NULL, NULL, NULL
+    SELECT job_id, event_seq + 1, (SELECT windlass.clock()), 'job.processing', 'worker', NULL, NULL, NULL
     FROM numbered WHERE is_first AND i = 1
 )
 SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan, losses,
@@ -62,7 +62,7 @@ SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, 
            SELECT j.input FROM windlass.jobs j WHERE j.id = job_id AND pg_column_size(j.input) < 2000
        ) END AS input,
        steps_total, steps_open, steps_failed, has_parent, correlation_id,
-       extract(epoch FROM deadline_at - windlass.clock())::float8 AS deadline_s,
+       extract(epoch FROM deadline_at - (SELECT windlass.clock()))::float8 AS deadline_s,
        -- A claim need not wait for the disk (engine/claim.py).
        (SELECT set_config('synchronous_commit', 'off', true)) AS commits
 FROM numbered

@@ -95,9 +95,10 @@ class Member:
 
     def go_on(self, pid: int) -> None:
         """SIGCONT what `halt` stopped, if it is still there."""
+        for row in listing():
+            if row.group == pid and not row.is_dead:
+                send(row.pid, signal.SIGCONT)
         if self.pid == pid:
-            for one in self.everyone():
-                send(one, signal.SIGCONT)
             self.is_stopped = False
 
     def everyone(self) -> list[int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg
 
 from windlass.app.embedded import EmbeddedPostgres
-from windlass.testing.chaos.listing import is_child, send
+from windlass.testing.chaos.listing import is_child, listing, send
 
 CONNECT_S = 5.0
 
@@ -68,8 +68,9 @@ class Server:
 
     def release_backend(self, pid: int) -> None:
         """SIGCONT it."""
-        # The postmaster may have died meanwhile, so its child may be an orphan by now; CONT hurts nobody.
-        send(pid, signal.SIGCONT)
+        # Its postmaster may have died meanwhile, so it may be an orphan by now.
+        if any(row.pid == pid and row.command.startswith("postgres:") for row in listing()):
+            send(pid, signal.SIGCONT)
 
     async def backends(self) -> list[int]:
         """The backends that serve Windlass, whoever's they are."""

@@ -1,0 +1,32 @@
+"""`python -m windlass.testing.chaos --minutes 5`: real processes under SIGKILL and SIGSTOP, then the history is checked."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import random
+import sys
+
+from windlass.testing.chaos.run import run
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(prog="windlass.testing.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long faults go on (default 1)")
+    parser.add_argument("--seed", type=int, help="which faults, jobs and moments; printed, random by default")
+    parser.add_argument("--loud", action="store_true", help="print every fault")
+    given = parser.parse_args()
+    seed = random.SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
+    # What the submitters meet is expected, and counted.
+    logging.basicConfig(level=logging.ERROR)
+    return 0 if asyncio.run(run(seed, given.minutes, _say, is_loud=given.loud)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(_main())

@@ -1,0 +1,143 @@
+"""The callers of a chaos run: they submit, each job under a key, again and again until they get an answer; and they
+cancel, pause, resume and retry jobs while all else is falling over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+
+from windlass.app.windlass import Windlass
+from windlass.core.errors import Unavailable, WrongState
+from windlass.engine import control
+from windlass.store.database import is_transient
+from windlass.testing.chaos.ledger import Ledger, Wish
+from windlass.testing.chaos.workload import RECIPES
+
+T = TypeVar("T")
+
+SUBMITTERS = 6
+# Each submitter rests this long between two jobs.
+REST_S = (0.1, 0.7)
+AGAIN_AFTER_S = 0.2
+# So often a job is submitted by two at once, or once more after its answer.
+DOUBLED = 0.15
+DEADLINE_S = 2.0
+DEADLINES = 0.05
+WEIGHTS = {"chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2}
+MEDDLE_EVERY_S = 1.0
+MEDDLE_AMONG = 60
+PAUSE_S = (0.5, 3.0)
+
+
+class Clients:
+    """Run `submit_until` and `meddle_until` side by side; the ledger holds what came of it."""
+
+    def __init__(self, windlass: Windlass, ledger: Ledger, seed: int) -> None:
+        self._windlass = windlass
+        self._ledger = ledger
+        self._seed = seed
+        self._chance = random.Random(f"clients {seed}")
+        self._is_over = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begin."""
+        self._tasks = [asyncio.create_task(self._submit_on(place)) for place in range(SUBMITTERS)]
+        self._tasks.append(asyncio.create_task(self._meddle_on()))
+
+    async def finish(self) -> None:
+        """Begin nothing more, and wait until everything that was begun has its answer."""
+        self._is_over.set()
+        await asyncio.gather(*self._tasks)
+
+    # Submitting.
+
+    async def _submit_on(self, place: int) -> None:
+        count = 0
+        while not await self._rest(self._chance.uniform(*REST_S)):
+            count += 1
+            await self._submit(self._wish(f"{self._seed}-{place}-{count}"))
+
+    def _wish(self, key: str) -> Wish:
+        recipe = self._chance.choices(RECIPES, [WEIGHTS.get(recipe.name, 1) for recipe in RECIPES])[0]
+        deadline_s = DEADLINE_S if self._chance.random() < DEADLINES else None
+        wish = self._ledger.wishes[key] = Wish(key, recipe.name, self._chance.randrange(1000), deadline_s)
+        return wish
+
+    async def _submit(self, wish: Wish) -> None:
+        asks = [self._ask(wish)]
+        if self._chance.random() < DOUBLED:
+            asks.append(self._ask(wish))
+        await asyncio.gather(*asks)
+        if self._chance.random() < DOUBLED:
+            await self._ask(wish)
+
+    async def _ask(self, wish: Wish) -> None:
+        recipe = next(recipe for recipe in RECIPES if recipe.name == wish.recipe)
+        job = await self._insist(
+            lambda: self._windlass.submit(recipe, key=wish.key, deadline=wish.deadline_s, inputs={"n": wish.n})
+        )
+        wish.answers.append(job.id)
+        self._ledger.count("submitted again" if len(wish.answers) > 1 else "submitted")
+
+    # Meddling.
+
+    async def _meddle_on(self) -> None:
+        while not await self._rest(MEDDLE_EVERY_S * self._chance.uniform(0.5, 1.5)):
+            recent = self._ledger.accepted[-MEDDLE_AMONG:]
+            if not recent:
+                continue
+            job_id = self._chance.choice(recent)
+            kind = self._chance.choice((self._cancel, self._pause_a_while, self._retry))
+            try:
+                await kind(job_id)
+            except WrongState:
+                # The job ended first.
+                self._ledger.count("too late to meddle")
+
+    async def _cancel(self, job_id: UUID) -> None:
+        self._ledger.cancelled.add(job_id)
+        await self._insist(lambda: control.cancel(self._windlass.db, job_id, reason="chaos"))
+        self._ledger.count("cancelled")
+
+    async def _pause_a_while(self, job_id: UUID) -> None:
+        await self._insist(lambda: control.pause(self._windlass.db, job_id))
+        self._ledger.count("paused")
+        await self._rest(self._chance.uniform(*PAUSE_S))
+        await self._insist(lambda: control.resume(self._windlass.db, job_id))
+        self._ledger.count("resumed")
+
+    async def _retry(self, job_id: UUID) -> None:
+        new_id = self._windlass.ids.new()
+        self._ledger.retries[new_id] = job_id
+        await self._insist(lambda: control.retry(self._windlass.db, job_id, new_id))
+        self._ledger.retried.add(new_id)
+        self._ledger.count("retried")
+
+    async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until there is an answer."""
+        while True:
+            try:
+                return await ask()
+            except WrongState:
+                raise
+            except Exception as error:
+                if not isinstance(error, Unavailable):
+                    what = f"{type(error).__name__}: {error}"
+                    self._ledger.surprises.append(what)
+                    if not is_transient(error):
+                        raise
+                self._ledger.count("asked again")
+                await asyncio.sleep(AGAIN_AFTER_S)
+
+    async def _rest(self, seconds: float) -> bool:
+        """Wait; True when it is over."""
+        try:
+            await asyncio.wait_for(self._is_over.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,74 @@
+"""What is looked at after the run: every job with its steps and events, its output, the workers, the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from windlass.app.windlass import Windlass
+from windlass.core.errors import WindlassError
+from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine import explain, read, workers
+from windlass.engine.recipes import plan_of
+from windlass.engine.workers import WorkerView
+from windlass.recipe.evaluator import shared_evaluator
+from windlass.testing.chaos.journal import Line, read_journal
+from windlass.testing.checker import JobHistory
+from windlass.testing.history import history
+
+OPEN = tuple(state for state in JobState if state not in JOB_TERMINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All of it. `outputs` has the completed jobs' own; one that cannot be read is an error instead."""
+
+    jobs: Mapping[UUID, JobHistory]
+    outputs: Mapping[UUID, Any]
+    workers: Sequence[WorkerView]
+    journal: Sequence[Line]
+
+
+async def gather(windlass: Windlass, journal: Path) -> Evidence:
+    """Read everything."""
+    jobs: dict[UUID, JobHistory] = {}
+    outputs: dict[UUID, Any] = {}
+    before: UUID | None = None
+    while page := await read.jobs(windlass.db, before=before, limit=read.PAGE_MAX, with_deleted=True):
+        before = page[-1].id
+        for view in page:
+            jobs[view.id] = await job_history(windlass, view.id)
+            if view.state is JobState.COMPLETED:
+                outputs[view.id] = await _output(windlass, view.id)
+    return Evidence(jobs, outputs, await workers.listing(windlass.db), read_journal(journal))
+
+
+async def job_history(windlass: Windlass, job_id: UUID) -> JobHistory:
+    """One job, as it is now."""
+    db = windlass.db
+    view = await read.job(db, job_id)
+    events: list[read.EventView] = []
+    while page := await read.events(db, job_id, after=events[-1].seq if events else 0):
+        events += page
+    return JobHistory(view, await plan_of(db, view.plan), await read.steps(db, job_id), events)
+
+
+async def _output(windlass: Windlass, job_id: UUID) -> Any:
+    try:
+        return await read.result(windlass.db, windlass.artifacts, shared_evaluator(), job_id)
+    except WindlassError as error:
+        return error
+
+
+async def still_open(windlass: Windlass) -> list[read.JobView]:
+    """The jobs that have not ended, up to a page of them."""
+    return await read.jobs(windlass.db, states=OPEN, limit=read.PAGE_MAX)
+
+
+async def dump(windlass: Windlass, job_id: UUID) -> str:
+    """A job's history as text, with what its open steps wait for."""
+    found = await job_history(windlass, job_id)
+    return history(found.view, found.plan, found.steps, found.events, await explain.why(windlass.db, job_id))

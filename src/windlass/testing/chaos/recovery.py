@@ -1,0 +1,42 @@
+"""How long the steps of a killed worker waited until they ran again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from windlass.engine.read import EventView
+from windlass.testing.chaos.cluster import Kill
+from windlass.testing.chaos.evidence import Evidence
+from windlass.testing.checker import JobHistory
+
+
+def recovery_times(evidence: Evidence, kills: Sequence[Kill]) -> list[float]:
+    """For every step that ran when its worker was killed: the seconds until its next attempt began.
+
+    Steps that never ran again (their job was cancelled, their last attempt had reported) are left out.
+    """
+    killed: dict[UUID, float] = {}
+    for kill in kills:
+        for worker in evidence.workers:
+            # A process that lost its lease came back under a new id; the last one before the kill is meant.
+            if worker.pid == kill.pid and worker.started_at.timestamp() <= kill.at_s:
+                killed[worker.id] = kill.at_s
+    return sorted(wait_s for job in evidence.jobs.values() for wait_s in _waits(job, killed))
+
+
+def _waits(job: JobHistory, killed: dict[UUID, float]) -> list[float]:
+    waits: list[float] = []
+    by_step: dict[int, list[EventView]] = {}
+    for event in job.events:
+        if event.no is not None and event.type not in ("step.progress", "step.preview", "step.checkpoint"):
+            by_step.setdefault(event.no, []).append(event)
+    for events in by_step.values():
+        for place, event in enumerate(events[:-1]):
+            at_s = killed.get(UUID(event.payload["worker"])) if event.type == "step.running" else None
+            if at_s is None or event.at.timestamp() > at_s or events[place + 1].at.timestamp() < at_s:
+                continue
+            again = [later for later in events[place + 1 :] if later.type == "step.running"]
+            if again and events[place + 1].source == "rescuer":
+                waits.append(again[0].at.timestamp() - at_s)
+    return waits

@@ -1,0 +1,136 @@
+"""One chaos run from beginning to end: start, torment, heal, drain, look, judge."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from windlass.app.settings import Settings
+from windlass.app.windlass import Windlass
+from windlass.core.errors import Unavailable
+from windlass.store.database import Database, is_transient
+from windlass.store.migrate import migrate
+from windlass.testing.chaos.clients import Clients
+from windlass.testing.chaos.cluster import Cluster
+from windlass.testing.chaos.evidence import dump, gather, still_open
+from windlass.testing.chaos.faults import FAULTS_A_MINUTE_MIN, missing
+from windlass.testing.chaos.ledger import Ledger
+from windlass.testing.chaos.report import summary, verdict_text
+from windlass.testing.chaos.verdict import judge
+from windlass.testing.checker import Violation
+
+DRAIN_S = 120.0
+# Without a single event for this long, nothing more will come.
+STILL_S = 75.0
+STUCK_SHOWN = 3
+
+Say = Callable[[str], None]
+
+
+async def run(seed: int, minutes: float, say: Say, *, is_loud: bool = False) -> bool:
+    """Run, print what happened, and say whether everything held. The data of a run that failed is kept."""
+    folder = Path(tempfile.mkdtemp(prefix="windlass-chaos-"))
+    folder.chmod(0o711)  # the server of a run by root belongs to another user, and must pass through
+    cluster = Cluster(folder, random.Random(f"faults {seed}"))
+    say(f"chaos: seed {seed}, {minutes:g} min, in {folder}")
+    violations: list[Violation] = []
+    try:
+        await cluster.server.start()
+        try:
+            violations = await _on_server(cluster, seed, minutes, say, say if is_loud else _silent)
+        finally:
+            await cluster.server.stop()
+    except BaseException:
+        say(f"the run was cut short; its data is in {folder}")
+        raise
+    if violations:
+        say(verdict_text(violations))
+        say(f"FAILED: seed {seed}; its data and logs are in {folder}")
+    else:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        say("PASSED: no accepted job lost, no step completed twice, every job at its end")
+    return not violations
+
+
+async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell_fault: Say) -> list[Violation]:
+    dsn, ledger = cluster.server.dsn, Ledger()
+    db = await Database.open(dsn, max_size=1)
+    await migrate(db)
+    await db.close()
+    settings = replace(Settings(), home=cluster.folder)
+    async with Windlass.connect(dsn, settings=settings) as windlass, cluster.running():
+        clients = Clients(windlass, ledger, seed)
+        clients.start()
+        await cluster.torment(minutes * 60, tell_fault)
+        await cluster.heal()
+        await clients.finish()
+        say(f"faults are over after {sum(cluster.played.values())}; waiting for open jobs to end")
+        began_s = time.monotonic()
+        violations = await _drain(windlass, cluster.folder, say)
+        say(f"drained in {time.monotonic() - began_s:.0f} s")
+        complaints = await cluster.dismiss()
+        evidence = await gather(windlass, cluster.journal)
+    violations += [Violation("goodbye", None, complaint) for complaint in complaints]
+    violations += judge(evidence, ledger, cluster.server.crashes)
+    violations += _faults(cluster, minutes)
+    say(summary(cluster, evidence, ledger))
+    return violations
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+async def _drain(windlass: Windlass, folder: Path, say: Say) -> list[Violation]:
+    """Wait until every job has ended. What does not end is shown, not only counted."""
+    until_s = time.monotonic() + DRAIN_S
+    moved_s, seen = time.monotonic(), -1
+    while True:
+        try:
+            jobs = await still_open(windlass)
+        except Exception as error:
+            if not (isinstance(error, Unavailable) or is_transient(error)):
+                raise
+            await asyncio.sleep(0.5)
+            continue
+        if not jobs:
+            return []
+        now_s, events = time.monotonic(), sum(job.event_seq for job in jobs)
+        if events != seen:
+            moved_s, seen = now_s, events
+        if now_s > until_s or now_s - moved_s > STILL_S:
+            break
+        await asyncio.sleep(0.5)
+    texts = [await dump(windlass, job.id) for job in jobs]
+    await asyncio.to_thread((folder / "stuck.txt").write_text, "\n\n".join(texts))
+    say(f"{len(jobs)} jobs are stuck; all are in {folder / 'stuck.txt'}, the first ones are:")
+    for text in texts[:STUCK_SHOWN]:
+        say(text)
+    return [Violation("stuck", job.id, f"{job.recipe} is still {job.state}") for job in jobs]
+
+
+def _faults(cluster: Cluster, minutes: float) -> list[Violation]:
+    """A run that did not do what it is for has shown nothing."""
+    found = [
+        Violation("no chaos", None, f"{member.name} ended by itself with {one.code}")
+        for member in cluster.members
+        for one in member.exits
+        if one.code not in (0, UNREACHABLE)
+    ]
+    if minutes < 1:
+        return found
+    played = sum(cluster.played.values())
+    if played < FAULTS_A_MINUTE_MIN * minutes:
+        found.append(Violation("no chaos", None, f"{played} faults in {minutes:g} min are too few"))
+    found += [Violation("no chaos", None, f"never: {fault}") for fault in missing(cluster.played)]
+    return found
+
+
+# The command's exit code when the database is away at its start; its supervisor tries again.
+UNREACHABLE = 3

@@ -1,0 +1,169 @@
+"""The database as a simulated process sees it: one real connection for all, and faults around every commit.
+
+A unit is what commits at once: a statement by itself, or a transaction. Before a unit another process may act; inside
+one nobody can. A unit may be lost before it begins, be rolled back after it was done, or be committed with its answer
+lost; and at each of these moments the process may be killed instead of being told.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+import asyncpg
+
+from windlass.store.database import Database
+from windlass.testing.faults import Moment, lost_connection
+from windlass.testing.sim.scheduler import Scheduler
+
+T = TypeVar("T")
+_MOMENTS = tuple(Moment)
+
+
+@dataclass
+class Faults:
+    """How often a unit goes wrong. Switched off for the phase in which everything must come to its end."""
+
+    rng: random.Random
+    error_chance: float
+    kill_chance: float
+    is_on: bool = True
+    errors: int = 0
+    kills: int = 0
+
+    def draw(self, *, can_die: bool) -> tuple[Moment | None, bool]:
+        """When this unit goes wrong, if it does, and whether its process dies of it."""
+        chance = self.rng.random()
+        if not self.is_on or chance >= self.error_chance + self.kill_chance:
+            return None, False
+        moment = self.rng.choice(_MOMENTS)
+        if chance < self.kill_chance and can_die:
+            self.kills += 1
+            return moment, True
+        self.errors += 1
+        return moment, False
+
+
+class SimDatabase(Database):
+    """See the module. One for all processes; who is asking is whoever has the turn."""
+
+    def __init__(self, real: asyncpg.Connection, scheduler: Scheduler, faults: Faults) -> None:
+        self.real = real
+        self.scheduler = scheduler
+        self.faults = faults
+        self._clock: datetime | None = None
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        """The connection, for reads."""
+        yield SimConnection(self)
+
+    async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """One operation; its units are where things go wrong."""
+        return await operation(SimConnection(self))
+
+    async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
+        """Bells are the scheduler's."""
+
+    async def close(self) -> None:
+        """Nothing is ours to close."""
+
+    async def _pause(self, seconds: float) -> None:
+        await self.scheduler.sleep(seconds)
+
+    async def set_clock(self) -> None:
+        """Tell the server what time it is, if that has changed."""
+        moment = self.scheduler.moment()
+        if moment != self._clock:
+            await self.real.execute("SELECT set_config('windlass.now', $1, false)", moment.isoformat())
+            self._clock = moment
+
+    async def begin(self) -> tuple[Moment | None, bool]:
+        """The point before a unit. Returns what will go wrong with it."""
+        await self.scheduler.point()
+        strand = self.scheduler.current
+        assert strand is not None
+        moment, is_kill = self.faults.draw(can_die=strand.process.restart is not None)
+        if moment is Moment.BEFORE:
+            await self.lose(moment, is_kill)
+        await self.set_clock()
+        return moment, is_kill
+
+    async def lose(self, moment: Moment, is_kill: bool) -> None:
+        """The process is killed, or finds its connection broken."""
+        if is_kill:
+            await self.scheduler.die()
+        raise lost_connection(moment)
+
+
+class SimConnection:
+    """What an operation is given in place of a connection."""
+
+    def __init__(self, db: SimDatabase) -> None:
+        self._db = db
+        self.is_in_unit = False
+
+    async def fetch(self, *args: Any, **_: Any) -> Any:
+        return await self._statement(self._db.real.fetch, args)
+
+    async def fetchrow(self, *args: Any, **_: Any) -> Any:
+        return await self._statement(self._db.real.fetchrow, args)
+
+    async def fetchval(self, *args: Any, **_: Any) -> Any:
+        return await self._statement(self._db.real.fetchval, args)
+
+    async def execute(self, *args: Any, **_: Any) -> Any:
+        return await self._statement(self._db.real.execute, args)
+
+    def transaction(self) -> SimTransaction:
+        return SimTransaction(self, self._db)
+
+    async def _statement(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
+        if self.is_in_unit:
+            return await call(*args)
+        moment, is_kill = await self._db.begin()
+        if moment is Moment.INSIDE:
+            transaction = self._db.real.transaction()
+            await transaction.start()
+            try:
+                await call(*args)
+            finally:
+                await transaction.rollback()
+            await self._db.lose(moment, is_kill)
+        result = await call(*args)
+        if "pg_notify" in args[0]:
+            self._db.scheduler.ring()
+        if moment is not None:
+            await self._db.lose(moment, is_kill)
+        return result
+
+
+class SimTransaction:
+    """One unit of several statements."""
+
+    def __init__(self, connection: SimConnection, db: SimDatabase) -> None:
+        self._connection = connection
+        self._db = db
+        self._moment: Moment | None = None
+        self._is_kill = False
+
+    async def __aenter__(self) -> Self:
+        self._moment, self._is_kill = await self._db.begin()
+        self._real = self._db.real.transaction()
+        await self._real.start()
+        self._connection.is_in_unit = True
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._connection.is_in_unit = False
+        if kind is not None or self._moment is Moment.INSIDE:
+            await self._real.rollback()
+        else:
+            await self._real.commit()
+            self._db.scheduler.ring()
+        if kind is None and self._moment is not None:
+            await self._db.lose(self._moment, self._is_kill)

@@ -1,0 +1,58 @@
+"""What the simulated clients saw: the checker compares it with what the database has in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from windlass.core.outcome import Outcome
+
+Key = tuple[UUID, int, int]  # job, step number, attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a submitter was told."""
+
+    caller: str
+    key: str | None
+    body: dict[str, Any]
+    # None stands for a conflict.
+    job_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A report that was answered."""
+
+    key: Key
+    outcome: Outcome
+    source: str
+    took_effect: bool
+
+
+@dataclass
+class Log:
+    """Grows during a run. What was asked but never answered is in `asked` and `sent` only."""
+
+    answers: list[Answer] = field(default_factory=list)
+    # Every job id that was ever asked for, with the inputs.
+    asked: dict[UUID, dict[str, Any]] = field(default_factory=dict)
+    # The beginnings of attempts: who, and when.
+    started: dict[Key, list[tuple[UUID, float]]] = field(default_factory=dict)
+    sent: dict[Key, list[Outcome]] = field(default_factory=dict)
+    told: list[Told] = field(default_factory=list)
+    # When a step was heard to be over for good, by (job, number).
+    over: dict[tuple[UUID, int], float] = field(default_factory=dict)
+    # The moments at which a worker's lease was extended, or may have been.
+    leases: dict[UUID, list[float]] = field(default_factory=dict)
+    # Renewals that were answered with yes.
+    renewed: list[tuple[UUID, float]] = field(default_factory=list)
+    cancelled: list[UUID] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    retried: dict[UUID, UUID] = field(default_factory=dict)
+
+    def send(self, key: Key, outcome: Outcome) -> None:
+        """A report leaves."""
+        self.sent.setdefault(key, []).append(outcome)

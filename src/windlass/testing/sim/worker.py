@@ -1,0 +1,230 @@
+"""A model of the worker process: the same calls in the same order as `worker/worker.py`, with handlers that only take
+time. It can be killed anywhere, be paused past its lease, report twice, and report what is no longer its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import msgspec
+
+from windlass.app.entropy import Ids
+from windlass.core.errors import Unavailable
+from windlass.core.outcome import (
+    Cancel,
+    Failure,
+    Fault,
+    Outcome,
+    Parked,
+    Released,
+    Report,
+    Snooze,
+    Success,
+)
+from windlass.core.settle import DATABASE_LOST
+from windlass.engine import workers
+from windlass.engine.claim import Claimed, claim, held
+from windlass.engine.note import Note, note
+from windlass.engine.settle import settle
+from windlass.engine.workers import LEASE_S
+from windlass.store.database import is_transient
+from windlass.testing.sim.database import SimDatabase
+from windlass.testing.sim.log import Key, Log, Told
+from windlass.testing.sim.plans import QUEUES
+
+CONCURRENCY = 3
+RENEW_EVERY_S = 5.0
+POLL_S = 10.0
+AGAIN_S = 1.0
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether a process may meet this error and go on."""
+    return isinstance(error, Unavailable) or is_transient(error)
+
+
+@dataclass
+class Running:
+    """An attempt in hand."""
+
+    claimed: Claimed
+    ends_at: float
+    # None: the handler hangs.
+    outcome: Outcome | None
+
+
+class ModelWorker:
+    """One incarnation of a worker process."""
+
+    def __init__(self, db: SimDatabase, log: Log, ids: Ids, rng: random.Random, is_kind: Callable[[], bool]) -> None:
+        self._db = db
+        self._scheduler = db.scheduler
+        self._log = log
+        self._ids = ids
+        self._rng = rng
+        # In the last phase handlers do their best.
+        self._is_kind = is_kind
+        self.id = ids.new()
+        self._is_ready = False
+        self._is_unsure = False
+        self._running: dict[Key, Running] = {}
+        # Attempts that were lost with the lease, of which the handlers do not know yet.
+        self._ghosts: list[Running] = []
+
+    async def main(self) -> None:
+        """Claim, run, report."""
+        while True:
+            wait_s = AGAIN_S
+            try:
+                wait_s = await self._act()
+            except Exception as error:
+                if not is_away(error):
+                    raise
+            await self._scheduler.sleep(wait_s, hears_bells=True)
+
+    async def pulse(self) -> None:
+        """Renew the lease, and notice when it is lost."""
+        while True:
+            await self._scheduler.sleep(RENEW_EVERY_S)
+            if not self._is_ready:
+                continue
+            worker = self.id
+            try:
+                self._log.leases.setdefault(worker, []).append(self._scheduler.now)
+                is_ours = await workers.renew(self._db, worker)
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                continue
+            finally:
+                self._log.leases.setdefault(worker, []).append(self._scheduler.now)
+            if is_ours:
+                self._log.renewed.append((worker, self._scheduler.now))
+            elif worker == self.id:
+                self._lose_everything()
+
+    def _lose_everything(self) -> None:
+        self._ghosts += [one for one in self._running.values() if self._rng.random() < 0.5]
+        self._running.clear()
+        self.id = self._ids.new()
+        self._is_ready = self._is_unsure = False
+
+    async def _act(self) -> float:
+        """Do the next thing there is to do, and say how long there is nothing else."""
+        if not self._is_ready:
+            await self._enlist()
+            return 0.0
+        if self._is_unsure:
+            worker, taken = self.id, await held(self._db, self.id)
+            self._is_unsure = False
+            self._begin(worker, sorted(taken, key=lambda one: (one.job_id, one.no)))
+            return 0.0
+        if due := self._due():
+            await self._report(due)
+            return 0.0
+        if self._running and self._rng.random() < 0.05:
+            await self._speak(self._rng.choice(list(self._running.values())))
+        if len(self._running) < CONCURRENCY:
+            worker = self.id
+            try:
+                taken = await claim(self._db, worker=worker, queues=QUEUES, limit=CONCURRENCY - len(self._running))
+            except Unavailable:
+                self._is_unsure = True
+                raise
+            self._begin(worker, taken)
+            if taken:
+                return 0.0
+        ends = [one.ends_at for one in (*self._running.values(), *self._ghosts)]
+        return max(0.0, min([POLL_S, *(end - self._scheduler.now for end in ends)]))
+
+    async def _enlist(self) -> None:
+        worker = self.id
+        self._log.leases.setdefault(worker, []).append(self._scheduler.now)
+        try:
+            await workers.enlist(self._db, worker, host="sim", pid=1, queues=QUEUES, concurrency=CONCURRENCY)
+        finally:
+            self._log.leases[worker].append(self._scheduler.now)
+        self._is_ready = worker == self.id
+
+    def _begin(self, worker: UUID, taken: Sequence[Claimed]) -> None:
+        if worker != self.id:
+            return
+        for one in taken:
+            key = (one.job_id, one.no, one.attempt)
+            if key in self._running:
+                continue
+            now = self._scheduler.now
+            self._log.started.setdefault(key, []).append((worker, now))
+            if (one.job_id, one.no) in self._log.over:
+                self._log.violations.append(f"step {one.no} of {one.job_id} runs again after it was over")
+            outcome = self._outcome(one)
+            takes_s = self._rng.expovariate(1 / 2.0) if outcome is not None else one.timeout_s + 15
+            self._running[key] = Running(one, now + min(takes_s, one.timeout_s + 15), outcome)
+
+    def _outcome(self, one: Claimed) -> Outcome | None:
+        rng = self._rng
+        body = {"ok": rng.random() < 0.6, "items": list(range(rng.choice([0, 1, 2, 3, 6]))), "v": rng.getrandbits(32)}
+        success = Success(msgspec.json.encode(body).decode())
+        if self._is_kind() or rng.random() < 0.72:
+            return success
+        boom = Fault("boom", f"attempt {one.attempt}")
+        return rng.choice(
+            [
+                Failure(boom), Failure(boom), Failure(boom), Failure(boom, after_s=rng.uniform(0, 8)),
+                Failure(Fault(DATABASE_LOST, "gone")), Failure(boom, is_retryable=False),
+                Snooze(rng.uniform(0, 10)), Parked("outside"), Parked("outside", rng.uniform(1, 30)),
+                Released(), Cancel() if rng.random() < 0.3 else success, None,
+            ]
+        )  # fmt: skip
+
+    def _due(self) -> list[Running]:
+        now = self._scheduler.now
+        for key, one in list(self._running.items()):
+            if one.outcome is None and one.ends_at <= now:
+                # It hung, and the engine has taken it away by now.
+                del self._running[key]
+        due = [one for one in self._running.values() if one.ends_at <= now]
+        late = [one for one in self._ghosts if one.ends_at <= now]
+        self._ghosts = [one for one in self._ghosts if one.ends_at > now]
+        return due + [one for one in late if one.outcome is not None]
+
+    async def _report(self, due: list[Running]) -> None:
+        rng = self._rng
+        if len(due) > 1 and rng.random() < 0.3:
+            due = rng.sample(due, rng.randint(1, len(due)))
+        if rng.random() < 0.05:
+            due = [*due, rng.choice(due)]
+        reports = [self._report_of(one) for one in due]
+        for report in reports:
+            self._log.send((report.job_id, report.no, report.attempt), report.outcome)
+        settled = await settle(self._db, reports, chance=rng.random)
+        for report, took_effect in zip(reports, settled.took_effect, strict=True):
+            key = (report.job_id, report.no, report.attempt)
+            self._log.told.append(Told(key, report.outcome, "worker", took_effect))
+            self._running.pop(key, None)
+            if took_effect and isinstance(report.outcome, Success):
+                self._log.over.setdefault((report.job_id, report.no), self._scheduler.now)
+        if rng.random() < 0.05:
+            # Said again, by a network that repeats itself.
+            self._ghosts.append(rng.choice(due))
+
+    def _report_of(self, one: Running) -> Report:
+        assert one.outcome is not None
+        claimed = one.claimed
+        place = {"plan_hash": claimed.plan_hash, "node": claimed.node} if self._rng.random() < 0.8 else {}
+        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome, **place)  # type: ignore[arg-type]
+
+    async def _speak(self, one: Running) -> None:
+        claimed, rng = one.claimed, self._rng
+        said = Note(
+            claimed.job_id,
+            claimed.no,
+            claimed.attempt,
+            progress_pct=float(rng.randint(0, 100)) if rng.random() < 0.7 else None,
+            preview="1" if rng.random() < 0.3 else None,
+            checkpoint=str(rng.randint(0, 9)) if rng.random() < 0.5 else None,
+        )
+        await note(self._db, [said])
