@@ -22,7 +22,7 @@ from windlass.core.graph import starts
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.store.database import Database
-from windlass.store.drafts import encode
+from windlass.store.drafts import encode, sparse
 from windlass.store.statements import sql
 
 TTL_S = 24 * 3600.0
@@ -194,16 +194,16 @@ def _job_columns(
         counts,
         counts,
         bodies,
-        [None if s.labels is None else encode(dict(s.labels)) for s in submissions],
-        [s.idempotency_key for s in submissions],
-        list(hashes),
-        [s.correlation_id for s in submissions],
-        [s.parent[0] if s.parent else None for s in submissions],
-        [s.parent[1] if s.parent else None for s in submissions],
-        [s.parent[2] if s.parent else None for s in submissions],
+        sparse([None if s.labels is None else encode(dict(s.labels)) for s in submissions]),
+        sparse([s.idempotency_key for s in submissions]),
+        sparse(list(hashes)),
+        sparse([s.correlation_id for s in submissions]),
+        sparse([s.parent[0] if s.parent else None for s in submissions]),
+        sparse([s.parent[1] if s.parent else None for s in submissions]),
+        sparse([s.parent[2] if s.parent else None for s in submissions]),
         [s.depth for s in submissions],
-        [s.retry_of for s in submissions],
-        [None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions],
+        sparse([s.retry_of for s in submissions]),
+        sparse([None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions]),
         [timedelta(seconds=s.ttl_s) for s in submissions],
     )
 

@@ -143,7 +143,7 @@ def _job_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         [job.steps_total for job in jobs],
         [job.steps_open for job in jobs],
         [job.steps_failed for job in jobs],
-        [encode_fault(job.error) for job in jobs],
+        sparse([encode_fault(job.error) for job in jobs]),
     )
 
 
@@ -161,12 +161,12 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         [step.attempt for step in steps],
         [step.failures for step in steps],
         [step.losses for step in steps],
-        [step.fan for step in steps],
-        [step.fanned for step in steps],
-        [step.waiting_for for step in steps],
-        [step.wake_at for step in steps],
-        [step.output for step in steps],
-        [encode_fault(step.error) for step in steps],
+        sparse([step.fan for step in steps]),
+        sparse([step.fanned for step in steps]),
+        sparse([step.waiting_for for step in steps]),
+        sparse([step.wake_at for step in steps]),
+        sparse([step.output for step in steps]),
+        sparse([encode_fault(step.error) for step in steps]),
     )
 
 
@@ -187,7 +187,8 @@ def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         for place, draft in enumerate(drafts, 1)
         for i, event in enumerate(draft.events, 1)
     ]
-    return tuple(list(column) for column in zip(*rows, strict=True))
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    return (*columns[:7], *map(sparse, columns[7:]))
 
 
 def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:
@@ -202,6 +203,11 @@ def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:
     bells.extend(bells_for("windlass_done", [draft.job.id for draft in drafts if draft.is_finished]))
     bells.extend(bells_for("windlass_cancel", [draft.job.id for draft in drafts if draft.sweep]))
     return [channel for channel, _ in bells], [payload for _, payload in bells]
+
+
+def sparse(column: list[Any]) -> list[Any]:
+    """The column, or an empty one if it holds nothing: `unnest` fills up with NULL, and empty costs nothing to send."""
+    return column if any(value is not None for value in column) else []
 
 
 def bells_for(channel: str, job_ids: list[UUID]) -> list[tuple[str, str]]:

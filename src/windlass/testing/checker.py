@@ -57,8 +57,7 @@ def check(history: JobHistory) -> list[Violation]:
     """Everything that must hold of a job at any instant between two commits."""
     replay = _Replay(history)
     replay.run()
-    found = [*replay.violations, *_stored(history, replay), *_rows(history)]
-    return found
+    return [*replay.violations, *_stored(history, replay), *_rows(history)]
 
 
 def check_ended(history: JobHistory) -> list[Violation]:

@@ -97,7 +97,7 @@ class Loops:
                 if self._is_route_rung:
                     self._is_route_rung = False
                     await self._drain((self.relay, self.router))
-                wait_s = await self._look()
+                wait_s = await self.look()
                 if loop.time() >= next_prune_s:
                     await self._drain((self.pruner,))
                     next_prune_s = loop.time() + PRUNE_EVERY_S
@@ -117,7 +117,7 @@ class Loops:
                     continue
             self._bell.clear()
 
-    async def _look(self) -> float:
+    async def look(self) -> float:
         """Do what is due, and say how long nothing will be."""
         row = await self._db.run(lambda connection: connection.fetchrow(sql("due_times")))
         now: datetime = row["now"]
@@ -141,10 +141,19 @@ class Loops:
 
     async def _drain(self, duties: Sequence[Duty]) -> int:
         count = 0
+        failed: Exception | None = None
         for duty in duties:
             is_more = True
-            while is_more:
-                done = await duty.run_once()
-                count += done.count
-                is_more = done.is_more
+            try:
+                while is_more:
+                    done = await duty.run_once()
+                    count += done.count
+                    is_more = done.is_more
+            except Unavailable:
+                raise
+            except Exception as error:
+                # The others are done first: one row that cannot be handled must not stop the engine.
+                failed = failed or error
+        if failed is not None:
+            raise failed
         return count

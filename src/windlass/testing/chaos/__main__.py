@@ -1,4 +1,4 @@
-"""`python -m windlass.testing.chaos --minutes 5`: real processes under SIGKILL and SIGSTOP, then the history is checked."""
+"""`python -m windlass.testing.chaos`: real processes under SIGKILL and SIGSTOP, then their history is checked."""
 
 from __future__ import annotations
 

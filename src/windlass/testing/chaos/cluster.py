@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -53,6 +54,7 @@ class Cluster:
         self.members: list[Member] = []
         self.played: Counter[Fault] = Counter()
         self.kills: list[Kill] = []
+        self.dismissed: list[int] = []
         self._chance = chance
         self._deck = Deck(chance)
         self._later: set[asyncio.Task[None]] = set()
@@ -117,17 +119,20 @@ class Cluster:
             member.is_wanted = False
             if (pid := member.pid) is not None:
                 send(pid, signal.SIGTERM)
+                self.dismissed.append(pid)
         for member in self.members:
             code = await self._exit_code(member)
             if code != 0:
                 complaints.append(f"{member.name} ended with {code} when it was told to stop")
         return complaints + await self._orphans()
 
-    async def _exit_code(self, member: Member) -> int | None:
-        process, deadline_s = member.process, time.monotonic() + STOP_WITHIN_S
-        while process is not None and process.poll() is None and time.monotonic() < deadline_s:
-            await asyncio.sleep(0.05)
-        return 0 if process is None else process.poll()
+    @staticmethod
+    async def _exit_code(member: Member) -> int | None:
+        if (process := member.process) is None:
+            return 0
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(process.wait, STOP_WITHIN_S)
+        return process.poll()
 
     async def _orphans(self) -> list[str]:
         deadline_s = time.monotonic() + ORPHANS_WITHIN_S

@@ -35,8 +35,7 @@ Say = Callable[[str], None]
 
 async def run(seed: int, minutes: float, say: Say, *, is_loud: bool = False) -> bool:
     """Run, print what happened, and say whether everything held. The data of a run that failed is kept."""
-    folder = Path(tempfile.mkdtemp(prefix="windlass-chaos-"))
-    folder.chmod(0o711)  # the server of a run by root belongs to another user, and must pass through
+    folder = _folder()
     cluster = Cluster(folder, random.Random(f"faults {seed}"))
     say(f"chaos: seed {seed}, {minutes:g} min, in {folder}")
     violations: list[Violation] = []
@@ -77,10 +76,16 @@ async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell
         complaints = await cluster.dismiss()
         evidence = await gather(windlass, cluster.journal)
     violations += [Violation("goodbye", None, complaint) for complaint in complaints]
-    violations += judge(evidence, ledger, cluster.server.crashes)
+    violations += judge(evidence, ledger, crashes=cluster.server.crashes, dismissed=cluster.dismissed)
     violations += _faults(cluster, minutes)
     say(summary(cluster, evidence, ledger))
     return violations
+
+
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="windlass-chaos-"))
+    folder.chmod(0o711)  # the server of a run by root belongs to another user, and must pass through
+    return folder
 
 
 def _silent(_: str) -> None:

@@ -8,7 +8,8 @@ of themselves, and what each job should have come to.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 from uuid import UUID
 
 from windlass.core.plan import NodeKind
@@ -27,15 +28,17 @@ CLAIM_UNDONE_AFTER_S = 2.0
 CLAIM_UNDONE_BEFORE_S = 30.0
 
 
-def judge(evidence: Evidence, ledger: Ledger, crashes: Sequence[float]) -> list[Violation]:
-    """Everything that is wrong."""
+def judge(
+    evidence: Evidence, ledger: Ledger, *, crashes: Sequence[float] = (), dismissed: Collection[int] = ()
+) -> list[Violation]:
+    """Everything that is wrong. `dismissed` are the processes that were told to stop, and were not killed."""
     found: list[Violation] = []
     for job in evidence.jobs.values():
         found += check(job)
         found += check_ended(job)
         found += _outcome(job, evidence, ledger)
     found += _submissions(evidence, ledger)
-    found += _workers(evidence)
+    found += _workers(evidence, dismissed)
     found += _handlers(evidence, crashes)
     found += [Violation("surprise", None, text) for text in ledger.surprises]
     return found
@@ -67,11 +70,11 @@ def _submissions(evidence: Evidence, ledger: Ledger) -> Iterator[Violation]:
                 "doubled", wish.answers[0], f"key {wish.key} was answered with {len(set(wish.answers))} jobs"
             )
         for job_id in dict.fromkeys(wish.answers):
-            job = evidence.jobs.get(job_id)
-            if job is None:
+            found = evidence.jobs.get(job_id)
+            if found is None:
                 yield Violation("lost", job_id, f"it was accepted under key {wish.key}, and is not there")
-            elif (job.view.recipe, job.view.input) != (wish.recipe, {"n": wish.n}):
-                yield Violation("altered", job_id, f"asked for {wish}, stored {job.view.recipe} {job.view.input}")
+            elif (found.view.recipe, found.view.input) != (wish.recipe, {"n": wish.n}):
+                yield Violation("altered", job_id, f"asked for {wish}, stored {found.view.recipe} {found.view.input}")
     for job_id in sorted(ledger.retried - evidence.jobs.keys()):
         yield Violation("lost", job_id, "it was accepted as a retry, and is not there")
 
@@ -119,12 +122,12 @@ def _has_ended_parent(job: JobHistory, evidence: Evidence) -> bool:
 # Who holds what.
 
 
-def _workers(evidence: Evidence) -> Iterator[Violation]:
+def _workers(evidence: Evidence, dismissed: Collection[int]) -> Iterator[Violation]:
     for worker in evidence.workers:
         if worker.running:
             yield Violation("held", None, f"worker {worker.id} still holds {worker.running} steps")
-        if worker.lost_at is None:
-            yield Violation("enlisted", None, f"worker {worker.id} was dismissed, and is still on the list")
+        if worker.lost_at is None and worker.pid in dismissed:
+            yield Violation("enlisted", None, f"worker {worker.id} left, and is still on the list")
 
 
 # What the handlers wrote down.
@@ -163,7 +166,7 @@ def _begun(
         yield Violation("unclaimed", job.view.id, f"attempt {attempt} of step {no} began, and was never claimed")
     if attempt > step.attempt and not all(_is_undone(line, crashes) for line in lines):
         yield Violation("run again", job.view.id, f"step {no} ended by attempt {step.attempt}; {attempt} began too")
-    for first, second in zip(lines, lines[1:], strict=False):
+    for first, second in pairwise(lines):
         between = [at for at in crashes if first.at_s - CLAIM_UNDONE_BEFORE_S < at < second.at_s]
         if not between:
             what = f"by process {first.pid} at {first.at_s:.3f} and {second.pid} at {second.at_s:.3f}"

@@ -1,4 +1,4 @@
-"""The app that the workers of a chaos run serve: every kind of handler and of graph, small enough to run by the hundred.
+"""The app that the workers of a chaos run serve: every kind of handler and of graph, small enough to run by hundreds.
 
 Whatever a handler computes follows from its arguments alone, so what a job must come to is known beforehand
 (`answers.py`). Only whether an attempt fails on the way is left to chance, and that chance follows from the attempt.

@@ -1,0 +1,180 @@
+"""Replays a job's events, move by move, and compares where they lead with what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from windlass.core.draft import CHILD, EXTERNAL, RETRY, SNOOZE, TIMER
+from windlass.core.graph import starts
+from windlass.core.outcome import Failure, Outcome, Parked, Snooze
+from windlass.core.plan import NodeKind, Plan
+from windlass.core.retry import DATABASE_ATTEMPT
+from windlass.core.states import (
+    JOB_MOVES,
+    JOB_TERMINAL,
+    STEP_DONE,
+    STEP_MOVES,
+    JobState,
+    StepState,
+)
+
+S = StepState
+_JOB_WORDS = {f"job.{state.lower()}": state for state in JobState}
+_STEP_WORDS = {f"step.{state.lower()}": state for state in StepState}
+_STARTED = {S.READY, S.HELD, S.QUEUED, S.RUNNING, S.PARKED, S.COMPLETED, S.SKIPPED}
+# Times in the database have microseconds; the waits were floats.
+_EPSILON_S = 0.001
+
+Row = Mapping[str, Any]
+
+
+class Replay:
+    """One job. `wrong` is what does not fit."""
+
+    def __init__(self, job: Row, steps: Sequence[Row], plan: Plan, sent: Mapping[Any, Sequence[Outcome]]) -> None:
+        self.job = job
+        self.plan = plan
+        self.sent = sent
+        self.rows = {row["no"]: row for row in steps}
+        self.states = {no: start.state for no, start in enumerate(starts(plan))}
+        self.attempts = dict.fromkeys(self.states, 0)
+        self.retries = dict.fromkeys(self.states, 0)
+        self.parked: dict[int, tuple[str, datetime]] = {}
+        self.job_state = JobState.QUEUED
+        self.is_paused = False
+        self.at: datetime | None = None
+        self.wrong: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.wrong.append(f"job {self.job['id']}: {text}")
+
+    def run(self, events: Sequence[Row]) -> list[str]:
+        """Every complaint."""
+        if [event["seq"] for event in events] != list(range(1, self.job["event_seq"] + 1)):
+            self.say(f"events {[e['seq'] for e in events]} have a gap, or are not {self.job['event_seq']}")
+        for event in events:
+            self.apply(event)
+        self.compare()
+        return self.wrong
+
+    def apply(self, event: Row) -> None:
+        if self.at is not None and event["at"] < self.at:
+            self.say(f"event {event['seq']} happened before the one before it")
+        self.at = event["at"]
+        kind = event["type"]
+        payload = None if event["payload"] is None else msgspec.json.decode(event["payload"])
+        if kind in _JOB_WORDS:
+            self.move_job(_JOB_WORDS[kind])
+        elif kind in _STEP_WORDS:
+            self.move_step(event, _STEP_WORDS[kind], payload or {})
+        elif kind in ("job.paused", "job.resumed"):
+            self.is_paused = kind == "job.paused"
+        elif kind == "step.fanned":
+            self.fan(event["no"], payload)
+        elif kind == "job.kept":
+            self.states = {int(no): S(state) for no, state in payload["states"].items()}
+            self.attempts = dict.fromkeys(self.states, 0)
+            self.retries = dict.fromkeys(self.states, 0)
+
+    def move_job(self, target: JobState) -> None:
+        if target not in JOB_MOVES[self.job_state]:
+            self.say(f"went from {self.job_state} to {target}")
+        self.job_state = target
+
+    def fan(self, no: int, span: dict[str, int]) -> None:
+        if self.states[no] is not S.READY:
+            self.say(f"step {no} was fanned out while {self.states[no]}")
+        first = S.QUEUED if self.plan.nodes[no].kind is NodeKind.TASK else S.READY
+        for child in range(span["first"], span["first"] + span["count"]):
+            if child in self.states:
+                self.say(f"step {child} was made twice")
+            self.states[child], self.attempts[child], self.retries[child] = first, 0, 0
+
+    def move_step(self, event: Row, target: StepState, payload: dict[str, Any]) -> None:
+        no = event["no"]
+        source = self.states.get(no)
+        if source is None:
+            self.say(f"step {no} is {target}, but was never made")
+            return
+        if target not in STEP_MOVES[source]:
+            self.say(f"step {no} went from {source} to {target}")
+        is_call = target is S.PARKED and payload.get("waiting_for") == CHILD
+        wanted = self.attempts[no] + (1 if target is S.RUNNING or is_call else 0)
+        if event["attempt"] != wanted:
+            self.say(f"step {no} is {target} in attempt {event['attempt']}, and not {wanted}")
+        self.attempts[no] = max(self.attempts[no], event["attempt"])
+        if self.job_state in JOB_TERMINAL and target is not S.CANCELLED:
+            self.say(f"step {no} is {target} after the job was {self.job_state}")
+        if target is S.RUNNING and self.is_paused:
+            self.say(f"step {no} was started while the job was paused")
+        if target in _STARTED and not self.is_free(no):
+            self.say(f"step {no} is {target} before all that it needs is done")
+        if target is S.ABANDONED and not self.is_hopeless(no):
+            self.say(f"step {no} was abandoned though nothing that it needs has failed")
+        if source is S.PARKED and no in self.parked and target is not S.CANCELLED:
+            self.check_wait(no, target, event["at"])
+        self.parked.pop(no, None)
+        if target is S.PARKED:
+            self.retries[no] += payload["waiting_for"] == RETRY
+            self.parked[no] = (payload["waiting_for"], event["at"])
+        self.states[no] = target
+
+    def node_of(self, no: int) -> int:
+        return no if no < len(self.plan.nodes) else int(self.rows[no]["node"]) if no in self.rows else 0
+
+    def is_free(self, no: int) -> bool:
+        needs = self.plan.nodes[self.node_of(no)].needs
+        return all(self.states[self.plan.number[name]] in STEP_DONE for name in needs)
+
+    def is_hopeless(self, no: int) -> bool:
+        needs = self.plan.nodes[self.node_of(no)].needs
+        states = [self.states[self.plan.number[name]] for name in needs]
+        if any(state in (S.FAILED, S.ABANDONED) for state in states):
+            return True
+        # Those that it needs may be abandoned by the same failure, a few events later.
+        return any(self.is_hopeless(self.plan.number[name]) for name in needs)
+
+    def check_wait(self, no: int, target: StepState, at: datetime) -> None:
+        """A wait that time ends must have lasted as long as was asked for."""
+        what, since = self.parked[no]
+        asked = self.asked_s(no, what, target)
+        waited = (at - since).total_seconds()
+        if asked is not None and waited < asked - _EPSILON_S:
+            self.say(f"step {no} waited {waited:.3f} s for {what}, and should have waited {asked:.3f} s")
+
+    def asked_s(self, no: int, what: str, target: StepState) -> float | None:
+        node = self.plan.nodes[self.node_of(no)]
+        said = self.sent.get((self.job["id"], no, self.attempts[no]), ())
+        if what == RETRY:
+            waits = [node.retry.backoff.wait_s(self.retries[no], 0.0), DATABASE_ATTEMPT.wait_s(self.retries[no], 0.0)]
+            asked = [one.after_s for one in said if isinstance(one, Failure) and one.after_s is not None]
+            return min(waits[:1] + asked)
+        if what == SNOOZE:
+            return min((one.after_s for one in said if isinstance(one, Snooze)), default=None)
+        if what == TIMER:
+            inputs = msgspec.json.decode(self.job["input"])
+            seconds = node.with_["seconds"]
+            return float(inputs["seconds"] if isinstance(seconds, str) else seconds)
+        if what.startswith(EXTERNAL) and target is S.FAILED:
+            limits = [one.within_s for one in said if isinstance(one, Parked) and one.within_s is not None]
+            return min(limits) if limits and not any(isinstance(one, Failure) for one in said) else None
+        return None
+
+    def compare(self) -> None:
+        """What the events lead to, against what is stored."""
+        stored = {no: row["state"] for no, row in self.rows.items()}
+        if stored != self.states:
+            both = sorted(set(stored) | set(self.states))
+            differ = {no: (self.states.get(no), stored.get(no)) for no in both if self.states.get(no) != stored.get(no)}
+            self.say(f"the events lead elsewhere than the steps are, by number (events, stored): {differ}")
+        for no, row in self.rows.items():
+            if row["attempt"] != self.attempts.get(no):
+                self.say(f"step {no} is stored with attempt {row['attempt']}, its events say {self.attempts.get(no)}")
+        if self.job["state"] != self.job_state:
+            self.say(f"is stored as {self.job['state']}, its events lead to {self.job_state}")
+        if self.job["is_paused"] != self.is_paused:
+            self.say(f"is_paused is {self.job['is_paused']}, its events say {self.is_paused}")

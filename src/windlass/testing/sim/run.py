@@ -1,0 +1,255 @@
+"""One seed: set the stage, let everything happen under faults, then let it come to its end, and check."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, fields
+
+import asyncpg
+
+from windlass.app.entropy import Ids
+from windlass.core.plan import Plan
+from windlass.engine import explain, recipes
+from windlass.store.database import Database
+from windlass.testing.postgres import TABLES, fresh_database
+from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
+from windlass.testing.sim.checker import Tables, check
+from windlass.testing.sim.database import Faults, SimDatabase
+from windlass.testing.sim.log import Log
+from windlass.testing.sim.plans import library
+from windlass.testing.sim.scheduler import Process, Scheduler
+from windlass.testing.sim.worker import ModelWorker
+
+# Everything natural in a simulated job is over long before: retries, timers, hung attempts, lost workers.
+END_WITHIN_S = 3600.0
+END_WITHIN_TURNS = 6_000
+LOOK_EVERY_TURNS = 25
+_CLEARED = [table for table in TABLES if table not in ("plans", "recipes")]
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """How rough a run is; drawn from the seed, and printed with it."""
+
+    workers: int
+    engines: int
+    jobs: int
+    turns: int
+    error_chance: float
+    kill_chance: float
+    pause_chance: float
+    bell_chance: float
+
+    @classmethod
+    def draw(cls, rng: random.Random) -> Knobs:
+        return cls(
+            workers=rng.choice([1, 2, 2, 3]),
+            engines=rng.choice([1, 1, 2]),
+            jobs=rng.choice([1, 2, 3, 4, 6]),
+            turns=rng.choice([80, 150, 250, 350]),
+            error_chance=rng.choice([0.0, 0.01, 0.03, 0.08]),
+            kill_chance=rng.choice([0.0, 0.005, 0.015, 0.03]),
+            pause_chance=rng.choice([0.0, 0.005, 0.02]),
+            bell_chance=rng.choice([0.0, 0.5, 1.0]),
+        )
+
+    def __str__(self) -> str:
+        return " ".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self))
+
+
+@dataclass
+class Outcome:
+    """What came of a seed. `history` is the same whenever the seed is run again."""
+
+    seed: int
+    knobs: Knobs
+    wrong: list[str]
+    history: str
+    jobs: int = 0
+    turns: int = 0
+    simulated_s: float = 0.0
+    errors: int = 0
+    kills: int = 0
+    pauses: int = 0
+    states: dict[str, int] = field(default_factory=dict)
+
+
+class Simulation:
+    """Runs seeds, one after the other, on one database."""
+
+    def __init__(self, connection: asyncpg.Connection, plans: list[Plan]) -> None:
+        self._connection = connection
+        self._plans = plans
+        self._runs = 0
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, dsn: str | None = None) -> AsyncIterator[Simulation]:
+        """Make a database for it on a throwaway server, and register the recipes."""
+        db = await Database.open(dsn or await fresh_database(), max_size=1)
+        try:
+            plans = library()
+            for plan in plans:
+                await recipes.register(db, plan)
+            async with db.connection() as connection:
+                yield cls(connection, plans)
+        finally:
+            await db.close()
+
+    async def run(self, seed: int) -> Outcome:
+        """One seed."""
+        await self._clear()
+        return await _Run(self._connection, self._plans, seed).run()
+
+    async def _clear(self) -> None:
+        self._runs += 1
+        if self._runs % 40 == 0:
+            await self._connection.execute("TRUNCATE " + ", ".join(f"windlass.{table}" for table in _CLEARED))
+        else:
+            await self._connection.execute("; ".join(f"DELETE FROM windlass.{table}" for table in _CLEARED))
+
+
+class _Run:
+    def __init__(self, connection: asyncpg.Connection, plans: list[Plan], seed: int) -> None:
+        self.seed = seed
+        self.connection = connection
+        rng = random.Random(f"seed {seed}")
+        self.knobs = knobs = Knobs.draw(rng)
+        self.rng = random.Random(rng.getrandbits(64))
+        self.scheduler = Scheduler(random.Random(rng.getrandbits(64)), knobs.bell_chance)
+        self.faults = Faults(random.Random(rng.getrandbits(64)), knobs.error_chance, knobs.kill_chance)
+        self.log = Log()
+        self.ids = Ids(self.scheduler.now_ms, random.Random(rng.getrandbits(64)).getrandbits)
+        self.db = SimDatabase(connection, self.scheduler, self.faults)
+        self.stage = Stage(self.db, self.log, self.ids, self.rng.sample(plans, 4))
+        self.pauses = 0
+        self.processes: list[Process] = []
+
+    async def run(self) -> Outcome:
+        self._people()
+        for number in range(self.knobs.workers):
+            self._worker(f"worker {number}", 0.0)
+        for number in range(self.knobs.engines):
+            self._engine(f"engine {number}", 0.0)
+        while self.scheduler.turns < self.knobs.turns and not self.scheduler.crashes:
+            await self.scheduler.turn()
+            self._maybe_pause()
+        wrong = await self._come_to_an_end()
+        self.scheduler.clear()
+        tables = await Tables.read(self.connection)
+        wrong += self.scheduler.crashes + check(tables, self.log)
+        return self._outcome(tables, wrong)
+
+    def _fork(self) -> random.Random:
+        return random.Random(self.rng.getrandbits(64))
+
+    def _people(self) -> None:
+        rng = self._fork()
+        wishes = wishes_of(self.stage, rng, self.knobs.jobs)
+        self._keep_up("submitter", lambda rng: [run_submitter(self.stage, rng, wishes)], 0.0)
+        self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
+        self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
+
+    def _worker(self, name: str, after_s: float) -> None:
+        def strands(rng: random.Random) -> list[object]:
+            worker = ModelWorker(self.db, self.log, self.ids, rng, lambda: self.stage.is_kind)
+            return [worker.main(), worker.pulse()]
+
+        self._keep_up(name, strands, after_s)
+
+    def _engine(self, name: str, after_s: float) -> None:
+        self._keep_up(name, lambda rng: [run_engine(self.stage, rng)], after_s)
+
+    def _keep_up(self, name: str, strands: object, after_s: float) -> None:
+        """Start a process, and start it again a little later whenever it was killed."""
+        rng = self._fork()
+        process = Process(name)
+
+        def restart() -> None:
+            self.processes.remove(process)
+            self._keep_up(name, strands, rng.uniform(0.1, 5))
+
+        process.restart = restart
+        self.processes.append(process)
+        for body in strands(rng):  # type: ignore[operator]
+            self.scheduler.spawn(process, body, after_s)
+
+    def _maybe_pause(self) -> None:
+        """Stop a process for a while, as SIGSTOP does: often for longer than a lease lasts."""
+        if self.rng.random() < self.knobs.pause_chance:
+            self.pauses += 1
+            chosen = self.rng.choice(self.processes)
+            chosen.paused_until = max(chosen.paused_until, self.scheduler.now + self.rng.choice([1, 6, 14, 20, 45]))
+
+    async def _come_to_an_end(self) -> list[str]:
+        """No more faults: everything that was accepted must now end, and soon."""
+        self.faults.is_on = False
+        self.stage.is_kind = True
+        for process in self.processes:
+            process.paused_until = 0.0
+        until = self.scheduler.now + END_WITHIN_S
+        last = self.scheduler.turns + END_WITHIN_TURNS
+        while not self.scheduler.crashes:
+            if self.scheduler.turns % LOOK_EVERY_TURNS == 0 and not await self._open_jobs():
+                return []
+            if self.scheduler.now > until or self.scheduler.turns > last:
+                return await self._stuck()
+            await self.scheduler.turn()
+        return []
+
+    async def _open_jobs(self) -> int:
+        left = await self.connection.fetchval(
+            "SELECT (SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL) + (SELECT count(*) FROM windlass.inbox)"
+        )
+        submitting = sum(strand.process.name == "submitter" for strand in self.scheduler.strands)
+        return int(left) + submitting
+
+    async def _stuck(self) -> list[str]:
+        wrong = []
+        self.scheduler.clear()
+        db = _Plain(self.connection)
+        rows = await self.connection.fetch("SELECT id, state FROM windlass.jobs WHERE finished_at IS NULL ORDER BY id")
+        for row in rows:
+            reasons = "; ".join(f"{r.step} is {r.state}: {r.because}" for r in await explain.why(db, row["id"]))
+            wrong.append(f"job {row['id']} does not end, and is {row['state']}: {reasons}")
+        return wrong or ["the run does not come to an end"]
+
+    def _outcome(self, tables: Tables, wrong: list[str]) -> Outcome:
+        digest = hashlib.sha256()
+        for events in tables.events.values():
+            for event in events:
+                digest.update(repr(tuple(event.values())).encode())
+        for rows in tables.steps.values():
+            for row in rows:
+                digest.update(repr((row["job_id"], row["no"], row["state"], row["attempt"], row["output"])).encode())
+        digest.update(repr((self.scheduler.turns, self.scheduler.now)).encode())
+        states: dict[str, int] = {}
+        for job in tables.jobs.values():
+            states[job["state"]] = states.get(job["state"], 0) + 1
+        return Outcome(
+            self.seed,
+            self.knobs,
+            wrong,
+            digest.hexdigest(),
+            len(tables.jobs),
+            self.scheduler.turns,
+            self.scheduler.now,
+            self.faults.errors,
+            self.faults.kills,
+            self.pauses,
+            states,
+        )
+
+
+class _Plain(Database):
+    """The bare connection as a Database, for a last look."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+        yield self._connection
