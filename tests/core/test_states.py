@@ -53,11 +53,11 @@ def test_a_step_that_ended_stays_as_it_is() -> None:
     assert STEP_DONE < STEP_TERMINAL
 
 
-@pytest.mark.parametrize("state", set(JobState) - JOB_TERMINAL)
+@pytest.mark.parametrize("state", sorted(set(JobState) - JOB_TERMINAL))
 def test_an_open_job_can_be_cancelled_expired_and_timed_out(state: JobState) -> None:
     assert {JobState.CANCELLED, JobState.EXPIRED, JobState.TIMEOUT, JobState.FAILED} <= JOB_MOVES[state]
 
 
-@pytest.mark.parametrize("state", set(StepState) - STEP_TERMINAL)
+@pytest.mark.parametrize("state", sorted(set(StepState) - STEP_TERMINAL))
 def test_an_open_step_can_be_cancelled(state: StepState) -> None:
     assert StepState.CANCELLED in STEP_MOVES[state]

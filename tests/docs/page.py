@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.docs.blocks import blocks_of
+from windlass.recipe.recipe import Recipe
 
 
 class Page:
@@ -40,11 +41,11 @@ class Page:
                 written[-1].write_text(block.text, encoding="utf-8")
         return written
 
-    def recipe(self, name: str) -> Any:
+    def recipe(self, name: str) -> Recipe | None:
         """The recipe that the page defines under this name."""
         found = self.module.__dict__.get(name)
-        return found if hasattr(found, "plan") else None
+        return found if isinstance(found, Recipe) else None
 
-    def recipes(self) -> list[Any]:
+    def recipes(self) -> list[Recipe]:
         """Every recipe that the page defines."""
-        return [value for value in self.module.__dict__.values() if hasattr(value, "plan") and hasattr(value, "where")]
+        return [value for value in self.module.__dict__.values() if isinstance(value, Recipe)]

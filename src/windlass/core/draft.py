@@ -193,7 +193,8 @@ class Draft:
         step.wake_at = until
         if until is not None and (self.wakes_at is None or until < self.wakes_at):
             self.wakes_at = until
-        self.move_step(step, StepState.PARKED, payload={"waiting_for": waiting_for, **payload})
+        timed = {} if until is None else {"until": until}
+        self.move_step(step, StepState.PARKED, payload={"waiting_for": waiting_for, **timed, **payload})
 
 
 def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:

@@ -19,16 +19,16 @@ from windlass.testing.chaos.workload import RECIPES
 
 T = TypeVar("T")
 
-SUBMITTERS = 6
+SUBMITTERS = 10
 # Each submitter rests this long between two jobs.
-REST_S = (0.1, 0.7)
+REST_S = (0.05, 0.4)
 AGAIN_AFTER_S = 0.2
 # So often a job is submitted by two at once, or once more after its answer.
 DOUBLED = 0.15
 DEADLINE_S = 2.0
 DEADLINES = 0.05
 WEIGHTS = {"chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2}
-MEDDLE_EVERY_S = 1.0
+MEDDLE_EVERY_S = 0.5
 MEDDLE_AMONG = 60
 PAUSE_S = (0.5, 3.0)
 

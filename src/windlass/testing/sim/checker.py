@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -215,10 +216,10 @@ def _leases(tables: Tables, log: Log) -> list[str]:
     for worker, row in tables.workers.items():
         if row["lost_at"] is not None and row["lost_at"] < row["lease_until"]:
             wrong.append(f"worker {worker} was taken for lost while its lease lasted")
-    for worker, at in log.renewed:
-        before = [moment for moment in log.leases[worker] if moment < at and at - moment < LEASE_S + 0.001]
-        if not before:
-            wrong.append(f"the lease of worker {worker} was revived {at:.3f} s into the run")
+    for worker, moments in log.leases.items():
+        for before, at in pairwise(moments):
+            if at - before >= LEASE_S + 0.001:
+                wrong.append(f"the lease of worker {worker} was revived {at:.3f} s into the run")
     wrong += _losses(tables)
     return wrong
 

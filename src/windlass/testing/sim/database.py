@@ -17,7 +17,9 @@ from typing import Any, Self, TypeVar
 import asyncpg
 
 from windlass.store.database import Database
+from windlass.store.statements import sql
 from windlass.testing.faults import Moment, lost_connection
+from windlass.testing.sim.log import Log
 from windlass.testing.sim.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -51,8 +53,9 @@ class Faults:
 class SimDatabase(Database):
     """See the module. One for all processes; who is asking is whoever has the turn."""
 
-    def __init__(self, real: asyncpg.Connection, scheduler: Scheduler, faults: Faults) -> None:
+    def __init__(self, real: asyncpg.Connection, scheduler: Scheduler, faults: Faults, log: Log) -> None:
         self.real = real
+        self.log = log
         self.scheduler = scheduler
         self.faults = faults
         self._clock: datetime | None = None
@@ -92,6 +95,13 @@ class SimDatabase(Database):
             await self.lose(moment, is_kill)
         await self.set_clock()
         return moment, is_kill
+
+    def committed(self, args: tuple[Any, ...], result: Any) -> None:
+        """A statement was committed, whoever hears of it."""
+        if "pg_notify" in args[0]:
+            self.scheduler.ring()
+        elif args[0] == sql("worker_enlist") or (args[0] == sql("worker_renew") and result is not None):
+            self.log.leases.setdefault(args[1], []).append(self.scheduler.now)
 
     async def lose(self, moment: Moment, is_kill: bool) -> None:
         """The process is killed, or finds its connection broken."""
@@ -135,8 +145,7 @@ class SimConnection:
                 await transaction.rollback()
             await self._db.lose(moment, is_kill)
         result = await call(*args)
-        if "pg_notify" in args[0]:
-            self._db.scheduler.ring()
+        self._db.committed(args, result)
         if moment is not None:
             await self._db.lose(moment, is_kill)
         return result

@@ -45,10 +45,8 @@ class Log:
     told: list[Told] = field(default_factory=list)
     # When a step was heard to be over for good, by (job, number).
     over: dict[tuple[UUID, int], float] = field(default_factory=dict)
-    # The moments at which a worker's lease was extended, or may have been.
+    # The moments at which a worker's lease began or was extended, by the database's own account.
     leases: dict[UUID, list[float]] = field(default_factory=dict)
-    # Renewals that were answered with yes.
-    renewed: list[tuple[UUID, float]] = field(default_factory=list)
     cancelled: list[UUID] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     retried: dict[UUID, UUID] = field(default_factory=dict)

@@ -12,7 +12,6 @@ from windlass.core.draft import CHILD, EXTERNAL, RETRY, SNOOZE, TIMER
 from windlass.core.graph import starts
 from windlass.core.outcome import Failure, Outcome, Parked, Snooze
 from windlass.core.plan import NodeKind, Plan
-from windlass.core.retry import DATABASE_ATTEMPT
 from windlass.core.states import (
     JOB_MOVES,
     JOB_TERMINAL,
@@ -43,7 +42,9 @@ class Replay:
         self.states = {no: start.state for no, start in enumerate(starts(plan))}
         self.attempts = dict.fromkeys(self.states, 0)
         self.retries = dict.fromkeys(self.states, 0)
-        self.parked: dict[int, tuple[str, datetime]] = {}
+        # When each step last moved, and until when it waits.
+        self.moved: dict[int, datetime] = {}
+        self.until: dict[int, datetime] = {}
         self.job_state = JobState.QUEUED
         self.is_paused = False
         self.at: datetime | None = None
@@ -115,13 +116,27 @@ class Replay:
             self.say(f"step {no} is {target} before all that it needs is done")
         if target is S.ABANDONED and not self.is_hopeless(no):
             self.say(f"step {no} was abandoned though nothing that it needs has failed")
-        if source is S.PARKED and no in self.parked and target is not S.CANCELLED:
-            self.check_wait(no, target, event["at"])
-        self.parked.pop(no, None)
+        is_timed = target in (S.QUEUED, S.HELD, S.READY) or event["source"] == "waker"
+        if no in self.until and is_timed and event["at"] < self.until[no]:
+            self.say(f"step {no} was woken at {event['at']}, and was to wait until {self.until[no]}")
+        self.until.pop(no, None)
         if target is S.PARKED:
-            self.retries[no] += payload["waiting_for"] == RETRY
-            self.parked[no] = (payload["waiting_for"], event["at"])
+            self.park(no, payload)
         self.states[no] = target
+        self.moved[no] = event["at"]
+
+    def park(self, no: int, payload: dict[str, Any]) -> None:
+        """A wait that time ends must be as long as was asked for."""
+        what = payload["waiting_for"]
+        self.retries[no] += what == RETRY
+        asked = self.asked_s(no, what)
+        if "until" in payload:
+            self.until[no] = until = msgspec.convert(payload["until"], datetime)
+            waits = (until - self.moved.get(no, self.job["created_at"])).total_seconds()
+            if asked is not None and waits < asked - _EPSILON_S:
+                self.say(f"step {no} waits {waits:.3f} s for {what}, and should wait {asked:.3f} s")
+        elif asked is not None:
+            self.say(f"step {no} waits for {what}, and nothing will wake it")
 
     def node_of(self, no: int) -> int:
         return no if no < len(self.plan.nodes) else int(self.rows[no]["node"]) if no in self.rows else 0
@@ -138,30 +153,22 @@ class Replay:
         # Those that it needs may be abandoned by the same failure, a few events later.
         return any(self.is_hopeless(self.plan.number[name]) for name in needs)
 
-    def check_wait(self, no: int, target: StepState, at: datetime) -> None:
-        """A wait that time ends must have lasted as long as was asked for."""
-        what, since = self.parked[no]
-        asked = self.asked_s(no, what, target)
-        waited = (at - since).total_seconds()
-        if asked is not None and waited < asked - _EPSILON_S:
-            self.say(f"step {no} waited {waited:.3f} s for {what}, and should have waited {asked:.3f} s")
-
-    def asked_s(self, no: int, what: str, target: StepState) -> float | None:
+    def asked_s(self, no: int, what: str) -> float | None:
+        """The least wait that anybody asked for; None when it may last for ever."""
         node = self.plan.nodes[self.node_of(no)]
         said = self.sent.get((self.job["id"], no, self.attempts[no]), ())
         if what == RETRY:
-            waits = [node.retry.backoff.wait_s(self.retries[no], 0.0), DATABASE_ATTEMPT.wait_s(self.retries[no], 0.0)]
             asked = [one.after_s for one in said if isinstance(one, Failure) and one.after_s is not None]
-            return min(waits[:1] + asked)
+            return min([node.retry.backoff.wait_s(self.retries[no], 0.0), *asked])
         if what == SNOOZE:
             return min((one.after_s for one in said if isinstance(one, Snooze)), default=None)
         if what == TIMER:
             inputs = msgspec.json.decode(self.job["input"])
             seconds = node.with_["seconds"]
             return float(inputs["seconds"] if isinstance(seconds, str) else seconds)
-        if what.startswith(EXTERNAL) and target is S.FAILED:
-            limits = [one.within_s for one in said if isinstance(one, Parked) and one.within_s is not None]
-            return min(limits) if limits and not any(isinstance(one, Failure) for one in said) else None
+        if what.startswith(EXTERNAL):
+            limits = [one.within_s for one in said if isinstance(one, Parked)]
+            return None if None in limits else min((one for one in limits if one is not None), default=None)
         return None
 
     def compare(self) -> None:

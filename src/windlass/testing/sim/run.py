@@ -20,7 +20,7 @@ from windlass.testing.sim.checker import Tables, check
 from windlass.testing.sim.database import Faults, SimDatabase
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import library
-from windlass.testing.sim.scheduler import Process, Scheduler
+from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.worker import ModelWorker
 
 # Everything natural in a simulated job is over long before: retries, timers, hung attempts, lost workers.
@@ -104,6 +104,19 @@ class Simulation:
         await self._clear()
         return await _Run(self._connection, self._plans, seed).run()
 
+    async def story(self) -> str:
+        """Every event of the last run, in the order in which they happened."""
+        rows = await self._connection.fetch(
+            "SELECT e.at, e.job_id, j.recipe, e.seq, e.type, e.source, e.no, e.attempt, e.payload "
+            "FROM windlass.events e JOIN windlass.jobs j ON j.id = e.job_id ORDER BY e.at, e.job_id, e.seq"
+        )
+        return "\n".join(
+            f"{(row['at'] - START).total_seconds():>10.3f} {row['job_id']} {row['recipe']:<10} {row['seq']:>3} "
+            f"{row['type']:<16} {'' if row['no'] is None else row['no']!s:>3} {row['attempt'] or '':>2} "
+            f"{row['source']:<9} {row['payload'] or ''}"
+            for row in rows
+        )
+
     async def _clear(self) -> None:
         self._runs += 1
         if self._runs % 40 == 0:
@@ -123,7 +136,7 @@ class _Run:
         self.faults = Faults(random.Random(rng.getrandbits(64)), knobs.error_chance, knobs.kill_chance)
         self.log = Log()
         self.ids = Ids(self.scheduler.now_ms, random.Random(rng.getrandbits(64)).getrandbits)
-        self.db = SimDatabase(connection, self.scheduler, self.faults)
+        self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)
         self.stage = Stage(self.db, self.log, self.ids, self.rng.sample(plans, 4))
         self.pauses = 0
         self.processes: list[Process] = []

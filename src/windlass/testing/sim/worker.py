@@ -29,7 +29,6 @@ from windlass.engine import workers
 from windlass.engine.claim import Claimed, claim, held
 from windlass.engine.note import Note, note
 from windlass.engine.settle import settle
-from windlass.engine.workers import LEASE_S
 from windlass.store.database import is_transient
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Key, Log, Told
@@ -93,17 +92,12 @@ class ModelWorker:
                 continue
             worker = self.id
             try:
-                self._log.leases.setdefault(worker, []).append(self._scheduler.now)
                 is_ours = await workers.renew(self._db, worker)
             except Exception as error:
                 if not is_away(error):
                     raise
                 continue
-            finally:
-                self._log.leases.setdefault(worker, []).append(self._scheduler.now)
-            if is_ours:
-                self._log.renewed.append((worker, self._scheduler.now))
-            elif worker == self.id:
+            if not is_ours and worker == self.id:
                 self._lose_everything()
 
     def _lose_everything(self) -> None:
@@ -142,11 +136,7 @@ class ModelWorker:
 
     async def _enlist(self) -> None:
         worker = self.id
-        self._log.leases.setdefault(worker, []).append(self._scheduler.now)
-        try:
-            await workers.enlist(self._db, worker, host="sim", pid=1, queues=QUEUES, concurrency=CONCURRENCY)
-        finally:
-            self._log.leases[worker].append(self._scheduler.now)
+        await workers.enlist(self._db, worker, host="sim", pid=1, queues=QUEUES, concurrency=CONCURRENCY)
         self._is_ready = worker == self.id
 
     def _begin(self, worker: UUID, taken: Sequence[Claimed]) -> None:
