@@ -51,6 +51,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; each measures every system once")
+    parser.add_argument("--extra", type=int, default=0, help="more rounds for systems whose runs were disturbed")
+    parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait for a quiet machine before a run")
     parser.add_argument("--quick", action="store_true", help=f"one round at scale {QUICK_SCALE}: does it work at all")
     parser.add_argument("--json", type=Path, help="also write every run to this file")
     parser.add_argument("--keep", action="store_true", help="leave the temporary folder (logs) in place")
@@ -111,7 +113,7 @@ def main() -> int:
         servers = start_servers(folder, {peer.server for peer in peers}, results)
         if servers.restate is None:
             peers = tuple(peer for peer in peers if peer.server != "restate")
-        run = Run(servers, peers, results, chosen.scale, chosen.repeats)
+        run = Run(servers, peers, results, chosen.scale, chosen.repeats, chosen.extra, chosen.patience)
         asyncio.run(measure(run, chosen.only))
     except KeyboardInterrupt:
         print("interrupted: what was measured so far follows", file=sys.stderr)

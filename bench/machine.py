@@ -11,6 +11,8 @@ from typing import Self
 import psutil
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+# A run during which strangers used less than this is clean.
+QUIET_CORES = 0.3
 
 
 def tree(pids: Iterable[int]) -> list[psutil.Process]:
@@ -59,6 +61,16 @@ class Load:
     wall_s: float
     others: float
     cpu_s: Mapping[str, float]
+
+
+def wait_until_quiet(limit_s: float) -> None:
+    """Return when the machine has been nearly idle for a second, or after `limit_s`."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        before = _machine_busy_s()
+        time.sleep(1)
+        if _machine_busy_s() - before < QUIET_CORES:
+            return
 
 
 class Watch:

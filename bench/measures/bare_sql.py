@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from bench.machine import Watch
+from bench.machine import Watch, wait_until_quiet
 from bench.measures.run import Run, cpu_us
 from bench.process import ROOT
 from bench.schema import make_schema
@@ -20,6 +20,7 @@ async def bare_sql(run: Run) -> None:
     await make_schema(dsn)
     count = run.count(JOBS, at_least=1000)
     for _ in range(run.repeats):
+        wait_until_quiet(run.patience_s)
         with Watch({"server": [run.servers.postgres.pid]}) as watch:
             command = [sys.executable, "-m", "bench.limit", dsn, str(count)]
             answer = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout

@@ -2,7 +2,8 @@
 
 import asyncpg
 
-from bench.measures.run import Run
+from bench.machine import wait_until_quiet
+from bench.measures.run import Run, cpu_us
 from bench.roster import WINDLASS
 from bench.session import SystemFailed, make_database, tidy_up
 
@@ -65,12 +66,13 @@ async def history(run: Run) -> None:
         for _ in range(run.repeats):
             for test, session in ((EMPTY, empty), (FULL, full)):
                 session.start()
+                wait_until_quiet(run.patience_s)
                 try:
                     answer, load = session.measure("jobs", count=count)
                 finally:
                     await session.stop()
                 rate = count / answer["seconds"]
-                run.results.add(test, "windlass", "jobs/s", "higher", rate, load.others)
+                run.results.add(test, "windlass", "jobs/s", "higher", rate, load.others, cpu_us(load, count))
                 run.say(f"{test:24} {'windlass':14} {rate:12,.0f} jobs/s  others {load.others}")
     except (SystemFailed, RuntimeError) as error:
         run.results.fail(FULL, "windlass", str(error))

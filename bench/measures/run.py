@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.machine import Load
+from bench.machine import QUIET_CORES, Load, wait_until_quiet
 from bench.results import Better, Results
 from bench.roster import WINDLASS, Entry
 from bench.session import Servers, Session, SystemFailed, make_database
@@ -23,6 +23,9 @@ class Run:
     results: Results
     scale: float
     repeats: int
+    # How many more rounds for systems that lack clean runs, and how long to wait for a quiet machine before a run.
+    extra: int = 0
+    patience_s: float = 0.0
     sessions: dict[str, Session] = field(default_factory=dict)
     # Systems that could not be opened, and why: asked once, not in every test.
     _broken: dict[str, str] = field(default_factory=dict)
@@ -69,13 +72,15 @@ class Run:
     ) -> None:
         """Measure all systems in turn, then all again. One that fails is left out of the later rounds."""
         failed: set[str] = set()
-        for _ in range(repeats or self.repeats):
+        wanted = repeats or self.repeats
+        for round_no in range(wanted + self.extra):
             for entry in entries:
-                if entry.name in failed:
+                if entry.name in failed or (round_no >= wanted and self._clean_runs(test, entry) >= wanted):
                     continue
                 try:
                     session = await self.session(entry)
                     session.start(workers)
+                    wait_until_quiet(self.patience_s)
                     try:
                         answer, load = act(session)
                     finally:
@@ -88,6 +93,10 @@ class Run:
                 value, detail = read(entry, answer, load)
                 self.results.add(test, entry.name, unit, better, value, load.others, detail)
                 self.say(f"{test:24} {entry.name:14} {value:12,.3f} {unit}  others {load.others}")
+
+    def _clean_runs(self, test: str, entry: Entry) -> int:
+        figure = self.results.get(test, entry.name)
+        return sum(others < QUIET_CORES for others in figure.others) if figure else 0
 
     def close(self) -> None:
         """End every client process."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from functools import cache
 from itertools import count
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -33,7 +34,7 @@ def server_dsn() -> str:
 async def fresh_database(dsn: str | None = None, *, migrated: bool = True) -> str:
     """Make an empty database on the server of `dsn`, else on this process's own; returns its DSN."""
     server = dsn or server_dsn()
-    name = f"windlass_{next(_names)}"
+    name = f"windlass_{os.getpid()}_{next(_names)}"
     admin = await asyncpg.connect(server)
     try:
         await admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -47,11 +47,12 @@ WITH seen AS MATERIALIZED (
     FROM numbered t
     WHERE t.i = 1 AND j.id = t.job_id
 ), event AS (
-    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload)
-    SELECT job_id, event_seq + is_first::int + i, (SELECT windlass.clock()), 'step.running', 'worker', no, attempt, $5::json
+    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload, correlation_id)
+    SELECT job_id, event_seq + is_first::int + i, (SELECT windlass.clock()), 'step.running', 'worker', no, attempt,
+           $5::json, correlation_id
     FROM numbered
     UNION ALL
-    SELECT job_id, event_seq + 1, (SELECT windlass.clock()), 'job.processing', 'worker', NULL, NULL, NULL
+    SELECT job_id, event_seq + 1, (SELECT windlass.clock()), 'job.processing', 'worker', NULL, NULL, NULL, correlation_id
     FROM numbered WHERE is_first AND i = 1
 )
 SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan, losses,

@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import uvloop
 
-from windlass.testing.sim.run import Outcome, Simulation
+from windlass.testing.postgres import server_dsn
+from windlass.testing.sim.run import Outcome, Simulation, run_seeds
 
-SHARE = 20
+SHARE = 50
 SHOWN_MAX = 10
 
 
@@ -51,22 +53,11 @@ def _all(seeds: range, processes: int) -> Iterator[Outcome]:
     if processes < 2 or len(shares) < 2:
         yield from run_seeds(seeds)
         return
-    # A fresh interpreter each: a server that was started before a fork would have two owners.
+    # Fresh interpreters, and one server for all of them, which this process ends.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
-        for outcomes in pool.map(run_seeds, shares):
+        for outcomes in pool.map(partial(run_seeds, server=server_dsn()), shares):
             yield from outcomes
-
-
-def run_seeds(seeds: range) -> list[Outcome]:
-    """Run these in this process."""
-
-    async def run() -> list[Outcome]:
-        async with Simulation.open() as simulation:
-            return [await simulation.run(seed) for seed in seeds]
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(run())
 
 
 def _one(seed: int) -> int:

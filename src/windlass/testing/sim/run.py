@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 
 import asyncpg
+import uvloop
 
 from windlass.app.entropy import Ids
 from windlass.core.plan import Plan
@@ -77,6 +79,17 @@ class Outcome:
     states: dict[str, int] = field(default_factory=dict)
 
 
+def run_seeds(seeds: Sequence[int], server: str | None = None) -> list[Outcome]:
+    """Run these in this process, on a database of their own on the server of this DSN."""
+
+    async def run() -> list[Outcome]:
+        async with Simulation.open(server) as simulation:
+            return [await simulation.run(seed) for seed in seeds]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(run())
+
+
 class Simulation:
     """Runs seeds, one after the other, on one database."""
 
@@ -87,9 +100,9 @@ class Simulation:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, dsn: str | None = None) -> AsyncIterator[Simulation]:
-        """Make a database for it on a throwaway server, and register the recipes."""
-        db = await Database.open(dsn or await fresh_database(), max_size=1)
+    async def open(cls, server: str | None = None) -> AsyncIterator[Simulation]:
+        """Make a database for it, on the server of this DSN or on a throwaway one, and register the recipes."""
+        db = await Database.open(await fresh_database(server), max_size=1)
         try:
             plans = library()
             for plan in plans:
