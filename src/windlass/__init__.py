@@ -1,11 +1,10 @@
 """Windlass: durable graphs of steps on PostgreSQL."""
 
-from windlass.app.job import Job, JobCancelled, JobFailed
-from windlass.app.windlass import Windlass
 from windlass.core import errors
 from windlass.core.errors import Permanent, Transient, WindlassError
 from windlass.core.outcome import Cancel, Parked, Snooze
 from windlass.core.retry import Retry
+from windlass.later import __getattr__ as __getattr__
 from windlass.recipe.app import App, load
 from windlass.recipe.handle import index, item, text
 from windlass.recipe.recipe import Recipe, recipe

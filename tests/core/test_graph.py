@@ -48,9 +48,7 @@ def test_a_fan_out_fails_only_when_all_its_children_have_ended() -> None:
 
 
 def test_a_child_of_a_fan_out_can_stop_the_job() -> None:
-    world = World.of(
-        task("a", each="inputs.xs", retry=Retry(max_attempts=1)), task("b"), on_failure=OnFailure.STOP
-    )
+    world = World.of(task("a", each="inputs.xs", retry=Retry(max_attempts=1)), task("b"), on_failure=OnFailure.STOP)
     world.route("a", Fan(("1", "2"), 0, 2))
     world.run("a", Failure(BOOM), index=0)
     assert world.job.state is J.FAILED

@@ -198,9 +198,7 @@ def test_a_retried_job_starts_in_order_and_ends(graph: Plan, data: st.DataObject
         draft = world.draft()
         cancel(draft, "")
         world.put(draft)
-    old = [
-        Kept(s.no, s.node, s.index, s.state, s.unmet, s.fan, s.fanned, None, s.output) for s in world.steps.values()
-    ]
+    old = [Kept(s.no, s.node, s.index, s.state, s.unmet, s.fan, s.fanned, None, s.output) for s in world.steps.values()]
     rows = retry_rows(graph, sorted(old, key=lambda row: row.no))
     again = World.of_plan(graph)
     again.steps = {

@@ -15,9 +15,7 @@ ONCE = Retry(max_attempts=1)
 
 
 def kept(world: World) -> list[Kept]:
-    return [
-        Kept(s.no, s.node, s.index, s.state, s.unmet, s.fan, s.fanned, "0", s.output) for s in world.steps.values()
-    ]
+    return [Kept(s.no, s.node, s.index, s.state, s.unmet, s.fan, s.fanned, "0", s.output) for s in world.steps.values()]
 
 
 def again(world: World) -> dict[tuple[str, int | None], tuple[StepState, int]]:

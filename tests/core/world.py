@@ -68,9 +68,7 @@ class World:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> World:
-        steps = {
-            no: Step(no, no, None, start.state, start.unmet, 0, 0, 0) for no, start in enumerate(starts(plan))
-        }
+        steps = {no: Step(no, no, None, start.state, start.unmet, 0, 0, 0) for no, start in enumerate(starts(plan))}
         return cls(plan, Job(JOB, JobState.QUEUED, False, 0, len(steps), len(steps), 0), steps)
 
     def step(self, name: str, index: int | None = None) -> Step:

@@ -121,7 +121,11 @@ async def test_a_late_report_is_refused(rig: Rig) -> None:
 
 async def test_a_report_for_nothing_is_refused(rig: Rig) -> None:
     job = await rig.submit(ONE)
-    reports = [Report(rig.ids.new(), 0, 1, Success("1")), Report(job, 5, 1, Success("1")), Report(job, 0, 1, Success("1"))]
+    reports = [
+        Report(rig.ids.new(), 0, 1, Success("1")),
+        Report(job, 5, 1, Success("1")),
+        Report(job, 0, 1, Success("1")),
+    ]
     assert not any((await settle(rig.db, reports, chance=zero)).took_effect)
 
 

@@ -10,6 +10,7 @@ from windlass.core.outcome import Cancel, Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure
 from windlass.core.retry import Retry
 from windlass.engine import control, read, recipes
+from windlass.recipe.evaluator import shared_evaluator
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
 WIDE = plan(task("a"), task("b"), task("c", "a"), task("d", when="inputs.x"))
@@ -193,9 +194,8 @@ async def test_a_child_hands_its_output_up_and_gets_its_inputs_down(rig: Rig) ->
     for one in await rig.claim():
         await rig.settle(one, Success(one.input))
     await rig.run_out()
-    from windlass.recipe.evaluator import shared_evaluator
-
-    assert await read.result(rig.db, rig.artifacts, shared_evaluator(), job) == [{"twice": {"n": 1}}, {"twice": {"n": 2}}]
+    result = await read.result(rig.db, rig.artifacts, shared_evaluator(), job)
+    assert result == [{"twice": {"n": 1}}, {"twice": {"n": 2}}]
     children = await read.jobs(rig.db, recipe="child")
     assert {child.correlation_id for child in children} == {"x"}
     assert {child.parent_job for child in children} == {job}

@@ -37,7 +37,11 @@ async def test_the_same_key_and_body_give_the_first_job(rig: Rig) -> None:
 
 async def test_the_same_key_with_another_body_is_a_conflict(rig: Rig) -> None:
     await rig.submit(ONE, {"x": 1}, idempotency_key="k")
-    for other in ({"inputs": {"x": 2}}, {"inputs": {"x": 1}, "labels": {"a": "b"}}, {"inputs": {"x": 1}, "priority": 1}):
+    for other in (
+        {"inputs": {"x": 2}},
+        {"inputs": {"x": 1}, "labels": {"a": "b"}},
+        {"inputs": {"x": 1}, "priority": 1},
+    ):
         with pytest.raises(Conflict, match="'k' was used for another body"):
             await rig.submit(ONE, idempotency_key="k", **other)
     assert len(await read.jobs(rig.db)) == 1

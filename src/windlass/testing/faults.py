@@ -24,7 +24,8 @@ class Moment(Enum):
 
 def lost_connection(moment: Moment) -> Exception:
     """What the driver raises when a connection breaks under an operation."""
-    return asyncpg.ConnectionDoesNotExistError(f"the connection was lost {moment.value} the operation")
+    error: Exception = asyncpg.ConnectionDoesNotExistError(f"the connection was lost {moment.value} the operation")
+    return error
 
 
 class FaultyDatabase(Database):

@@ -32,6 +32,8 @@ WORKLOAD = "windlass.testing.chaos.workload"
 WORKERS_STOPPED_MAX = 2
 ENGINES_STOPPED_MAX = 1
 SUPERVISE_EVERY_S = 0.05
+# How many cards are tried before a turn is given up.
+TRIES = 5
 STOP_WITHIN_S = 60.0
 ORPHANS_WITHIN_S = 10.0
 
@@ -57,7 +59,8 @@ class Cluster:
         self.dismissed: list[int] = []
         self._chance = chance
         self._deck = Deck(chance)
-        self._later: set[asyncio.Task[None]] = set()
+        # What must still be undone, and when by itself.
+        self._pending: dict[asyncio.TimerHandle, Callable[[], None]] = {}
 
     @property
     def workers(self) -> list[Member]:
@@ -86,7 +89,7 @@ class Cluster:
             yield
         finally:
             supervising.cancel()
-            await asyncio.gather(supervising, *self._later, return_exceptions=True)
+            await asyncio.gather(supervising, return_exceptions=True)
             self._end_everyone()
 
     def _member(self, name: str, *arguments: str) -> Member:
@@ -107,9 +110,8 @@ class Cluster:
 
     async def heal(self) -> None:
         """End every fault that is still under way: all processes run, and the server answers."""
-        for task in self._later:
-            task.cancel()
-        await asyncio.gather(*self._later, return_exceptions=True)
+        for timer in list(self._pending):
+            self._undo(timer)
         await self.server.whole()
 
     async def dismiss(self) -> list[str]:
@@ -160,12 +162,23 @@ class Cluster:
         while time.monotonic() - began_s < seconds:
             turn += 1
             await asyncio.sleep(max(0.02, began_s + turn * pace_s - time.monotonic()))
-            fault = self._deck.draw(self._can_play)
-            # What goes wrong with a fault (its victim just ended by itself) is no fault: another card is drawn.
-            with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-                if fault is not None and await self._play(fault):
-                    self.played[fault] += 1
-                    say(f"{time.monotonic() - began_s:6.1f} s  {fault}")
+            fault = await self._play_one()
+            if fault is not None:
+                self.played[fault] += 1
+                say(f"{time.monotonic() - began_s:6.1f} s  {fault}")
+
+    async def _play_one(self) -> Fault | None:
+        for _ in range(TRIES):
+            if (fault := self._deck.draw(self._can_play)) is None:
+                return None
+            try:
+                if await self._play(fault):
+                    return fault
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+                # Its victim ended by itself, or the server is away: then it is another card's turn.
+                pass
+            self._deck.put_back(fault)
+        return None
 
     def _can_play(self, fault: Fault) -> bool:
         match fault:
@@ -241,17 +254,14 @@ class Cluster:
                 return False
 
     def _after(self, seconds: float, undo: Callable[[], None]) -> None:
-        """Undo a fault later; at once when the run ends."""
+        """Undo a fault later; at the latest when the cluster is healed."""
+        loop = asyncio.get_running_loop()
+        timer: asyncio.TimerHandle = loop.call_later(seconds, lambda: self._undo(timer))
+        self._pending[timer] = undo
 
-        async def wait() -> None:
-            try:
-                await asyncio.sleep(seconds)
-            finally:
-                undo()
-
-        task = asyncio.create_task(wait())
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)
+    def _undo(self, timer: asyncio.TimerHandle) -> None:
+        timer.cancel()
+        self._pending.pop(timer)()
 
     @staticmethod
     def _awake(members: list[Member]) -> list[Member]:

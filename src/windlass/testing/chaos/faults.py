@@ -57,7 +57,7 @@ BACKEND_STOP_S = (1.0, 6.0)
 
 
 class Deck:
-    """The cards that are left; reshuffled when they run out."""
+    """The cards that are left; another deck is added when none of them can be played."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -65,13 +65,23 @@ class Deck:
 
     def draw(self, can_play: Callable[[Fault], bool]) -> Fault | None:
         """The next card that can be played; None when there is none."""
-        if not self._cards:
-            self._cards = [fault for fault, count in PER_MINUTE.items() for _ in range(count)]
-            self._chance.shuffle(self._cards)
+        if (card := self._pick(can_play)) is None and len(self._cards) < FAULTS_A_MINUTE:
+            more = [fault for fault, count in PER_MINUTE.items() for _ in range(count)]
+            self._chance.shuffle(more)
+            self._cards += more
+            card = self._pick(can_play)
+        return card
+
+    def _pick(self, can_play: Callable[[Fault], bool]) -> Fault | None:
+        playable = {fault: can_play(fault) for fault in sorted(set(self._cards))}
         for place, card in enumerate(self._cards):
-            if can_play(card):
+            if playable[card]:
                 return self._cards.pop(place)
         return None
+
+    def put_back(self, card: Fault) -> None:
+        """It could not be played after all; it comes last."""
+        self._cards.append(card)
 
     def stop_s(self, fault: Fault) -> float:
         """How long the victim of this fault is stopped."""

@@ -31,7 +31,7 @@ def summary(cluster: Cluster, evidence: Evidence, ledger: Ledger) -> str:
         *(f"  {count:>5}  {state}" for state, count in _states(evidence)),
         f"callers: {', '.join(f'{count} {what}' for what, count in sorted(ledger.counts.items()))}",
         f"attempts: {len(starts)} began for {len(steps)} steps",
-        f"claims undone by a crash of PostgreSQL: {undone_claims(evidence, server.crashes)} begun",
+        f"claims undone by a crash of PostgreSQL: {undone_claims(evidence)} begun",
         f"steps of killed workers ran again after: {_times(recovered)}",
         f"PostgreSQL answered again after: {_times(server.outages)}",
         f"processes that ended by themselves: {', '.join(f'{n} with {c}' for c, n in sorted(exits.items())) or 'none'}",

@@ -12,7 +12,7 @@ import asyncpg
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.testing.chaos.listing import is_child, listing, send
 
-CONNECT_S = 5.0
+CONNECT_S = 2.0
 
 
 class Server:

@@ -44,9 +44,11 @@ def judge(
     return found
 
 
-def undone_claims(evidence: Evidence, crashes: Sequence[float]) -> int:
-    """How many attempts were begun whose claim a crash had undone."""
-    return sum(_is_undone(line, crashes) and not _is_known(line, evidence) for line in _starts(evidence.journal))
+def undone_claims(evidence: Evidence) -> int:
+    """How many attempts began whose claim a crash of PostgreSQL undid: unknown to the events, or begun twice."""
+    starts = [line for line in evidence.journal if line.word == "start"]
+    attempts = {(line.job_id, line.step, line.index, line.attempt) for line in starts}
+    return len(starts) - len(attempts) + sum(not _is_known(line, evidence) for line in starts)
 
 
 # What the submitters were told.
@@ -193,7 +195,3 @@ def _is_known(line: Line, evidence: Evidence) -> bool:
 def _is_undone(line: Line, crashes: Sequence[float]) -> bool:
     """Whether a crash was near enough to this start to have undone its claim."""
     return any(line.at_s - CLAIM_UNDONE_BEFORE_S < at < line.at_s + CLAIM_UNDONE_AFTER_S for at in crashes)
-
-
-def _starts(lines: Sequence[Line]) -> Iterator[Line]:
-    return (line for line in lines if line.word == "start")

@@ -97,8 +97,9 @@ def _summary(outcomes: list[Outcome], took_s: float) -> str:
     hours = sum(outcome.simulated_s for outcome in outcomes) / 3600
     return (
         f"{len(outcomes)} seeds in {took_s:.0f} s ({len(outcomes) / took_s:.1f}/s), {wrong} wrong; "
-        f"{hours:.1f} simulated hours, {sum(o.turns for o in outcomes):,} turns, {sum(o.kills for o in outcomes):,} kills, "
-        f"{sum(o.pauses for o in outcomes):,} pauses, {sum(o.errors for o in outcomes):,} lost connections; "
+        f"{hours:.1f} simulated hours, {sum(o.turns for o in outcomes):,} turns, "
+        f"{sum(o.kills for o in outcomes):,} kills, {sum(o.pauses for o in outcomes):,} pauses, "
+        f"{sum(o.errors for o in outcomes):,} lost connections; "
         f"{sum(o.jobs for o in outcomes):,} jobs: " + ", ".join(f"{states[name]} {name}" for name in sorted(states))
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,7 @@ class PlainResolver:
     """Fills templates that hold plain paths only, which is all that the simulated recipes use."""
 
     async def resolve_async(self, template: Template, scope: Mapping[str, Any]) -> Any:
+        """The value of the template."""
         return template.resolve(scope, _no_evaluator)
 
 
@@ -43,11 +45,13 @@ class MemoryArtifacts(Artifacts):
         self._kept: dict[str, bytes] = {}
 
     async def put(self, body: bytes) -> Ref:
+        """Keep these bytes."""
         ref = ref_of(body)
         self._kept[ref.sha256] = body
         return ref
 
     async def get(self, ref: Ref) -> bytes:
+        """The bytes that were kept."""
         return self._kept[ref.sha256]
 
 
@@ -82,7 +86,7 @@ async def run_submitter(stage: Stage, rng: random.Random, wishes: list[Submissio
         batch = wishes[: rng.choice([1, 1, 2, 3])]
         for wish in batch:
             stage.log.asked[wish.job_id] = dict(wish.inputs)
-        answers = await stage.patiently(rng, lambda batch=batch: submit(stage.db, batch))
+        answers = await stage.patiently(rng, partial(submit, stage.db, batch))
         del wishes[: len(batch)]
         for wish, answer in zip(batch, answers, strict=True):
             job_id = None if isinstance(answer, Conflict) else answer.job_id
@@ -152,7 +156,7 @@ async def _resume_all(stage: Stage, rng: random.Random) -> None:
     views = await stage.patiently(rng, lambda: read.jobs(stage.db, limit=1000, with_deleted=True))
     for view in views:
         if view.is_paused and not view.is_finished:
-            await stage.patiently(rng, lambda view=view: control.resume(stage.db, view.id))
+            await stage.patiently(rng, partial(control.resume, stage.db, view.id))
 
 
 async def run_outsider(stage: Stage, rng: random.Random) -> None:
@@ -169,14 +173,13 @@ async def run_outsider(stage: Stage, rng: random.Random) -> None:
         chosen = rng.choice(rows)
         for _ in range(rng.choice([1, 1, 2])):
             attempt = chosen["attempt"] + (rng.choice([-1, 1]) if rng.random() < 0.1 else 0)
-            outcome = rng.choice(
-                [Success('{"ok":true,"items":[1]}')] * 5
-                + ([] if stage.is_kind else [Failure(Fault("outside", "no")), Cancel("outside")])
-            )
+            outcome: Success | Failure | Cancel = Success('{"ok":true,"items":[1]}')
+            if not stage.is_kind and rng.random() < 0.3:
+                outcome = Cancel("outside") if rng.random() < 0.5 else Failure(Fault("outside", "no"))
             key = (chosen["job_id"], chosen["no"], attempt)
             stage.log.send(key, outcome)
             report = Report(*key, outcome, source="outside")
-            settled = await stage.patiently(rng, lambda report=report: settle(stage.db, [report], chance=rng.random))
+            settled = await stage.patiently(rng, partial(settle, stage.db, [report], chance=rng.random))
             stage.log.told.append(Told(key, outcome, "outside", settled.took_effect[0]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,8 @@ from windlass.testing.sim.log import Log
 from windlass.testing.sim.replay import Replay, Row
 from windlass.testing.sim.scheduler import START
 
+# How soon word travels from job to job once nothing goes wrong any more.
+HEARD_WITHIN_S = 20.0
 _TERMINAL = frozenset(map(str, JOB_TERMINAL))
 _STEP_TERMINAL = frozenset(map(str, STEP_TERMINAL))
 _DONE = frozenset(map(str, STEP_DONE))
@@ -50,20 +53,21 @@ class Tables:
         )
 
 
-def check(tables: Tables, log: Log) -> list[str]:
-    """Every complaint."""
+def check(tables: Tables, log: Log, *, is_serial: bool = True) -> list[str]:
+    """Every complaint. `is_serial` says that no two operations overlapped."""
     wrong = list(log.violations)
     for job in tables.jobs.values():
         plan = PLANS.get(job["plan"])
         assert plan is not None
         steps = tables.steps[job["id"]]
-        wrong += Replay(job, steps, plan, log.sent).run(tables.events[job["id"]])
+        wrong += Replay(job, steps, plan, log.sent, is_serial=is_serial).run(tables.events[job["id"]])
         wrong += [f"job {job['id']}: {text}" for text in _job(job, steps)]
         wrong += [f"job {job['id']}: {text}" for text in _fans(steps)]
     wrong += _submissions(tables, log)
     wrong += _reports(tables, log)
     wrong += _attempts(log)
     wrong += _children(tables)
+    wrong += _orphans(tables, log)
     wrong += _leases(tables, log)
     if tables.inbox:
         wrong.append(f"{tables.inbox} words were never carried")
@@ -129,17 +133,22 @@ def _submissions(tables: Tables, log: Log) -> list[str]:
         if not known:
             wrong.append(f"job {job['id']} was never asked for")
     wrong += [f"key {key} has {len(ids)} jobs" for key, ids in by_key.items() if len(ids) > 1]
+    given: dict[tuple[str, str], UUID] = {}
     for answer in log.answers:
+        if answer.job_id is not None and answer.key is not None:
+            first = given.setdefault((answer.caller, answer.key), answer.job_id)
+            if first != answer.job_id:
+                wrong.append(f"key {answer.key} was answered with {first} and with {answer.job_id}")
         if answer.job_id is None:
             if not by_key.get((answer.caller, answer.key or "")):
                 wrong.append(f"key {answer.key} was a conflict with nothing")
             continue
-        job = tables.jobs.get(answer.job_id)
-        if job is None:
+        found = tables.jobs.get(answer.job_id)
+        if found is None:
             wrong.append(f"job {answer.job_id} was accepted and is not there")
-        elif msgspec.json.decode(job["input"]) != answer.body:
+        elif msgspec.json.decode(found["input"]) != answer.body:
             wrong.append(f"job {answer.job_id} was given to another body")
-        elif answer.key is not None and (job["caller"], job["idempotency_key"]) != (answer.caller, answer.key):
+        elif answer.key is not None and (found["caller"], found["idempotency_key"]) != (answer.caller, answer.key):
             wrong.append(f"job {answer.job_id} was given to another key")
     for job_id in log.cancelled:
         if tables.jobs[job_id]["state"] != "CANCELLED":
@@ -210,6 +219,20 @@ def _children(tables: Tables) -> list[str]:
     return wrong
 
 
+def _orphans(tables: Tables, log: Log) -> list[str]:
+    """A child whose parent has ended is cancelled as soon as an engine looks."""
+    wrong = []
+    for job in tables.jobs.values():
+        parent = tables.jobs.get(job["parent_job"])
+        if parent is None or job["finished_at"] is None or parent["finished_at"] is None:
+            continue
+        since = max(parent["finished_at"], START + timedelta(seconds=log.calm_at))
+        ended = [event for event in tables.events[job["id"]] if event["type"] == f"job.{job['state'].lower()}"]
+        if job["finished_at"] > since + timedelta(seconds=HEARD_WITHIN_S) and ended[-1]["source"] != "relay":
+            wrong.append(f"child {job['id']} went on for long after its parent had ended, and is {job['state']}")
+    return wrong
+
+
 def _leases(tables: Tables, log: Log) -> list[str]:
     """A lease is extended only while it lasts, and only the worker of a lease that ended loses its steps."""
     wrong = []
@@ -236,5 +259,7 @@ def _losses(tables: Tables) -> list[str]:
                 worker = tables.workers.get(runs[event["no"]])
                 if worker is not None and (worker["lost_at"] is None or worker["lost_at"] > event["at"]):
                     since = (event["at"] - START).total_seconds()
-                    wrong.append(f"a step of worker {worker['id']}, which was not lost, was taken away at {since:.3f} s")
+                    wrong.append(
+                        f"a step of worker {worker['id']}, which was not lost, was taken away at {since:.3f} s"
+                    )
     return wrong

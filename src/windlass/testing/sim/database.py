@@ -118,18 +118,23 @@ class SimConnection:
         self.is_in_unit = False
 
     async def fetch(self, *args: Any, **_: Any) -> Any:
+        """Rows."""
         return await self._statement(self._db.real.fetch, args)
 
     async def fetchrow(self, *args: Any, **_: Any) -> Any:
+        """One row."""
         return await self._statement(self._db.real.fetchrow, args)
 
     async def fetchval(self, *args: Any, **_: Any) -> Any:
+        """One value."""
         return await self._statement(self._db.real.fetchval, args)
 
     async def execute(self, *args: Any, **_: Any) -> Any:
+        """Nothing but the doing."""
         return await self._statement(self._db.real.execute, args)
 
     def transaction(self) -> SimTransaction:
+        """Several statements as one unit."""
         return SimTransaction(self, self._db)
 
     async def _statement(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:

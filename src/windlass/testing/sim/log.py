@@ -50,6 +50,8 @@ class Log:
     cancelled: list[UUID] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     retried: dict[UUID, UUID] = field(default_factory=dict)
+    # When the faults ended; from then on everybody does his duty in time.
+    calm_at: float = 0.0
 
     def send(self, key: Key, outcome: Outcome) -> None:
         """A report leaves."""

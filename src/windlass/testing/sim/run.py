@@ -47,11 +47,12 @@ class Knobs:
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
+        """The seed's own."""
         return cls(
             workers=rng.choice([1, 2, 2, 3]),
             engines=rng.choice([1, 1, 2]),
-            jobs=rng.choice([1, 2, 3, 4, 6]),
-            turns=rng.choice([80, 150, 250, 350]),
+            jobs=rng.choice([1, 2, 4, 6, 9]),
+            turns=rng.choice([80, 200, 350, 600]),
             error_chance=rng.choice([0.0, 0.01, 0.03, 0.08]),
             kill_chance=rng.choice([0.0, 0.005, 0.015, 0.03]),
             pause_chance=rng.choice([0.0, 0.005, 0.02]),
@@ -213,6 +214,7 @@ class _Run:
     async def _come_to_an_end(self) -> list[str]:
         """No more faults: everything that was accepted must now end, and soon."""
         self.faults.is_on = False
+        self.log.calm_at = self.scheduler.now
         self.stage.is_kind = True
         for process in self.processes:
             process.paused_until = 0.0
@@ -228,7 +230,8 @@ class _Run:
 
     async def _open_jobs(self) -> int:
         left = await self.connection.fetchval(
-            "SELECT (SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL) + (SELECT count(*) FROM windlass.inbox)"
+            "SELECT (SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL)"
+            " + (SELECT count(*) FROM windlass.inbox)"
         )
         submitting = sum(strand.process.name == "submitter" for strand in self.scheduler.strands)
         return int(left) + submitting
@@ -239,7 +242,10 @@ class _Run:
         db = _Plain(self.connection)
         rows = await self.connection.fetch("SELECT id, state FROM windlass.jobs WHERE finished_at IS NULL ORDER BY id")
         for row in rows:
-            reasons = "; ".join(f"{r.step} is {r.state}: {r.because}" for r in await explain.why(db, row["id"]))
+            try:
+                reasons = "; ".join(f"{r.step} is {r.state}: {r.because}" for r in await explain.why(db, row["id"]))
+            except Exception as error:
+                reasons = f"why cannot be said ({error!r})"
             wrong.append(f"job {row['id']} does not end, and is {row['state']}: {reasons}")
         return wrong or ["the run does not come to an end"]
 

@@ -204,8 +204,10 @@ class ModelWorker:
     def _report_of(self, one: Running) -> Report:
         assert one.outcome is not None
         claimed = one.claimed
-        place = {"plan_hash": claimed.plan_hash, "node": claimed.node} if self._rng.random() < 0.8 else {}
-        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome, **place)  # type: ignore[arg-type]
+        if self._rng.random() < 0.8:
+            return claimed.report(one.outcome)
+        # As somebody who knows no more than which attempt it was.
+        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome)
 
     async def _speak(self, one: Running) -> None:
         claimed, rng = one.claimed, self._rng

@@ -1,0 +1,99 @@
+"""The simulation's cast on many connections at once: real locks, real overlaps, twenty times as fast as life.
+
+The simulation lets one operation act at a time; here they meet inside PostgreSQL. The same checker looks at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import datetime, timedelta
+
+import pytest
+
+from windlass.app.entropy import Ids
+from windlass.engine import recipes
+from windlass.store.database import Database
+from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
+from windlass.testing.sim.checker import Tables, check
+from windlass.testing.sim.log import Log
+from windlass.testing.sim.plans import library
+from windlass.testing.sim.scheduler import START
+from windlass.testing.sim.worker import ModelWorker
+
+SPEED = 20.0
+PATIENCE_S = 60.0
+
+
+class Haste:
+    """The scheduler's part: time, and sleeping in it."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+
+    @property
+    def now(self) -> float:
+        return (time.monotonic() - self._began_s) * SPEED
+
+    def moment(self) -> datetime:
+        return START + timedelta(seconds=self.now)
+
+    async def sleep(self, seconds: float, *, hears_bells: bool = False) -> None:
+        await asyncio.sleep((min(seconds, 0.5) if hears_bells else seconds) / SPEED)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_nothing_goes_wrong_when_operations_meet_inside_the_database(dsn: str, seed: int) -> None:
+    haste = Haste()
+    db = await Database.open(dsn, max_size=12, now=haste.moment)
+    db.scheduler = haste  # type: ignore[attr-defined]
+    rng = random.Random(seed)
+    plans = library()
+    for plan in plans:
+        await recipes.register(db, plan)
+    ids = Ids(lambda: int(haste.moment().timestamp() * 1000), rng.getrandbits)
+    stage = Stage(db, Log(), ids, plans)  # type: ignore[arg-type]
+
+    def fork() -> random.Random:
+        return random.Random(rng.getrandbits(64))
+
+    cast = [run_engine(stage, fork()) for _ in range(2)] + [run_outsider(stage, fork())]
+    cast += [run_controller(stage, fork()) for _ in range(3)]
+    for _ in range(5):
+        worker = ModelWorker(db, stage.log, ids, fork(), lambda: stage.is_kind)  # type: ignore[arg-type]
+        cast += [worker.main(), worker.pulse()]
+    wishes = [wishes_of(stage, fork(), 20) for _ in range(3)]
+    for n, some in enumerate(wishes):
+        # Two submitters may share a caller and a key, but then their bodies differ, and one is told so.
+        cast.append(run_submitter(stage, random.Random(n), some))
+    tasks = [asyncio.create_task(one) for one in cast]
+    try:
+        await asyncio.sleep(3)
+        stage.is_kind = True
+        stage.log.calm_at = haste.now
+        async with asyncio.timeout(PATIENCE_S):
+            while any(wishes) or await _open_jobs(db):
+                for task in tasks:
+                    if task.done() and task.exception() is not None:
+                        raise task.exception()  # type: ignore[misc]
+                await asyncio.sleep(0.1)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    async with db.connection() as connection:
+        tables = await Tables.read(connection)
+    await db.close()
+    assert len(tables.jobs) > 40
+    assert check(tables, stage.log, is_serial=False) == []
+
+
+async def _open_jobs(db: Database) -> int:
+    async with db.connection() as connection:
+        return int(
+            await connection.fetchval(
+                "SELECT (SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL)"
+                " + (SELECT count(*) FROM windlass.inbox)"
+            )
+        )

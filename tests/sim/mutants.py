@@ -1,0 +1,273 @@
+"""Planted flaws: the engine with one thing left out or done wrong. The simulation must notice each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from windlass.core import control, graph, route, settle
+from windlass.core.draft import CHILD, EXTERNAL, FAN, RETRY, Draft, Event
+from windlass.core.outcome import Report
+from windlass.core.route import Call, Fan
+from windlass.core.states import StepState
+from windlass.engine import submit
+from windlass.engine.loops import waker
+from windlass.engine.loops.duty import Done
+from windlass.engine.loops.relay import BATCH_MAX, Relay
+from windlass.store import drafts
+from windlass.store.statements import _statements, sql
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A flaw, and in how many seeds at most it must show."""
+
+    name: str
+    plant: Plant
+    seeds_max: int = 100
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(seeds_max: int = 100) -> Callable[[Plant], Plant]:
+    def add(plant: Plant) -> Plant:
+        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max))
+        return plant
+
+    return add
+
+
+def change_sql(patch: Patch, name: str, *changes: tuple[str, str]) -> None:
+    """Change a statement; a change that no longer applies is an error, not a mutant that nothing can catch."""
+    text = sql(name)
+    for old, new in changes:
+        assert old in text, f"{name} has no {old!r}"
+        text = text.replace(old, new)
+    patch.setitem(_statements(), name, text)
+
+
+@mutant()
+def settle_has_no_fence(patch: Patch) -> None:
+    def is_current(draft: Draft, report: Report) -> bool:
+        step = draft.steps.get(report.no)
+        if step is None or draft.is_finished:
+            return False
+        outside = (step.waiting_for or "").startswith((EXTERNAL, CHILD))
+        return step.state is StepState.RUNNING or (step.state is StepState.PARKED and outside)
+
+    patch.setattr(settle, "is_current", is_current)
+
+
+@mutant()
+def claim_is_not_conditional(patch: Patch) -> None:
+    change_sql(
+        patch,
+        "step_claim",
+        ("WHERE s.state = 'QUEUED' AND s.queue", "WHERE s.state IN ('QUEUED', 'RUNNING') AND s.queue"),
+        ("s.no = picked.no AND s.state || '' = 'QUEUED'", "s.no = picked.no"),
+    )
+
+
+@mutant()
+def claim_keeps_the_attempt_number(patch: Patch) -> None:
+    change_sql(patch, "step_claim", ("attempt = s.attempt + 1", "attempt = s.attempt"))
+
+
+@mutant()
+def the_version_is_not_checked(patch: Patch) -> None:
+    change_sql(patch, "draft_write", (" AND j.version = d.version", ""))
+
+
+@mutant()
+def a_batch_is_written_by_halves(patch: Patch) -> None:
+    change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality($1::uuid[]))", "true"))
+
+
+@mutant()
+def a_write_that_was_refused_counts_as_done(patch: Patch) -> None:
+    write = drafts.write
+
+    async def careless(connection: Any, found: Any) -> None:
+        try:
+            await write(connection, found)
+        except drafts.MovedOn:
+            return
+
+    patch.setattr(drafts, "write", careless)
+
+
+@mutant()
+def a_lease_is_revived(patch: Patch) -> None:
+    change_sql(patch, "worker_renew", (" AND lease_until > windlass.clock()", ""))
+
+
+@mutant()
+def the_rescuer_is_hasty(patch: Patch) -> None:
+    change_sql(patch, "worker_mark_lost", ("<= windlass.clock()", "<= windlass.clock() + interval '12 seconds'"))
+
+
+@mutant()
+def the_rescuer_takes_from_living_workers(patch: Patch) -> None:
+    change_sql(
+        patch,
+        "step_lost",
+        ("(w.id IS NULL OR w.lost_at IS NOT NULL) AS is_lost", "true AS is_lost"),
+        ("w.lost_at IS NOT NULL OR", "w.seen_at < windlass.clock() - interval '4 seconds' OR"),
+    )
+
+
+@mutant()
+def a_retry_forgets_when_to_wake(patch: Patch) -> None:
+    park = Draft.park
+
+    def forgetful(self: Draft, step: Any, waiting_for: str, until: Any, **payload: Any) -> None:
+        park(self, step, waiting_for, None if waiting_for == RETRY else until, **payload)
+
+    patch.setattr(Draft, "park", forgetful)
+
+
+@mutant()
+def the_waker_is_early(patch: Patch) -> None:
+    change_sql(patch, "step_due", ("<= windlass.clock()", "<= windlass.clock() + interval '2 seconds'"))
+    wake = route.wake
+
+    def early(draft: Draft, no: int) -> bool:
+        draft.now += timedelta(seconds=2)
+        return wake(draft, no)
+
+    patch.setattr(waker, "wake", early)
+
+
+@mutant()
+def a_fan_out_is_done_again(patch: Patch) -> None:
+    _route_again(patch, Fan, FAN)
+
+
+@mutant()
+def a_child_job_is_started_again(patch: Patch) -> None:
+    _route_again(patch, Call, CHILD)
+
+
+def _route_again(patch: Patch, kind: type, waiting_for: str) -> None:
+    once = route.route
+
+    def again(draft: Draft, no: int, resolution: Any) -> bool:
+        step = draft.steps.get(no)
+        if step is not None and isinstance(resolution, kind) and step.waiting_for == waiting_for:
+            step.state = StepState.READY
+            step.fanned = 0
+        return once(draft, no, resolution)
+
+    patch.setattr(route, "route", again)
+
+
+@mutant(200)
+def word_is_dropped_before_it_is_acted_upon(patch: Patch) -> None:
+    once = Relay.run_once
+
+    async def hasty(self: Relay) -> Done:
+        rows = await self._db.run(lambda connection: connection.fetch(sql("inbox_take"), BATCH_MAX))
+        keys = [[row[name] for row in rows] for name in ("job_id", "no", "attempt", "source")]
+        if rows:
+            await self._db.run(lambda connection: connection.execute(sql("inbox_drop"), *keys))
+        with pytest.MonkeyPatch.context() as inner:
+            # What follows acts on rows that are gone already, as a process that holds them in memory does.
+            inner.setattr(self, "_db", _Remembering(self._db, rows))
+            return await once(self)
+
+    patch.setattr(Relay, "run_once", hasty)
+
+
+class _Remembering:
+    """A database whose first answer is what was read before."""
+
+    def __init__(self, db: Any, rows: Any) -> None:
+        self._db, self._rows, self._is_first = db, rows, True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    async def run(self, operation: Any) -> Any:
+        if self._is_first:
+            self._is_first = False
+            return self._rows
+        return await self._db.run(operation)
+
+
+@mutant()
+def a_childs_end_is_not_told(patch: Patch) -> None:
+    change_sql(patch, "inbox_put", ("SELECT $1, $2, $3, $4, $5, windlass.clock()", _NOTHING))
+
+
+_NOTHING = "SELECT $1, $2, $3, $4, $5, windlass.clock() WHERE false"
+
+
+@mutant(200)
+def a_parents_end_is_not_told(patch: Patch) -> None:
+    change_sql(patch, "inbox_cancel_children", ("AND finished_at IS NULL", "AND finished_at IS NULL AND false"))
+
+
+@mutant()
+def a_sweep_forgets_what_runs(patch: Patch) -> None:
+    change_sql(patch, "draft_sweep", ("'RUNNING', ", ""))
+
+
+@mutant()
+def a_sweep_does_not_count_its_events(patch: Patch) -> None:
+    change_sql(patch, "draft_sweep", ("event_seq + (SELECT count(*) FROM swept)", "event_seq"))
+
+
+@mutant()
+def a_failure_abandons_nothing(patch: Patch) -> None:
+    patch.setattr(graph, "_abandon_dependents", lambda draft, step: None)
+
+
+@mutant()
+def keys_are_ignored(patch: Patch) -> None:
+    columns = submit._job_columns
+
+    def keyless(*given: Any) -> Any:
+        made = list(columns(*given))
+        made[10] = [None] * len(made[10])
+        return tuple(made)
+
+    patch.setattr(submit, "_job_columns", keyless)
+
+
+@mutant()
+def a_paused_job_goes_on(patch: Patch) -> None:
+    strict = control.pause
+
+    def lax(draft: Draft) -> bool:
+        if draft.is_finished or draft.job.is_paused:
+            return strict(draft)
+        draft.job.is_paused = True
+        draft.events.append(Event("job.paused", draft.source))
+        return True
+
+    patch.setattr(control, "pause", lax)
+    change_sql(patch, "step_claim", (" AND NOT j.is_paused", ""))
+
+
+@mutant()
+def a_dependent_is_counted_down_twice(patch: Patch) -> None:
+    once = graph.complete
+
+    def twice(draft: Draft, step: Any, output: Any, **given: Any) -> None:
+        once(draft, step, output, **given)
+        for no in draft.plan.successors[step.node] if not step.is_child else ():
+            after = draft.steps[no]
+            if after.state is StepState.BLOCKED and after.unmet > 0:
+                after.unmet -= 1
+                if after.unmet == 0:
+                    draft.make_ready(after)
+
+    patch.setattr(settle, "complete", twice)
