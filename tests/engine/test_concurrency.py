@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import asyncpg
 import pytest
 
+from tests.sim.mutants import change_sql
 from windlass.app.entropy import Ids
-from windlass.engine import recipes
+from windlass.engine import claim, recipes
+from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
 from windlass.testing.sim.checker import Tables, check
@@ -45,6 +50,32 @@ class Haste:
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_nothing_goes_wrong_when_operations_meet_inside_the_database(dsn: str, seed: int) -> None:
+    assert await meet(dsn, seed) == []
+
+
+def no_job_locks(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(*_: object) -> None:
+        return
+
+    patch.setattr(drafts, "lock", nothing)
+    patch.setattr(claim, "lock", nothing)
+
+
+def no_lock_in_a_claim(patch: pytest.MonkeyPatch) -> None:
+    change_sql(patch, "step_claim", ("FOR UPDATE OF j SKIP LOCKED", ""))
+
+
+@pytest.mark.parametrize("plant", [no_job_locks, no_lock_in_a_claim])
+async def test_a_missing_lock_shows(
+    dsn: str, plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, asyncpg.PostgresError, drafts.MovedOn)):
+        assert await meet(dsn, 1) == []
+
+
+async def meet(dsn: str, seed: int) -> list[str]:
+    """Let everybody act at once for a while, come to an end, and return every complaint."""
     haste = Haste()
     db = await Database.open(dsn, max_size=12, now=haste.moment)
     db.scheduler = haste  # type: ignore[attr-defined]
@@ -82,11 +113,13 @@ async def test_nothing_goes_wrong_when_operations_meet_inside_the_database(dsn: 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if sys.exception() is not None:
+            await db.close()
     async with db.connection() as connection:
         tables = await Tables.read(connection)
     await db.close()
     assert len(tables.jobs) > 40
-    assert check(tables, stage.log, is_serial=False) == []
+    return check(tables, stage.log, is_serial=False)
 
 
 async def _open_jobs(db: Database) -> int:

@@ -119,6 +119,8 @@ class Draft:
     steps: dict[int, Step]
     now: datetime
     source: str = "engine"
+    # Steps that were not read but remembered from their claim, with the attempt that must still be running.
+    fences: dict[int, int] = field(default_factory=dict)
     changed: dict[int, Step] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     # Fan-out children to add, per fan-out node.

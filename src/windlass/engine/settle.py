@@ -6,7 +6,9 @@ if a decision needs more than one statement, the batch is done again under the j
 Either way it is one commit.
 
 Most reports tell of success, and their worker saw the job when it claimed the step; where that is all there is to
-know, nothing is read at all. It is the same decision on the same condition.
+know, nothing is read at all. It is the same decision on the same condition, and on one more: the attempt must still be
+running. A claim does not wait for the disk, so a crash of the server may have undone it, and the job may have come to
+the same version by another way since.
 
 A report that is late or doubled is refused by the law (core/settle.py); doing a batch twice is harmless for the same
 reason, so a commit whose outcome is unknown is simply done again.
@@ -125,7 +127,7 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
             seen.steps_failed,
             correlation_id=seen.correlation_id,
         )
-        found.append(Draft(job, plan, steps, _NO_TIME))
+        found.append(Draft(job, plan, steps, _NO_TIME, fences={report.no: report.attempt}))
     return found
 
 

@@ -111,10 +111,12 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
     changed = [draft for draft in drafts if draft.is_changed]
     if not changed:
         return
+    # Rows are locked in this order; two batches that share jobs must not wait for each other.
+    changed.sort(key=lambda draft: draft.job.id.bytes)
     try:
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
-            *_bells(changed),
+            *_bells(changed), _fences(changed),
         )  # fmt: skip
     except asyncpg.PostgresError as error:
         if error.sqlstate == "WL001":
@@ -168,6 +170,10 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         sparse([step.output for step in steps]),
         sparse([encode_fault(step.error) for step in steps]),
     )
+
+
+def _fences(drafts: list[Draft]) -> list[int | None]:
+    return [draft.fences.get(no) for draft in drafts for no in draft.changed]
 
 
 def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:

@@ -26,8 +26,9 @@ LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
 WHERE j.id = $1
 
 -- name: draft_write
--- Jobs are $1 to $9, steps $10 to $22, events $23 to $32, bells $33 and $34. All of it, or nothing: if a job is no
--- longer at the version that was read, `require` ends the transaction.
+-- Jobs are $1 to $9, steps $10 to $22 and $35, events $23 to $32, bells $33 and $34. All of it, or nothing: if a job is
+-- no longer at the version that was read, `require` ends the transaction. $35 is the attempt of a step that was not read
+-- but remembered from its claim; it must be running still, as a crash may have undone the claim and with it the version.
 WITH won AS (
     UPDATE windlass.jobs j
     SET version = j.version + 1,
@@ -66,9 +67,12 @@ WITH won AS (
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
             THEN (SELECT windlass.clock()) END
     FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
-                $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[])
-        AS d (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output, error)
+                $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $35::int[])
+        AS d (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output, error,
+              fence)
     WHERE s.job_id = d.job_id AND s.no = d.no
+      AND (d.fence IS NULL OR (s.attempt = d.fence AND s.state || '' = 'RUNNING'))
+    RETURNING s.no
 ), event AS (
     INSERT INTO windlass.events
         (job_id, seq, at, type, source, no, attempt, payload, correlation_id, idempotency_key)
@@ -80,7 +84,9 @@ WITH won AS (
 ), bell AS (
     SELECT pg_notify(channel, payload) FROM unnest($33::text[], $34::text[]) AS b (channel, payload)
 )
-SELECT windlass.require(jobs = cardinality($1::uuid[])), (SELECT count(*) FROM bell) FROM base
+SELECT windlass.require(jobs = cardinality($1::uuid[]) AND (SELECT count(*) FROM step) = cardinality($10::uuid[])),
+       (SELECT count(*) FROM bell)
+FROM base
 
 -- name: draft_sweep
 -- Every step that is still open is cancelled; the job's row is locked and already in its last state.
