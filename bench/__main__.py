@@ -40,6 +40,7 @@ MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
     "H": history,
 }
 QUICK_SCALE = 0.05
+RESULTS = Path(__file__).parent / "results"
 
 
 def options() -> argparse.Namespace:
@@ -54,7 +55,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--extra", type=int, default=0, help="more rounds for systems whose runs were disturbed")
     parser.add_argument("--patience", type=float, default=0.0, help="seconds to wait for a quiet machine before a run")
     parser.add_argument("--quick", action="store_true", help=f"one round at scale {QUICK_SCALE}: does it work at all")
-    parser.add_argument("--json", type=Path, help="also write every run to this file")
+    parser.add_argument("--json", type=Path, help="where every run is written; else a new file in bench/results")
     parser.add_argument("--keep", action="store_true", help="leave the temporary folder (logs) in place")
     return parser.parse_args()
 
@@ -127,9 +128,11 @@ def main() -> int:
         else:
             shutil.rmtree(folder, ignore_errors=True)
     show(results)
-    if chosen.json:
-        about = {"started": started, "scale": chosen.scale, "repeats": chosen.repeats, "tests": chosen.only}
-        chosen.json.write_text(json.dumps(document(results, about), indent=2) + "\n")
+    about = {"started": started, "scale": chosen.scale, "repeats": chosen.repeats, "tests": chosen.only}
+    out = chosen.json or RESULTS / f"{started.replace(' ', '-').replace(':', '')}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(document(results, about), indent=2) + "\n")
+    print(f"every run: {out}", file=sys.stderr)
     return 0
 
 

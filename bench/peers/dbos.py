@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -66,8 +67,6 @@ class Peer(System):
 
     def prepare(self) -> None:
         # The schema and the queue's row are made by a worker's first start.
-        from pathlib import Path
-
         worker = spawn(self.worker(), log=Path(target().folder) / "dbos-prepare.log")
         deadline = time.monotonic() + SCHEMA_LIMIT_S
         try:

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from bench.process import ROOT
 
 
@@ -13,6 +15,7 @@ def bench(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_windlass_is_measured_beside_the_limit(tmp_path):
     out = tmp_path / "figures.json"
     ran = bench("--only", "LACDB", "--peers", "none", "--scale", "0.001", "--repeats", "1", "--json", str(out))

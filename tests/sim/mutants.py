@@ -92,6 +92,11 @@ def a_batch_is_written_by_halves(patch: Patch) -> None:
 
 
 @mutant()
+def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
+    change_sql(patch, "draft_write", ("(s.attempt = d.fence AND s.state || '' = 'RUNNING')", "true"))
+
+
+@mutant()
 def a_write_that_was_refused_counts_as_done(patch: Patch) -> None:
     write = drafts.write
 

@@ -1,249 +1,174 @@
-"""The history checker: a job's rows and events in, whatever they break out.
+"""The history checker: all rows in, a sentence for each thing that is wrong with them out.
 
-One pure function for the tests, the simulation and the chaos run. The events are replayed from the plan's first
-states, each move held against the state tables, and what comes out must be what is stored. So the checker knows the
-law (`core/states.py`, the plan's graph) but none of the code that is supposed to keep it.
-
-A violation has a rule, which is stable and short, and a sentence for people.
+What can be told from the tables alone is told here, for the simulation, the chaos run and tests alike: events replayed
+against the state tables (`replay.py`), rows that must agree with one another, children and their parents, the workers.
+What somebody outside knows as well (who was told what, which handler ran) is held against them by each run itself.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
-from windlass.core.graph import starts
-from windlass.core.plan import NodeKind, Plan
-from windlass.core.states import (
-    JOB_MOVES,
-    JOB_TERMINAL,
-    STEP_DONE,
-    STEP_MOVES,
-    STEP_TERMINAL,
-    JobState,
-    StepState,
-)
-from windlass.engine.read import EventView, JobView, StepView
+import asyncpg
+import msgspec
 
-# Said of a step without moving it.
-NOTES = frozenset({"fanned", "progress", "preview", "checkpoint"})
+from windlass.core.outcome import Outcome
+from windlass.core.states import JOB_TERMINAL, STEP_DONE, STEP_TERMINAL
+from windlass.engine.recipes import PLANS
+from windlass.testing.replay import Replay, Row
+
+_TERMINAL = frozenset(map(str, JOB_TERMINAL))
+_STEP_TERMINAL = frozenset(map(str, STEP_TERMINAL))
+_DONE = frozenset(map(str, STEP_DONE))
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A rule that did not hold, of which job, and how."""
+class Tables:
+    """Everything that is stored, read at once."""
 
-    rule: str
-    job_id: UUID | None
-    message: str
+    def __init__(self, jobs: list[Row], steps: list[Row], events: list[Row], inbox: int, workers: list[Row]) -> None:
+        self.jobs = {row["id"]: row for row in jobs}
+        self.steps: dict[UUID, list[Row]] = defaultdict(list)
+        self.events: dict[UUID, list[Row]] = defaultdict(list)
+        for row in steps:
+            self.steps[row["job_id"]].append(row)
+        for row in events:
+            self.events[row["job_id"]].append(row)
+        self.inbox = inbox
+        self.workers = {row["id"]: row for row in workers}
 
-    def __str__(self) -> str:
-        return f"{self.rule}: {f'job {self.job_id}: ' if self.job_id else ''}{self.message}"
-
-
-@dataclass(frozen=True, slots=True)
-class JobHistory:
-    """All that the database knows of a job; events and steps in order."""
-
-    view: JobView
-    plan: Plan
-    steps: Sequence[StepView]
-    events: Sequence[EventView]
-
-
-def check(history: JobHistory) -> list[Violation]:
-    """Everything that must hold of a job at any instant between two commits."""
-    replay = _Replay(history)
-    replay.run()
-    return [*replay.violations, *_stored(history, replay), *_rows(history)]
+    @classmethod
+    async def read(cls, connection: asyncpg.Connection) -> Tables:
+        """All of them."""
+        return cls(
+            await connection.fetch("SELECT * FROM windlass.jobs ORDER BY id"),
+            await connection.fetch("SELECT * FROM windlass.steps ORDER BY job_id, no"),
+            await connection.fetch("SELECT * FROM windlass.events ORDER BY job_id, seq"),
+            await connection.fetchval("SELECT count(*) FROM windlass.inbox"),
+            await connection.fetch("SELECT * FROM windlass.workers ORDER BY id"),
+        )
 
 
-def check_ended(history: JobHistory) -> list[Violation]:
-    """What must hold as well once nothing disturbs the system any more: the job has come to an end."""
-    view = history.view
-    if view.state in JOB_TERMINAL:
-        return []
-    return [Violation("not terminal", view.id, f"it is {view.state} with {view.steps_open} steps open")]
+def check_tables(
+    tables: Tables, sent: Mapping[Any, Sequence[Outcome]] | None = None, *, is_serial: bool = True
+) -> list[str]:
+    """Every complaint about jobs that should all have ended.
+
+    `sent` are the outcomes that were reported, by attempt, as far as they are known; `is_serial` says that no two
+    operations overlapped.
+    """
+    wrong: list[str] = []
+    for job in tables.jobs.values():
+        plan = PLANS.get(job["plan"])
+        assert plan is not None
+        steps = tables.steps[job["id"]]
+        wrong += Replay(job, steps, plan, sent or {}, is_serial=is_serial).run(tables.events[job["id"]])
+        wrong += [f"job {job['id']}: {text}" for text in _job(job, steps)]
+        wrong += [f"job {job['id']}: {text}" for text in _fans(steps)]
+    wrong += _children(tables)
+    wrong += _workers(tables)
+    if tables.inbox:
+        wrong.append(f"{tables.inbox} words were never carried")
+    return wrong
 
 
-@dataclass(slots=True)
-class _StepReplay:
-    node: int
-    state: StepState
-    index: int | None = None
-    attempt: int = 0
+def _job(job: Row, steps: Sequence[Row]) -> list[str]:
+    wrong = []
+    states = [row["state"] for row in steps]
+    still_open = sum(state not in _STEP_TERMINAL for state in states)
+    if job["state"] not in _TERMINAL:
+        wrong.append(f"is still {job['state']}")
+    if job["steps_open"] != still_open:
+        wrong.append(f"steps_open is {job['steps_open']}, but {still_open} are open")
+    own = [row for row in steps if row["state"] == "FAILED" and _code(row) != "children_failed"]
+    if job["steps_failed"] != len(own):
+        wrong.append(f"steps_failed is {job['steps_failed']}, but {len(own)} failed")
+    if job["state"] == "COMPLETED" and not set(states) <= _DONE:
+        wrong.append(f"is COMPLETED with steps {states}")
+    if job["state"] == "FAILED" and not own:
+        wrong.append("is FAILED without a failed step")
+    if job["state"] in _TERMINAL and (job["finished_at"] is None or job["due_at"] is not None):
+        wrong.append("has ended, and its row does not say so")
+    if (job["trouble"] or "COMPLETED") != job["state"] and job["state"] in _TERMINAL:
+        wrong.append(f"ended {job['state']}, and its trouble is {job['trouble']}")
+    if job["state"] == "TIMEOUT" and job["finished_at"] < job["deadline_at"]:
+        wrong.append("timed out before its deadline")
+    if job["state"] == "EXPIRED" and job["finished_at"] < job["expires_at"]:
+        wrong.append("expired before its time")
+    for row in steps:
+        if row["state"] in _STEP_TERMINAL and (row["worker"] is not None or row["finished_at"] is None):
+            wrong.append(f"step {row['no']} has ended, and its row does not say so")
+    return wrong
 
 
-@dataclass
-class _Replay:
-    """The events' own account of the job."""
-
-    history: JobHistory
-    job: JobState = JobState.QUEUED
-    is_paused: bool = False
-    steps: dict[int, _StepReplay] = field(default_factory=dict)
-    fans: dict[int, int] = field(default_factory=dict)
-    violations: list[Violation] = field(default_factory=list)
-
-    def run(self) -> None:
-        """Replay every event."""
-        plan = self.history.plan
-        self.steps = {no: _StepReplay(no, start.state) for no, start in enumerate(starts(plan))}
-        for place, event in enumerate(self.history.events, 1):
-            if event.seq != place:
-                self._break("gap", f"event {place} has the number {event.seq}")
-                return
-            if (place == 1) != (event.type == "job.submitted"):
-                self._break("first event", f"event {place} is {event.type}")
-            kind, _, word = event.type.partition(".")
-            if kind == "step":
-                self._step(event, word)
-            elif word == "kept":
-                self._keep(event)
-            elif word in ("paused", "resumed"):
-                self.is_paused = word == "paused"
-            elif word != "submitted":
-                self._move_job(event, word)
-        twice = Counter(event.no for event in self.history.events if event.type == "step.completed")
-        for no, count in twice.items():
-            if count > 1:
-                self._break("completed twice", f"step {no} was completed {count} times")
-
-    def _move_job(self, event: EventView, word: str) -> None:
-        try:
-            target = JobState(word.upper())
-        except ValueError:
-            self._break("unknown event", f"event {event.seq} is {event.type}")
-            return
-        if target not in JOB_MOVES[self.job]:
-            rule = "terminal job moved" if self.job in JOB_TERMINAL else "job move"
-            self._break(rule, f"event {event.seq} takes it from {self.job} to {target}")
-        self.job = target
-
-    def _keep(self, event: EventView) -> None:
-        """A retry of an earlier job begins with what that one had done."""
-        nodes = {step.no: step for step in self.history.steps}
-        for text, state in event.payload["states"].items():
-            row = nodes.get(int(text))
-            if row is not None:
-                self.steps[row.no] = _StepReplay(row.node, StepState(state), row.index)
-                if row.index is None and row.fan is not None:
-                    self.fans[row.no] = row.fan
-
-    def _step(self, event: EventView, word: str) -> None:
-        step = self.steps.get(-1 if event.no is None else event.no)
-        if step is None or event.no is None:
-            self._break("unknown step", f"event {event.seq} ({event.type}) is of step {event.no}")
-            return
-        if self.job in JOB_TERMINAL and word != "cancelled":
-            self._break("after the end", f"event {event.seq} ({event.type}) of step {event.no} in a {self.job} job")
-        if word in NOTES:
-            if word == "fanned":
-                self._fan(event)
-            return
-        try:
-            target = StepState(word.upper())
-        except ValueError:
-            self._break("unknown event", f"event {event.seq} is {event.type}")
-            return
-        self._move_step(event, step, target)
-
-    def _move_step(self, event: EventView, step: _StepReplay, target: StepState) -> None:
-        what = f"event {event.seq} takes step {event.no} from {step.state} to {target}"
-        if target not in STEP_MOVES[step.state]:
-            self._break("finished step moved" if step.state in STEP_TERMINAL else "step move", what)
-        self._check_attempt(event, step, target)
-        if step.index is None and step.state is StepState.BLOCKED and target not in STEP_TERMINAL:
-            unmet = [n for n in self._needs(step) if self.steps[n].state not in STEP_DONE]
-            if unmet:
-                self._break("started too soon", f"{what}, but steps {unmet} are not done")
-        if target is StepState.COMPLETED and event.no in self.fans:
-            children = [s for s in self.steps.values() if s.index is not None and s.node == event.no]
-            done = sum(child.state is StepState.COMPLETED for child in children)
-            if done != self.fans[event.no]:
-                self._break("joined too soon", f"{what}, but {done} of {self.fans[event.no]} children are done")
-        step.state = target
-
-    def _check_attempt(self, event: EventView, step: _StepReplay, target: StepState) -> None:
-        attempt = event.attempt or 0
-        is_call = self.history.plan.nodes[step.node].kind is NodeKind.RECIPE and target is StepState.PARKED
-        begins = target is StepState.RUNNING or (is_call and attempt != step.attempt)
-        if attempt != step.attempt + begins:
-            what = f"event {event.seq} ({event.type}) of step {event.no}"
-            self._break("attempt", f"{what} is of attempt {attempt}, after attempt {step.attempt}")
-        step.attempt = attempt
-
-    def _fan(self, event: EventView) -> None:
-        assert event.no is not None
-        span, node = event.payload, self.history.plan.nodes[event.no]
-        self.fans[event.no] = span["of"]
-        first = StepState.QUEUED if node.kind is NodeKind.TASK else StepState.READY
-        for place in range(span["count"]):
-            no = span["first"] + place
-            if no in self.steps:
-                self._break("fanned twice", f"event {event.seq} makes step {no} again")
-            self.steps[no] = _StepReplay(event.no, first, span["from"] + place)
-
-    def _needs(self, step: _StepReplay) -> list[int]:
-        plan = self.history.plan
-        return [plan.number[name] for name in plan.nodes[step.node].needs]
-
-    def _break(self, rule: str, message: str) -> None:
-        self.violations.append(Violation(rule, self.history.view.id, message))
+def _code(step: Row) -> str:
+    return str(msgspec.json.decode(step["error"]).get("code")) if step["error"] is not None else ""
 
 
-def _stored(history: JobHistory, replay: _Replay) -> Iterator[Violation]:
-    """What is stored must be what the events tell."""
-    view = history.view
-    pairs: list[tuple[str, object, object]] = [
-        ("number of events", view.event_seq, len(history.events)),
-        ("state", view.state, replay.job),
-        ("pause", view.is_paused, replay.is_paused),
-        ("number of steps", [step.no for step in history.steps], sorted(replay.steps)),
-    ]
-    for step in history.steps:
-        told = replay.steps.get(step.no)
-        if told is not None:
-            stored = (step.node, step.index, step.state, step.attempt)
-            pairs.append((f"step {step.no}", stored, (told.node, told.index, told.state, told.attempt)))
-    for what, stored_value, told_value in pairs:
-        if stored_value != told_value:
-            yield Violation("replay", view.id, f"{what}: stored {stored_value}, told {told_value}")
+def _fans(steps: Sequence[Row]) -> list[str]:
+    wrong = []
+    indexes: dict[int, list[int]] = defaultdict(list)
+    for row in steps:
+        if row["index"] is not None:
+            indexes[row["node"]].append(row["index"])
+    for row in steps:
+        if row["index"] is None and row["fan"] is not None:
+            found = sorted(indexes[row["no"]])
+            if found != list(range(row["fanned"])) or (row["state"] == "COMPLETED" and len(found) != row["fan"]):
+                wrong.append(f"fan-out {row['no']} of {row['fan']} has the children {found}")
+            if row["state"] == "COMPLETED" and row["unmet"]:
+                wrong.append(f"fan-out {row['no']} is done with {row['unmet']} children to come")
+    return wrong
 
 
-def _rows(history: JobHistory) -> Iterator[Violation]:
-    """The rows must agree with one another."""
-    view, steps = history.view, history.steps
-    is_ended = view.state in JOB_TERMINAL
-    still_open = sum(step.state not in STEP_TERMINAL for step in steps)
-    failed_fans = {step.node for step in steps if step.index is not None and step.state is StepState.FAILED}
-    failed = sum(
-        step.state is StepState.FAILED and not (step.index is None and step.no in failed_fans) for step in steps
-    )
-    facts = [
-        (view.steps_total == len(steps), "counts", f"steps_total is {view.steps_total}, of {len(steps)} steps"),
-        (view.steps_open == still_open, "counts", f"steps_open is {view.steps_open}, of {still_open} open steps"),
-        (view.steps_failed == failed, "counts", f"steps_failed is {view.steps_failed}, of {failed} failed steps"),
-        (is_ended == (still_open == 0), "end", f"it is {view.state} with {still_open} open steps"),
-        (is_ended == (view.finished_at is not None), "end", f"it is {view.state}, finished at {view.finished_at}"),
-        (
-            (view.state is JobState.COMPLETED) == all(step.state in STEP_DONE for step in steps),
-            "end",
-            f"it is {view.state} with steps {sorted({str(step.state) for step in steps})}",
-        ),
-    ]
-    for step in steps:
-        is_running = step.state is StepState.RUNNING
-        facts.append((is_running == (step.worker is not None), "holder", f"step {step.no} is {step.state}"))
-        if not is_ended and step.index is None and step.state is StepState.BLOCKED:
-            unmet = sum(steps[n].state not in STEP_DONE for n in _need_numbers(history.plan, step.node))
-            facts.append((step.unmet == unmet, "counts", f"step {step.no} waits for {step.unmet}, not {unmet}"))
-    for holds, rule, message in facts:
-        if not holds:
-            yield Violation(rule, view.id, message)
+def _children(tables: Tables) -> list[str]:
+    wrong = []
+    seen: set[tuple[UUID, int, int]] = set()
+    for job in tables.jobs.values():
+        if job["parent_job"] is None:
+            continue
+        place = (job["parent_job"], job["parent_no"], job["parent_attempt"])
+        if place in seen:
+            wrong.append(f"{place} has two child jobs")
+        seen.add(place)
+        step = next(row for row in tables.steps[job["parent_job"]] if row["no"] == job["parent_no"])
+        if step["attempt"] != job["parent_attempt"]:
+            continue
+        if step["state"] == "COMPLETED" and job["state"] != "COMPLETED":
+            wrong.append(f"child {job['id']} ended {job['state']}, and its parent's step is COMPLETED")
+        if job["state"] == "COMPLETED" and step["state"] == "FAILED" and _code(step) == "child_failed":
+            wrong.append(f"child {job['id']} is COMPLETED, and its parent's step failed of it")
+    waiting = {
+        (event["job_id"], event["no"], event["attempt"])
+        for events in tables.events.values()
+        for event in events
+        if event["type"] == "step.parked" and b'"child"' in event["payload"].encode()
+    }
+    wrong += [f"{place} waits for a child job that was never made" for place in sorted(waiting - seen)]
+    return wrong
 
 
-def _need_numbers(plan: Plan, node: int) -> list[int]:
-    return [plan.number[name] for name in plan.nodes[node].needs]
+def _workers(tables: Tables) -> list[str]:
+    """Only the worker of a lease that ended loses its steps."""
+    wrong = []
+    for worker, row in tables.workers.items():
+        if row["lost_at"] is not None and row["lost_at"] < row["lease_until"]:
+            wrong.append(f"worker {worker} was taken for lost while its lease lasted")
+    return wrong + _losses(tables)
+
+
+def _losses(tables: Tables) -> list[str]:
+    wrong = []
+    for events in tables.events.values():
+        runs: dict[int, UUID] = {}
+        for event in events:
+            payload: Mapping[str, Any] = {} if event["payload"] is None else msgspec.json.decode(event["payload"])
+            if event["type"] == "step.running":
+                runs[event["no"]] = UUID(payload["worker"])
+            elif payload.get("because") == "worker_lost":
+                worker = tables.workers.get(runs[event["no"]])
+                if worker is not None and (worker["lost_at"] is None or worker["lost_at"] > event["at"]):
+                    wrong.append(f"a step of worker {worker['id']}, which was not lost, was taken away, {event['at']}")
+    return wrong

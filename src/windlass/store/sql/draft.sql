@@ -84,7 +84,8 @@ WITH won AS (
 ), bell AS (
     SELECT pg_notify(channel, payload) FROM unnest($33::text[], $34::text[]) AS b (channel, payload)
 )
-SELECT windlass.require(jobs = cardinality($1::uuid[]) AND (SELECT count(*) FROM step) = cardinality($10::uuid[])),
+SELECT windlass.require(jobs = cardinality($1::uuid[])),
+       windlass.require((SELECT count(*) FROM step) = cardinality($10::uuid[])),
        (SELECT count(*) FROM bell)
 FROM base
 

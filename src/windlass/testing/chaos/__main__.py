@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import random
+import signal
 import sys
 
 from windlass.testing.chaos.run import run
@@ -25,7 +26,15 @@ def _main() -> int:
     seed = random.SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
     # What the submitters meet is expected, and counted.
     logging.basicConfig(level=logging.ERROR)
-    return 0 if asyncio.run(run(seed, given.minutes, _say, is_loud=given.loud)) else 1
+
+    async def guarded() -> bool:
+        task = asyncio.current_task()
+        assert task is not None
+        # Ended from outside, it must still end what it started.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await run(seed, given.minutes, _say, is_loud=given.loud)
+
+    return 0 if asyncio.run(guarded()) else 1
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ cancel, pause, resume and retry jobs while all else is falling over.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -13,7 +14,7 @@ from uuid import UUID
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable, WrongState
 from windlass.engine import control
-from windlass.store.database import is_transient
+from windlass.testing.chaos.answers import FAILS_WITH
 from windlass.testing.chaos.ledger import Ledger, Wish
 from windlass.testing.chaos.workload import RECIPES
 
@@ -29,8 +30,12 @@ DEADLINE_S = 2.0
 DEADLINES = 0.05
 WEIGHTS = {"chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2}
 MEDDLE_EVERY_S = 0.5
-MEDDLE_AMONG = 60
+MEDDLE_AMONG = 15
 PAUSE_S = (0.5, 3.0)
+
+
+class GaveUp(Exception):
+    """The answer was one that nobody should get; it is in the ledger."""
 
 
 class Clients:
@@ -49,10 +54,14 @@ class Clients:
         self._tasks = [asyncio.create_task(self._submit_on(place)) for place in range(SUBMITTERS)]
         self._tasks.append(asyncio.create_task(self._meddle_on()))
 
-    async def finish(self) -> None:
-        """Begin nothing more, and wait until everything that was begun has its answer."""
+    async def finish(self, within_s: float) -> bool:
+        """Begin nothing more; says whether everything that was begun got its answer in this time."""
         self._is_over.set()
-        await asyncio.gather(*self._tasks)
+        _, unanswered = await asyncio.wait(self._tasks, timeout=within_s)
+        for task in unanswered:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=bool(unanswered))
+        return not unanswered
 
     # Submitting.
 
@@ -60,7 +69,8 @@ class Clients:
         count = 0
         while not await self._rest(self._chance.uniform(*REST_S)):
             count += 1
-            await self._submit(self._wish(f"{self._seed}-{place}-{count}"))
+            with contextlib.suppress(GaveUp):
+                await self._submit(self._wish(f"{self._seed}-{place}-{count}"))
 
     def _wish(self, key: str) -> Wish:
         recipe = self._chance.choices(RECIPES, [WEIGHTS.get(recipe.name, 1) for recipe in RECIPES])[0]
@@ -88,18 +98,25 @@ class Clients:
 
     async def _meddle_on(self) -> None:
         while not await self._rest(MEDDLE_EVERY_S * self._chance.uniform(0.5, 1.5)):
-            recent = self._ledger.accepted[-MEDDLE_AMONG:]
-            if not recent:
+            meddle = self._chance.choice((self._cancel, self._pause_a_while, self._retry))
+            jobs = self._failing() if meddle == self._retry else self._ledger.accepted[-MEDDLE_AMONG:]
+            if not jobs:
                 continue
-            job_id = self._chance.choice(recent)
-            kind = self._chance.choice((self._cancel, self._pause_a_while, self._retry))
             try:
-                await kind(job_id)
+                await meddle(self._chance.choice(jobs))
             except WrongState:
-                # The job ended first.
-                self._ledger.count("too late to meddle")
+                # The job ended first, or has not ended yet.
+                self._ledger.count("meddled at the wrong time")
+            except GaveUp:
+                continue
+
+    def _failing(self) -> list[UUID]:
+        """Jobs that fail for good, which is what a retry is for."""
+        wishes = [wish for wish in self._ledger.wishes.values() if wish.recipe in FAILS_WITH]
+        return [wish.answers[0] for wish in wishes[-MEDDLE_AMONG:] if wish.answers]
 
     async def _cancel(self, job_id: UUID) -> None:
+        # Written down first: without an answer, it may have happened.
         self._ledger.cancelled.add(job_id)
         await self._insist(lambda: control.cancel(self._windlass.db, job_id, reason="chaos"))
         self._ledger.count("cancelled")
@@ -125,14 +142,13 @@ class Clients:
                 return await ask()
             except WrongState:
                 raise
-            except Exception as error:
-                if not isinstance(error, Unavailable):
-                    what = f"{type(error).__name__}: {error}"
-                    self._ledger.surprises.append(what)
-                    if not is_transient(error):
-                        raise
+            except Unavailable:
                 self._ledger.count("asked again")
                 await asyncio.sleep(AGAIN_AFTER_S)
+            except Exception as error:
+                # Whatever happens to the cluster, a caller is only ever told to try again.
+                self._ledger.surprises.append(f"{type(error).__name__}: {error}")
+                raise GaveUp from error
 
     async def _rest(self, seconds: float) -> bool:
         """Wait; True when it is over."""

@@ -10,22 +10,34 @@ from uuid import UUID
 
 from windlass.app.windlass import Windlass
 from windlass.core.errors import WindlassError
+from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import explain, read, workers
 from windlass.engine.recipes import plan_of
 from windlass.engine.workers import WorkerView
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.testing.chaos.journal import Line, read_journal
-from windlass.testing.checker import JobHistory
+from windlass.testing.checker import Tables
 from windlass.testing.history import history
 
 OPEN = tuple(state for state in JobState if state not in JOB_TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
+class JobHistory:
+    """All that the database knows of a job; steps and events in order."""
+
+    view: read.JobView
+    plan: Plan
+    steps: Sequence[read.StepView]
+    events: Sequence[read.EventView]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """All of it. `outputs` has the completed jobs' own; one that cannot be read is an error instead."""
 
+    tables: Tables
     jobs: Mapping[UUID, JobHistory]
     outputs: Mapping[UUID, Any]
     workers: Sequence[WorkerView]
@@ -43,7 +55,9 @@ async def gather(windlass: Windlass, journal: Path) -> Evidence:
             jobs[view.id] = await job_history(windlass, view.id)
             if view.state is JobState.COMPLETED:
                 outputs[view.id] = await _output(windlass, view.id)
-    return Evidence(jobs, outputs, await workers.listing(windlass.db), read_journal(journal))
+    async with windlass.db.connection() as connection:
+        tables = await Tables.read(connection)
+    return Evidence(tables, jobs, outputs, await workers.listing(windlass.db), read_journal(journal))
 
 
 async def job_history(windlass: Windlass, job_id: UUID) -> JobHistory:

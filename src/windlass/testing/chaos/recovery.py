@@ -7,8 +7,7 @@ from uuid import UUID
 
 from windlass.engine.read import EventView
 from windlass.testing.chaos.cluster import Kill
-from windlass.testing.chaos.evidence import Evidence
-from windlass.testing.checker import JobHistory
+from windlass.testing.chaos.evidence import Evidence, JobHistory
 
 
 def recovery_times(evidence: Evidence, kills: Sequence[Kill]) -> list[float]:

@@ -11,8 +11,7 @@ from windlass.testing.chaos.evidence import Evidence
 from windlass.testing.chaos.faults import Fault
 from windlass.testing.chaos.ledger import Ledger
 from windlass.testing.chaos.recovery import recovery_times
-from windlass.testing.chaos.verdict import undone_claims
-from windlass.testing.checker import Violation
+from windlass.testing.chaos.verdict import Violation, undone_claims
 
 VIOLATIONS_SHOWN = 40
 

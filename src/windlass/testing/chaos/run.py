@@ -22,8 +22,7 @@ from windlass.testing.chaos.evidence import dump, gather, still_open
 from windlass.testing.chaos.faults import FAULTS_A_MINUTE_MIN, missing
 from windlass.testing.chaos.ledger import Ledger
 from windlass.testing.chaos.report import summary, verdict_text
-from windlass.testing.chaos.verdict import judge
-from windlass.testing.checker import Violation
+from windlass.testing.chaos.verdict import Violation, judge
 
 DRAIN_S = 120.0
 # Without a single event for this long, nothing more will come.
@@ -68,10 +67,12 @@ async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell
         clients.start()
         await cluster.torment(minutes * 60, tell_fault)
         await cluster.heal()
-        await clients.finish()
+        violations: list[Violation] = []
+        if not await clients.finish(DRAIN_S):
+            violations.append(Violation("unanswered", None, f"callers had no answer {DRAIN_S:.0f} s after the faults"))
         say(f"faults are over after {sum(cluster.played.values())}; waiting for open jobs to end")
         began_s = time.monotonic()
-        violations = await _drain(windlass, cluster.folder, say)
+        violations += await _drain(windlass, cluster.folder, say)
         say(f"drained in {time.monotonic() - began_s:.0f} s")
         complaints = await cluster.dismiss()
         evidence = await gather(windlass, cluster.journal)

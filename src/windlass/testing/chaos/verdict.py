@@ -1,14 +1,15 @@
 """What must hold after a chaos run. Pure: evidence in, violations out.
 
-The history checker (`windlass.testing.checker`) says whether each job's events and rows are sound in themselves. Here
-they are held against what nobody inside the system knows: what the submitters were told, what the handlers wrote down
-of themselves, and what each job should have come to.
+The history checker (`windlass.testing.checker`) says whether events and rows are sound in themselves. Here they are
+held against what nobody inside the system knows: what the submitters were told, what the handlers wrote down of
+themselves, and what each job should have come to.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
@@ -16,10 +17,10 @@ from windlass.core.plan import NodeKind
 from windlass.core.retry import LOSSES_MAX
 from windlass.core.states import JobState, StepState
 from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
-from windlass.testing.chaos.evidence import Evidence
+from windlass.testing.chaos.evidence import Evidence, JobHistory
 from windlass.testing.chaos.journal import Line
 from windlass.testing.chaos.ledger import Ledger
-from windlass.testing.checker import JobHistory, Violation, check, check_ended
+from windlass.testing.checker import check_tables
 
 # A claim does not wait for the disk. When PostgreSQL loses its memory, the claims of its last moments are undone, and
 # their attempts have no event; they are begun again under the same number. The worker may have begun them this long
@@ -28,14 +29,24 @@ CLAIM_UNDONE_AFTER_S = 2.0
 CLAIM_UNDONE_BEFORE_S = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that did not hold, of which job if of one, and how."""
+
+    rule: str
+    job_id: UUID | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {f'job {self.job_id}: ' if self.job_id else ''}{self.message}"
+
+
 def judge(
     evidence: Evidence, ledger: Ledger, *, crashes: Sequence[float] = (), dismissed: Collection[int] = ()
 ) -> list[Violation]:
     """Everything that is wrong. `dismissed` are the processes that were told to stop, and were not killed."""
-    found: list[Violation] = []
+    found = [Violation("history", None, text) for text in check_tables(evidence.tables, is_serial=False)]
     for job in evidence.jobs.values():
-        found += check(job)
-        found += check_ended(job)
         found += _outcome(job, evidence, ledger)
     found += _submissions(evidence, ledger)
     found += _workers(evidence, dismissed)

@@ -33,6 +33,7 @@ class Faults:
     rng: random.Random
     error_chance: float
     kill_chance: float
+    amnesia_chance: float
     is_on: bool = True
     errors: int = 0
     kills: int = 0
@@ -48,6 +49,10 @@ class Faults:
             return moment, True
         self.errors += 1
         return moment, False
+
+    def draw_amnesia(self) -> bool:
+        """Whether the server crashes right after a claim, and has forgotten it when it is back."""
+        return self.is_on and self.rng.random() < self.amnesia_chance
 
 
 class SimDatabase(Database):
@@ -100,8 +105,14 @@ class SimDatabase(Database):
         """A statement was committed, whoever hears of it."""
         if "pg_notify" in args[0]:
             self.scheduler.ring()
-        elif args[0] == sql("worker_enlist") or (args[0] == sql("worker_renew") and result is not None):
+        is_new = args[0] == sql("worker_enlist") and result == "INSERT 0 1"
+        if is_new or (args[0] == sql("worker_renew") and result is not None):
             self.log.leases.setdefault(args[1], []).append(self.scheduler.now)
+
+    def forgotten(self, rows: Any) -> Any:
+        """A claim was answered, and then undone by a crash of the server: it does not wait for the disk."""
+        self.log.forgotten.update((row["job_id"], row["no"], row["attempt"]) for row in rows)
+        return rows
 
     async def lose(self, moment: Moment, is_kill: bool) -> None:
         """The process is killed, or finds its connection broken."""
@@ -142,18 +153,23 @@ class SimConnection:
             return await call(*args)
         moment, is_kill = await self._db.begin()
         if moment is Moment.INSIDE:
-            transaction = self._db.real.transaction()
-            await transaction.start()
-            try:
-                await call(*args)
-            finally:
-                await transaction.rollback()
+            await self._undone(call, args)
             await self._db.lose(moment, is_kill)
+        if moment is None and args[0] == sql("step_claim") and self._db.faults.draw_amnesia():
+            return self._db.forgotten(await self._undone(call, args))
         result = await call(*args)
         self._db.committed(args, result)
         if moment is not None:
             await self._db.lose(moment, is_kill)
         return result
+
+    async def _undone(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
+        transaction = self._db.real.transaction()
+        await transaction.start()
+        try:
+            return await call(*args)
+        finally:
+            await transaction.rollback()
 
 
 class SimTransaction:

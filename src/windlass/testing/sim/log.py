@@ -50,6 +50,8 @@ class Log:
     cancelled: list[UUID] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     retried: dict[UUID, UUID] = field(default_factory=dict)
+    # Attempts whose claim a crash undid: another worker may get the same number.
+    forgotten: set[Key] = field(default_factory=set)
     # When the faults ended; from then on everybody does his duty in time.
     calm_at: float = 0.0
 

@@ -16,9 +16,10 @@ from windlass.app.entropy import Ids
 from windlass.core.plan import Plan
 from windlass.engine import explain, recipes
 from windlass.store.database import Database
+from windlass.testing.checker import Tables
 from windlass.testing.postgres import TABLES, fresh_database
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
-from windlass.testing.sim.checker import Tables, check
+from windlass.testing.sim.checker import check
 from windlass.testing.sim.database import Faults, SimDatabase
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import library
@@ -44,6 +45,7 @@ class Knobs:
     kill_chance: float
     pause_chance: float
     bell_chance: float
+    amnesia_chance: float
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
@@ -57,6 +59,7 @@ class Knobs:
             kill_chance=rng.choice([0.0, 0.005, 0.015, 0.03]),
             pause_chance=rng.choice([0.0, 0.005, 0.02]),
             bell_chance=rng.choice([0.0, 0.5, 1.0]),
+            amnesia_chance=rng.choice([0.0, 0.0, 0.1]),
         )
 
     def __str__(self) -> str:
@@ -147,7 +150,9 @@ class _Run:
         self.knobs = knobs = Knobs.draw(rng)
         self.rng = random.Random(rng.getrandbits(64))
         self.scheduler = Scheduler(random.Random(rng.getrandbits(64)), knobs.bell_chance)
-        self.faults = Faults(random.Random(rng.getrandbits(64)), knobs.error_chance, knobs.kill_chance)
+        self.faults = Faults(
+            random.Random(rng.getrandbits(64)), knobs.error_chance, knobs.kill_chance, knobs.amnesia_chance
+        )
         self.log = Log()
         self.ids = Ids(self.scheduler.now_ms, random.Random(rng.getrandbits(64)).getrandbits)
         self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)

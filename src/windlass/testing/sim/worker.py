@@ -70,6 +70,7 @@ class ModelWorker:
         self._is_ready = False
         self._is_unsure = False
         self._running: dict[Key, Running] = {}
+        self._hung: set[Key] = set()
         # Attempts that were lost with the lease, of which the handlers do not know yet.
         self._ghosts: list[Running] = []
 
@@ -144,7 +145,7 @@ class ModelWorker:
             return
         for one in taken:
             key = (one.job_id, one.no, one.attempt)
-            if key in self._running:
+            if key in self._running or key in self._hung:
                 continue
             now = self._scheduler.now
             self._log.started.setdefault(key, []).append((worker, now))
@@ -174,8 +175,9 @@ class ModelWorker:
         now = self._scheduler.now
         for key, one in list(self._running.items()):
             if one.outcome is None and one.ends_at <= now:
-                # It hung, and the engine has taken it away by now.
+                # It hung; the engine takes it away, or has done so already.
                 del self._running[key]
+                self._hung.add(key)
         due = [one for one in self._running.values() if one.ends_at <= now]
         late = [one for one in self._ghosts if one.ends_at <= now]
         self._ghosts = [one for one in self._ghosts if one.ends_at > now]

@@ -1,0 +1,52 @@
+"""What the handlers of a chaos run do, write down, and should come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from windlass.core.states import JobState
+from windlass.recipe.recipe import Recipe
+from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
+from windlass.testing.chaos.journal import FOLDER_VARIABLE, journal, read_journal
+from windlass.testing.chaos.workload import RECIPES
+from windlass.testing.harness import harness
+from windlass.worker.context import Context
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setattr("windlass.testing.chaos.journal._files", {})
+    return tmp_path
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+async def test_every_recipe_comes_to_its_answer(recipe: Recipe, folder: Path, dsn: str) -> None:
+    async with harness(dsn) as h:
+        job = await h.submit(recipe, n=4)
+        if recipe.name in ANSWERS:
+            assert await h.result(job) == answer(recipe.name, 4)
+        else:
+            await h.assert_state(job, JobState.FAILED, await h.run(job))
+            assert (await h.view(job)).error["code"] == FAILS_WITH[recipe.name]
+
+
+def test_every_recipe_has_an_answer_or_a_failure() -> None:
+    assert {recipe.name for recipe in RECIPES} == ANSWERS.keys() | FAILS_WITH.keys()
+
+
+def test_an_attempt_writes_down_its_start_and_its_end(folder: Path) -> None:
+    with journal(Context(UUID(int=1), "quick", None, 2)):
+        pass
+    with pytest.raises(ValueError), journal(Context(UUID(int=1), "flaky", 3, 1)):
+        raise ValueError
+    found = [(line.word, line.step, line.index, line.attempt) for line in read_journal(folder)]
+    assert found == [("start", "quick", None, 2), ("end", "quick", None, 2), ("start", "flaky", 3, 1)]
+
+
+def test_a_line_that_was_cut_off_is_left_out(folder: Path) -> None:
+    (folder / "7.log").write_text(f"start {UUID(int=1)} quick - 1 7 1.0\nend {UUID(int=1)} qui")
+    assert [line.word for line in read_journal(folder)] == ["start"]
