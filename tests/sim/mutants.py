@@ -109,7 +109,7 @@ def a_write_that_was_refused_counts_as_done(patch: Patch) -> None:
     patch.setattr(drafts, "write", careless)
 
 
-@mutant()
+@mutant(200)
 def a_lease_is_revived(patch: Patch) -> None:
     change_sql(patch, "worker_renew", (" AND lease_until > windlass.clock()", ""))
 

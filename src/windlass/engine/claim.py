@@ -55,7 +55,13 @@ class Claimed:
         )
 
 
-async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int) -> list[Claimed]:
+class Taken(list[Claimed]):
+    """What a claim took. `is_more` says that it saw more: behind its limit, or in jobs that were being written to."""
+
+    is_more = False
+
+
+async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int) -> Taken:
     """Take up to `limit` steps. Not done again when the connection is lost: the caller then asks `held`."""
     count = min(limit, CLAIM_MAX)
     try:
@@ -66,7 +72,7 @@ async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int
         raise
 
 
-async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str], count: int) -> list[Claimed]:
+async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str], count: int) -> Taken:
     arguments = (worker, queues, count, count * LOOK_AHEAD, f'{{"worker":"{worker}"}}')
     rows = await connection.fetch(sql("step_claim"), *arguments)
     if not rows:
@@ -76,7 +82,9 @@ async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str]
             async with connection.transaction():
                 await lock(connection, [first])
                 rows = await connection.fetch(sql("step_claim"), *arguments)
-    return _claimed(rows, await _inputs(connection, rows))
+    taken = Taken(_claimed(rows, await _inputs(connection, rows)))
+    taken.is_more = bool(rows) and rows[0]["seen"] > len(rows)
+    return taken
 
 
 async def held(db: Database, worker: UUID) -> list[Claimed]:

@@ -55,6 +55,7 @@ CHECK_S = 5.0
 CLAIM_AGAIN_S = 1.0
 GATHER_S = 0.004
 GATHER_MIN = 8
+HAND_S = 0.05
 # With more outcomes than this waiting for the database, nothing new is begun.
 BACKLOG_MAX = 2_000
 FAREWELL_S = 10.0
@@ -112,7 +113,9 @@ class Worker:
         self._grace_s = grace_s
         self._output_max_bytes = output_max_bytes
         self.id: UUID = ids.new()
-        self._claims = concurrency
+        self._capacity = concurrency
+        self._ended = self._ended_before = 0
+        self._measured_s = 0.0
         self._took = 0
         self._claimed_s = 0.0
         self._is_hungry = True
@@ -299,26 +302,29 @@ class Worker:
             self._wake.set()
 
     def _on_room(self) -> None:
+        self._ended += 1
         self._wake.set()
         self._idle.set()
 
     def _room(self) -> int:
-        """How many more attempts may begin."""
+        """How many more attempts may be taken in hand."""
         assert self._runner is not None and self._settler is not None
         if self._settler.backlog >= BACKLOG_MAX:
             return 0
-        return self._concurrency - len(self._runner.running)
+        return self._capacity - len(self._runner.running)
 
-    def _stride(self, room: int) -> int:
-        """How many steps to claim at once.
+    def _measure(self) -> None:
+        """Set how much may be in hand: what may run side by side, or HAND_S worth of work if that is more.
 
-        Steps that end sooner than a claim takes leave the worker waiting for the database. As long as everything taken
-        by the last claim has ended by the next, more is claimed at once than may run side by side; the rest waits here
-        for a moment. The first claim that finds something still running goes back to what there is room for.
+        Steps that end sooner than a claim takes would leave the worker waiting for the database. So it keeps a little
+        more than it can run, and only as much as it will have begun within a moment.
         """
-        is_swift = room >= self._concurrency and self._took >= self._claims
-        self._claims = min(CLAIM_MAX, self._claims * 2) if is_swift else self._concurrency
-        return max(room, self._claims) if is_swift else room
+        now_s = asyncio.get_running_loop().time()
+        if (span_s := now_s - self._measured_s) < HAND_S:
+            return
+        swift = int((self._ended - self._ended_before) / span_s * HAND_S)
+        self._capacity = max(self._concurrency, min(2 * CLAIM_MAX, swift))
+        self._measured_s, self._ended_before = now_s, self._ended
 
     async def _gather(self, room: int) -> None:
         """Under load, let a moment's work come together: one large claim is cheaper than many small ones.
@@ -326,7 +332,8 @@ class Worker:
         A claim that brought one step, or all that there was room for, is followed by the next at once.
         """
         early_s = self._claimed_s + GATHER_S - asyncio.get_running_loop().time()
-        if early_s > 0 and GATHER_MIN <= self._took < room // 2:
+        is_crowded = self._capacity > self._concurrency and room < self._capacity // 4
+        if early_s > 0 and (is_crowded or GATHER_MIN <= self._took < room // 2):
             await asyncio.sleep(early_s)
 
     async def _poll(self) -> None:
@@ -336,10 +343,10 @@ class Worker:
 
     async def _claim_on(self) -> None:
         while not self._is_stopping:
-            room = self._room()
-            if self._is_hungry and self.ready.is_set() and room > 0:
-                await self._gather(room)
-                await self._claim_once(self._stride(room))
+            self._measure()
+            if self._is_hungry and self.ready.is_set() and self._room() > 0:
+                await self._gather(self._room())
+                await self._claim_once(self._room())
             else:
                 self._wake.clear()
                 await self._wake.wait()
@@ -355,7 +362,7 @@ class Worker:
                 self._is_unsure, self._is_hungry = False, True
             else:
                 taken = await claim(self._db, worker=worker, queues=self._queues, limit=room)
-                self._is_hungry = self._is_hungry or len(taken) >= room
+                self._is_hungry = self._is_hungry or taken.is_more
             self._took = len(taken)
             self._claimed_s = asyncio.get_running_loop().time()
         except Exception as error:

@@ -64,6 +64,7 @@ SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, 
        ) END AS input,
        steps_total, steps_open, steps_failed, has_parent, correlation_id,
        extract(epoch FROM deadline_at - (SELECT windlass.clock()))::float8 AS deadline_s,
+       (SELECT count(*) FROM seen) AS seen,
        -- A claim need not wait for the disk (engine/claim.py).
        (SELECT set_config('synchronous_commit', 'off', true)) AS commits
 FROM numbered

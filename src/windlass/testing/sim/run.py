@@ -213,8 +213,11 @@ class _Run:
         """Stop a process for a while, as SIGSTOP does: often for longer than a lease lasts."""
         if self.rng.random() < self.knobs.pause_chance:
             self.pauses += 1
-            chosen = self.rng.choice(self.processes)
-            chosen.paused_until = max(chosen.paused_until, self.scheduler.now + self.rng.choice([1, 6, 14, 20, 45]))
+            # Now and then all of them, as when a machine sleeps.
+            chosen = self.processes if self.rng.random() < 0.2 else [self.rng.choice(self.processes)]
+            until = self.scheduler.now + self.rng.choice([1, 6, 14, 20, 45])
+            for process in chosen:
+                process.paused_until = max(process.paused_until, until)
 
     async def _come_to_an_end(self) -> list[str]:
         """No more faults: everything that was accepted must now end, and soon."""
