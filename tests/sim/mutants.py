@@ -91,7 +91,7 @@ def a_batch_is_written_by_halves(patch: Patch) -> None:
     change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality($1::uuid[]))", "true"))
 
 
-@mutant()
+@mutant(400)
 def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
     change_sql(patch, "draft_write", ("(s.attempt = d.fence AND s.state || '' = 'RUNNING')", "true"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import threading
@@ -18,6 +19,16 @@ def _clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+# Ids must differ, not be secret; a system call for each would cost more than the rest of it. A forked child would draw
+# the same numbers as its parent, so it begins anew.
+_random = random.Random(secrets.randbits(256))
+os.register_at_fork(after_in_child=lambda: _random.seed(secrets.randbits(256)))
+
+
+def _bits(count: int) -> int:
+    return _random.getrandbits(count)
+
+
 class Ids:
     """UUIDv7s, each greater than the one before in this process, also when the clock stands still or goes back.
 
@@ -25,7 +36,7 @@ class Ids:
     therefore sorts by when it was made, which is what the order of claims and of listings rests on.
     """
 
-    def __init__(self, now_ms: Callable[[], int] = _clock_ms, bits: Callable[[int], int] = secrets.randbits) -> None:
+    def __init__(self, now_ms: Callable[[], int] = _clock_ms, bits: Callable[[int], int] = _bits) -> None:
         self._now_ms = now_ms
         self._bits = bits
         self._lock = threading.Lock()

@@ -35,6 +35,9 @@ FAN = "fan"
 CHILD = "child"
 EXTERNAL = "external"
 
+_STEP_EVENTS = {state: f"step.{state.lower()}" for state in StepState}
+_JOB_EVENTS = {state: f"job.{state.lower()}" for state in JobState}
+
 
 @dataclass(slots=True)
 class Step:
@@ -156,7 +159,7 @@ class Draft:
         step.state = target
         self.changed[step.no] = step
         self.events.append(
-            Event(f"step.{target.lower()}", self.source, step.no, step.attempt, payload, idempotency_key)
+            Event(_STEP_EVENTS[target], self.source, step.no, step.attempt, payload, idempotency_key)
         )
 
     def move_job(self, target: JobState, *, payload: dict[str, Any] | None = None) -> None:
@@ -164,7 +167,7 @@ class Draft:
         check_job_move(self.job.state, target)
         self.job.state = target
         self.is_moved = True
-        self.events.append(Event(f"job.{target.lower()}", self.source, payload=payload))
+        self.events.append(Event(_JOB_EVENTS[target], self.source, payload=payload))
 
     def note(self, type: str, step: Step, payload: dict[str, Any]) -> None:
         """Say something of a step that is not a move."""

@@ -32,6 +32,9 @@ class JobState(StrEnum):
     EXPIRED = "EXPIRED"
     OUTPUT_QUARANTINED = "OUTPUT_QUARANTINED"
 
+    # An enum's own hash is a Python function, and every look into the tables below would call it.
+    __hash__ = str.__hash__
+
 
 class StepState(StrEnum):
     """Where one step of a job stands."""
@@ -49,6 +52,8 @@ class StepState(StrEnum):
     DENIED = "DENIED"
     QUARANTINED = "QUARANTINED"
     ABANDONED = "ABANDONED"
+
+    __hash__ = str.__hash__
 
 
 J, S = JobState, StepState

@@ -60,12 +60,16 @@ class Submission:
                 raise BadInput(f"{name} of {value} s is not a time between 0 and 10 years")
         if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= 255:
             raise BadInput("an idempotency key has 1 to 255 characters")
-        texts = [self.caller, self.idempotency_key, self.correlation_id]
-        texts += [text for pair in (self.labels or {}).items() for text in pair]
-        if any(text is not None and "\x00" in text for text in texts):
-            raise BadInput("a key, label or caller holds a NUL character, which PostgreSQL cannot store")
-        if len(self.labels or {}) > 64 or any(len(t) > 255 for pair in (self.labels or {}).items() for t in pair):
+        if self.labels:
+            self._check_labels(self.labels)
+        if "\x00" in self.caller or "\x00" in (self.idempotency_key or "") or "\x00" in (self.correlation_id or ""):
+            raise BadInput("a key or caller holds a NUL character, which PostgreSQL cannot store")
+
+    def _check_labels(self, labels: Mapping[str, str]) -> None:
+        if len(labels) > 64 or any(len(text) > 255 for pair in labels.items() for text in pair):
             raise BadInput("there may be 64 labels at most, of 255 characters each")
+        if any("\x00" in text for pair in labels.items() for text in pair):
+            raise BadInput("a label holds a NUL character, which PostgreSQL cannot store")
 
 
 @dataclass(frozen=True, slots=True)
