@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,6 +107,8 @@ def main() -> int:
     except ValueError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    # Told to end, it still stops its servers and reports what it has.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     started = time.strftime("%Y-%m-%d %H:%M:%S")
     folder = Path(tempfile.mkdtemp(prefix="windlass-bench-"))
     results = Results()

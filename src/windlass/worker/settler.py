@@ -20,6 +20,7 @@ from windlass.engine.settle import Settled
 from windlass.worker.notes import Key
 
 BATCH_MAX = 500
+HELP_MIN = 100
 WAITS = Backoff(1.0, 2.0, 4.0)
 SURPRISES_MAX = 2
 
@@ -27,7 +28,10 @@ _log = logging.getLogger("windlass.worker")
 
 
 class Settler:
-    """One task that reports; `on_settled` hears what came of each batch."""
+    """Two clerks that report; `on_settled` hears what came of each batch.
+
+    The second one helps when a good part of a batch has gathered while the first waits for its commit.
+    """
 
     def __init__(
         self,
@@ -39,15 +43,22 @@ class Settler:
         self._waiting: deque[Report] = deque()
         self._keys: set[Key] = set()
         self._stir = asyncio.Event()
+        self._stir_helper = asyncio.Event()
         self._calm = asyncio.Event()
         self._calm.set()
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="windlass-settler")
+        loop = asyncio.get_running_loop()
+        self._clerks = [
+            loop.create_task(self._run(self._stir, 1), name="windlass-settler"),
+            loop.create_task(self._run(self._stir_helper, HELP_MIN), name="windlass-settler-helper"),
+        ]
 
     def add(self, report: Report) -> None:
         """Report this, soon."""
         self._waiting.append(report)
         self._keys.add((report.job_id, report.no, report.attempt))
         self._stir.set()
+        if len(self._waiting) >= HELP_MIN:
+            self._stir_helper.set()
 
     def has(self, key: Key) -> bool:
         """Whether the outcome of this attempt is on its way."""
@@ -66,14 +77,15 @@ class Settler:
 
     async def close(self) -> None:
         """Stop, whatever is left: the workers' lease ends, and then others run it again."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        for clerk in self._clerks:
+            clerk.cancel()
+        await asyncio.gather(*self._clerks, return_exceptions=True)
 
-    async def _run(self) -> None:
+    async def _run(self, stir: asyncio.Event, least: int) -> None:
         while True:
-            await self._stir.wait()
-            self._stir.clear()
-            while self._waiting:
+            await stir.wait()
+            stir.clear()
+            while len(self._waiting) >= least:
                 batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
                 await self._report(batch)
                 self._keys.difference_update((report.job_id, report.no, report.attempt) for report in batch)

@@ -11,6 +11,8 @@ import sys
 
 from windlass.testing.chaos.run import run
 
+INTERRUPTED = 130
+
 
 def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
@@ -34,7 +36,10 @@ def _main() -> int:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await run(seed, given.minutes, _say, is_loud=given.loud)
 
-    return 0 if asyncio.run(guarded()) else 1
+    try:
+        return 0 if asyncio.run(guarded()) else 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return INTERRUPTED
 
 
 if __name__ == "__main__":
