@@ -71,6 +71,8 @@ def test_variables_of_an_orchestrator_are_let_be(tmp_path: Path) -> None:
         ("colour = 1", ["colour", "database_url"]),
         ("home = ", ["windlass.toml", "TOML"]),
         ("lease_s = true", ["lease_s", "number"]),
+        ("home = 3", ["home='3'", "text"]),
+        ('home = "a\\u0000b"', ["home", "text"]),
     ],
 )
 def test_a_bad_file_is_refused_by_key(text: str, words: list[str], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from windlass.cli.exits import Exit, exit_for_error, exit_for_job
 from windlass.cli.graph import Box, layout, plain_lines
 from windlass.cli.live import changes, fitting
 from windlass.cli.marks import bar, duration
-from windlass.cli.screen import one_line
+from windlass.cli.screen import Screen, one_line
 from windlass.core import errors
 from windlass.core.states import JobState
 
@@ -92,6 +92,21 @@ def test_values_are_json_or_else_text(tmp_path: Path) -> None:
 def test_an_input_that_cannot_be_read_is_refused(item: str) -> None:
     with pytest.raises(errors.BadInput):
         parse_inputs([item])
+
+
+def test_json_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    (tmp_path / "deep.json").write_text(f'{{"a": {deep}}}', encoding="utf-8")
+    for item in (f"a={deep}", f"@{tmp_path}/deep.json", f"a=@{tmp_path}/deep.json"):
+        with pytest.raises(errors.BadInput, match="nested too deeply"):
+            parse_inputs([item])
+
+
+def test_an_error_is_cut_and_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen().error("no \x1b[2J" + "x" * 100_000, "say\x00 less", 2)
+    said = capsys.readouterr().err
+    assert len(said) < 5_000 and "(100,007 characters)" in said
+    assert "\x1b" not in said and "\x00" not in said
 
 
 def test_every_error_and_every_ending_has_its_code() -> None:

@@ -16,6 +16,44 @@ import pytest
 from tests.cli.conftest import APP, COMMAND, Cli, line_with
 from windlass.app.postmaster import find_running
 
+FAILS = """
+import windlass as wl
+
+@wl.step(retry=wl.Retry(max_attempts=1))
+def fail() -> int:
+    raise ValueError("no")
+
+@wl.recipe
+def fails():
+    return fail()
+"""
+
+# A task that swallows its cancellation, a thread that is no daemon, and one of the loop's executor.
+LEAKY = """
+import asyncio, threading, time
+import windlass as wl
+
+kept = []
+
+async def stubborn():
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+
+@wl.step
+async def leak() -> int:
+    kept.append(asyncio.create_task(stubborn()))
+    threading.Thread(target=time.sleep, args=(300,)).start()
+    asyncio.get_running_loop().run_in_executor(None, time.sleep, 300)
+    return 1
+
+@wl.recipe
+def leaks():
+    return leak()
+"""
+
 
 @pytest.fixture
 def home() -> Iterator[Cli]:
@@ -48,6 +86,29 @@ def test_up_serves_an_app_until_it_is_interrupted_and_finds_its_data_again(home:
     third.send_signal(signal.SIGTERM)
     third.communicate(timeout=40)
     assert third.returncode == 0 and find_running(home.folder / "pg") is None
+
+
+def test_up_starts_its_server_again_when_that_is_killed(home: Cli) -> None:
+    up = home.spawn("up", APP)
+    line_with(up, "ready in")
+    os.kill(int((home.folder / "pg" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    line_with(up, "was started again")
+    assert home("submit", "film", "--input", "topic=sea", "--wait").ok().json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
+    up.send_signal(signal.SIGINT)
+    out, _ = up.communicate(timeout=40)
+    assert up.returncode == 0 and find_running(home.folder / "pg") is None, out
+
+
+def test_up_ends_although_handlers_left_tasks_and_threads_running(home: Cli) -> None:
+    (home.folder / "leaky.py").write_text(LEAKY, encoding="utf-8")
+    up = home.spawn("up", "leaky.py")
+    line_with(up, "ready in")
+    home("submit", "leaks", "--wait").ok()
+    up.send_signal(signal.SIGINT)
+    out, _ = up.communicate(timeout=40)
+    assert up.returncode == 0, out
+    assert "stopped; the data stays" in out and "Traceback" not in out
+    assert find_running(home.folder / "pg") is None
 
 
 def test_the_demo_runs_to_its_end_without_a_terminal(home: Cli) -> None:
@@ -143,6 +204,17 @@ def test_a_bad_setting_is_named(alone: Cli) -> None:
     alone.environ["WINDLASS_LEASE_S"] = "soon"
     said = alone("jobs")
     assert said.code == 2 and "WINDLASS_LEASE_S" in said.err and "soon" in said.err
+
+
+def test_an_argument_that_is_no_text_is_refused(alone: Cli) -> None:
+    said = alone("jobs", "--recipe", "\udcff")
+    assert said.code == 2 and "'\\udcff' is not text" in said.err and "UTF-8" in said.err
+
+
+def test_a_failed_run_says_that_its_database_has_stopped(home: Cli) -> None:
+    (home.folder / "fails.py").write_text(FAILS, encoding="utf-8")
+    said = home("run", "fails.py:fails")
+    assert said.code == 10 and "`windlass up` starts it again" in said.err
 
 
 def test_help_has_the_exit_codes_and_imports_neither_tables_nor_servers(alone: Cli) -> None:

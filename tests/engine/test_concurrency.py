@@ -69,9 +69,11 @@ def no_lock_in_a_claim(patch: pytest.MonkeyPatch) -> None:
 async def test_a_missing_lock_shows(
     dsn: str, plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whether two operations meet at the wrong moment is up to the machine; that none of eight runs sees it is not."""
     plant(monkeypatch)
     with pytest.raises((AssertionError, asyncpg.PostgresError, drafts.MovedOn)):
-        assert await meet(dsn, 1) == []
+        for seed in range(1, 9):
+            assert await meet(dsn, seed) == []
 
 
 async def meet(dsn: str, seed: int) -> list[str]:

@@ -129,6 +129,8 @@ def test_a_document_may_use_what_the_other_targets_have() -> None:
         ({"boom2.py": "x = 1\n1 / 0"}, "boom2", BadSetting, "boom2.py, line 2)"),
         ({"lost.py": "import not_installed_xyz"}, "lost.py", BadSetting, "No module named 'not_installed_xyz'"),
         ({"lost2.py": "import not_installed_xyz"}, "lost2", BadSetting, "No module named 'not_installed_xyz'"),
+        ({"ends.py": "import sys\nsys.exit(3)"}, "ends.py", BadSetting, "ends the program when it is imported"),
+        ({"ends2.py": "import sys\nsys.exit()"}, "ends2", BadSetting, "ends2.py, line 2)"),
         ({"empty.py": "x = 1"}, "empty.py", NotFound, "no steps and no recipes in empty.py"),
         ({"g.py": GOOD}, "g.py:helo", NotFound, "g.py has no 'helo'. Did you mean hello?"),
         ({"g.py": GOOD}, "g.py:number", BadSetting, "g.py:number is a int"),

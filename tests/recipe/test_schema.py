@@ -94,6 +94,11 @@ def test_a_long_list_of_faults_is_cut() -> None:
     assert "; and 15 more" in refusal({"topic": "x", "tags": list(range(25))})
 
 
+def test_a_fault_does_not_quote_a_long_value_in_full() -> None:
+    told = refusal({"topic": ["x" * 100_000]})
+    assert len(told) < 1_000 and 'is not of type "string"' in told
+
+
 @pytest.mark.parametrize(
     ("inputs", "reason"),
     [

@@ -9,6 +9,7 @@ import pytest
 
 from windlass.core.errors import BadSetting, DatabaseUnavailable
 from windlass.store.database import Database, is_transient
+from windlass.store.pool import Connection, Pool
 from windlass.testing.faults import FaultyDatabase, Moment
 
 
@@ -134,7 +135,20 @@ async def test_an_operation_that_was_rolled_back_is_done_again(dsn: str) -> None
         await db.close()
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError(), TimeoutError(), asyncpg.DeadlockDetectedError("")])
+async def test_a_read_without_a_server_says_that_it_is_away() -> None:
+    async def connect() -> Connection:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    db = Database(Pool(connect, 1), "postgresql://", None)
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+        async with db.connection():
+            pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ConnectionResetError(), TimeoutError(), asyncpg.DeadlockDetectedError(""), asyncpg.DiskFullError("no space")],
+)
 def test_what_may_pass_is_told_from_what_will_not(error: Exception) -> None:
     assert is_transient(error)
     assert not is_transient(asyncpg.UniqueViolationError(""))

@@ -174,6 +174,18 @@ def test_an_exception_says_whether_another_attempt_may_help(
     assert failure.fault.message
 
 
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (SystemExit(3), "the handler raised SystemExit(3)"),
+        (ValueError("half \ud800"), "half \\ud800"),
+        (ValueError("zero \x00"), "zero \\0"),
+    ],
+)
+def test_a_message_can_be_read_and_stored_whatever_it_holds(error: BaseException, message: str) -> None:
+    assert failure_of(error).fault.message == message
+
+
 def test_the_detail_is_the_end_of_the_traceback() -> None:
     def deep(count: int) -> None:
         if count == 0:

@@ -134,6 +134,16 @@ class EmbeddedPostgres:
             raise
         return self._dsn
 
+    def revive(self) -> bool:
+        """Start the server again if it died under its users; whether it had."""
+        if self.pid is not None:
+            return False
+        with _locked(_beside(self.path, ".lock")):
+            if self._users is None:  # another thread stopped it meanwhile, and nobody would stop it again
+                return False
+            self._dsn = dsn_of(self._ensure_running(find_binaries()))
+        return True
+
     def stop(self) -> None:
         """Leave the server; stop it if nobody else in any process uses it. May be called twice."""
         if self._users is None:

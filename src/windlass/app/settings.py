@@ -67,7 +67,7 @@ def _url(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or "\x00" in value:
         raise ValueError("it must be text")
     return value.strip()
 
@@ -204,8 +204,8 @@ def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, s
             close = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(KEYS)}"
             raise BadSetting(f"{path}: there is no setting {key!r}", remedy=hint)
-        if key == "home" or (key == "artifacts" and isinstance(value, str) and "://" not in value):
-            value = str(path.parent / Path(str(value)).expanduser())
+        if isinstance(value, str) and (key == "home" or (key == "artifacts" and "://" not in value)):
+            value = str(path.parent / Path(value).expanduser())
         yield f"{path.name}: {key}", key, value
 
 

@@ -55,6 +55,8 @@ def json_or_text(value: str) -> Any:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return value
+    except RecursionError:
+        raise _too_deep("an input") from None
 
 
 def parse_labels(items: Iterable[str]) -> dict[str, str]:
@@ -80,9 +82,15 @@ def _object_in(name: str) -> dict[str, Any]:
         found = msgspec.json.decode(_read(name))
     except msgspec.DecodeError as error:
         raise BadInput(f"{name} is not JSON: {error}", remedy="Give a file that holds one JSON object") from None
+    except RecursionError:
+        raise _too_deep(name) from None
     if not isinstance(found, dict):
         raise BadInput(f"{name} does not hold a JSON object", remedy='It looks like {"topic": "sea"}')
     return found
+
+
+def _too_deep(what: str) -> BadInput:
+    return BadInput(f"{what} is JSON that is nested too deeply", remedy="Pass a path or a link to it instead")
 
 
 def _read(name: str) -> str:

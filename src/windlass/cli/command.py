@@ -20,7 +20,7 @@ import typer
 
 from windlass.app.settings import Settings, load
 from windlass.cli.exits import Exit, exit_for_error
-from windlass.core.errors import WindlassError
+from windlass.core.errors import BadSetting, WindlassError
 
 Database = Annotated[
     str | None, typer.Option("--database", metavar="URL", help="PostgreSQL to use.", rich_help_panel="Shared options")
@@ -84,7 +84,7 @@ def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) 
             outer: Ambient = ctx.find_root().obj or Ambient()
             given = {key: values.pop(key) for key in shared}
             at = Ambient(**{key: value or getattr(outer, key) for key, value in given.items()})
-            raise typer.Exit(perform(at, lambda: function(at, **values)))
+            raise typer.Exit(perform(at, lambda: function(at, **_texts(values))))
 
         run.__signature__ = inspect.Signature([context, *keyword, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in (context, *keyword, *extra)}
@@ -96,13 +96,26 @@ def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) 
     return decorate
 
 
+def _texts(values: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as they are, if all of their text is text: what the locale could not decode is refused."""
+    for name, value in values.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not text.isascii() and text.encode(errors="replace").decode() != text:
+                raise BadSetting(
+                    f"{name}: {text!a} is not text in this locale's encoding",
+                    remedy="Use a UTF-8 locale such as LC_ALL=C.UTF-8, or pass the text in a file",
+                )
+    return values
+
+
 def perform(at: Ambient, act: Callable[[], Any]) -> int:
     """Run a command's body; the answer is the exit code."""
     try:
         found = act()
         if inspect.iscoroutine(found):
             found = asyncio.run(found)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # `>&-` leaves none
+            sys.stdout.flush()
     except WindlassError as error:
         said = "; ".join([error.message, *getattr(error, "__notes__", [])])
         return _tell(at, said, error.remedy, exit_for_error(error))
@@ -115,6 +128,11 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
     except OSError as error:
         return _tell(at, f"the system refused: {error}", "Check the disk, the folder and its permissions", Exit.BROKEN)
     except Exception as error:
+        from windlass.store.database import is_transient
+
+        if is_transient(error):
+            remedy = "Nothing that was accepted is lost; try again when the server is back"
+            return _tell(at, f"PostgreSQL went away: {error}", remedy, Exit.UNREACHABLE)
         remedy = "This is a fault of Windlass: please report it, with what --debug shows"
         return _tell(at, f"{type(error).__name__}: {error}", remedy, Exit.BROKEN)
     return int(found) if found is not None else Exit.DONE

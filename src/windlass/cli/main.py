@@ -12,6 +12,7 @@ import typer
 
 from windlass.cli.command import Ambient, Database, Debug, Home
 from windlass.cli.commands import control, database, jobs, recipes, serve, submit, watch
+from windlass.cli.ending import leave
 from windlass.cli.exits import table
 
 app = typer.Typer(
@@ -53,7 +54,11 @@ def root(
 
 def main() -> None:
     """The console script."""
-    app(prog_name="windlass")
+    try:
+        app(prog_name="windlass")
+    except SystemExit as ending:
+        leave(ending.code if isinstance(ending.code, int) else int(ending.code is not None))
+        raise
 
 
 if __name__ == "__main__":

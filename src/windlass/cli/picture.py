@@ -63,7 +63,7 @@ def _note(step: StepView, counted: Counter[StepState], now: datetime) -> str:
         parts.append(f"held: {step.waiting_for or 'not yet'}")
     if step.state is StepState.RUNNING and isinstance(step.progress, dict):
         pct = step.progress.get("pct")
-        parts += [f"{pct:g} %" if pct is not None else "", str(step.progress.get("message") or "")]
+        parts += [f"{round(pct, 1):g} %" if pct is not None else "", str(step.progress.get("message") or "")]
     if step.error and step.state not in (StepState.COMPLETED, StepState.SKIPPED):
         parts.append(str(step.error.get("message") or step.error.get("code") or ""))
     return " · ".join(part for part in parts if part)

@@ -18,6 +18,9 @@ from rich.text import Text
 from windlass.cli import marks
 from windlass.cli.graph import Box, cells, layout
 
+# Longer than any error that people read; a job's failure has 2,000 characters at most.
+ERROR_MAX = 4_000
+
 
 class Screen:
     """The two streams, and how tables, pictures, notes and errors look on them."""
@@ -79,10 +82,10 @@ class Screen:
 
     def error(self, message: str, remedy: str | None, code: int) -> None:
         """What went wrong and what to do, in two lines."""
-        first = Text("error: ", style="bold red").append(message, style="not bold default")
+        first = Text("error: ", style="bold red").append(_shown(message), style="not bold default")
         self.err.print(first)
         if remedy:
-            self.err.print(Text(f"  {remedy}", style="yellow"))
+            self.err.print(Text(f"  {_shown(remedy)}", style="yellow"))
         self.err.print(Text(f"  exit {code}", style="bright_black"))
 
 
@@ -108,6 +111,12 @@ def picture(boxes: Sequence[Box]) -> Text:
 def one_line(text: str) -> str:
     """User text on one line, without anything that could move the cursor or break a column."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _shown(text: str) -> str:
+    """Text of an error: it may quote what somebody sent, so it is cut, and its lines are its only control."""
+    cut = text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}… ({len(text):,} characters)"
+    return "\n".join(one_line(line) for line in cut.split("\n"))
 
 
 def headline(recipe: str, job_id: object, state: str, seconds: float | None) -> Text:

@@ -24,16 +24,21 @@ from windlass.app.windlass import Windlass
 from windlass.cli import marks
 from windlass.cli.arguments import fitting_inputs
 from windlass.cli.command import Ambient
+from windlass.cli.ending import run_on
 from windlass.cli.exits import Exit, exit_for_job
 from windlass.cli.live import follow
 from windlass.cli.session import opened
 from windlass.cli.wire import error_json
+from windlass.core.errors import WindlassError
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import read
 from windlass.recipe.app import load
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
 
+_log = logging.getLogger("windlass.postgres")
+
+REVIVE_EVERY_S = 1.0
 EXAMPLES = "windlass.examples"
 DEMO_RECIPE = "trailer"
 DEMO_INPUTS = {"topic": "the sea"}
@@ -52,7 +57,7 @@ def start(main: Coroutine[Any, Any, Exit]) -> Exit:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await main
 
-    return uvloop.run(guarded())
+    return run_on(uvloop.new_event_loop(), guarded())
 
 
 @asynccontextmanager
@@ -64,11 +69,25 @@ async def _database(settings: Settings, *, is_throwaway: bool = False) -> AsyncI
         return
     server = EmbeddedPostgres(None if is_throwaway else settings.database_path, durable=not is_throwaway)
     dsn = await asyncio.to_thread(server.start)
+    keeper = asyncio.create_task(_keep(server), name="windlass-postgres")
     try:
         await _migrated(dsn)
         yield dsn
     finally:
+        keeper.cancel()
+        await asyncio.wait([keeper])
         await asyncio.to_thread(server.stop)
+
+
+async def _keep(server: EmbeddedPostgres) -> None:
+    """Start the server again when it has died: everything else waits for it, and nobody else would."""
+    while True:
+        await asyncio.sleep(REVIVE_EVERY_S)
+        try:
+            if await asyncio.to_thread(server.revive):
+                _log.warning("PostgreSQL in %s had ended and was started again; its log is %s", server.path, server.log)
+        except (WindlassError, OSError) as error:
+            _log.warning("PostgreSQL in %s has ended and cannot be started now: %s", server.path, error)
 
 
 async def _migrated(dsn: str) -> list[str]:
@@ -181,7 +200,15 @@ async def _one_job(
         except asyncio.CancelledError:
             at.screen.note(f"stopped; job {job.id} goes on when this is run again")
             raise
-        return await _conclude(at, windlass, job, state, is_demo=is_demo)
+        code = await _conclude(at, windlass, job, state, is_demo=is_demo)
+    if code is not Exit.DONE and settings.database_url is None:
+        # The server stops with this command, so what the failure advises would find nothing.
+        at.screen.note(
+            "its database was a throwaway; with --home DIR it would stay"
+            if is_throwaway
+            else "its database has stopped; `windlass up` starts it again"
+        )
+    return code
 
 
 async def _conclude(at: Ambient, windlass: Windlass, job: Job, state: JobState, *, is_demo: bool) -> Exit:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from windlass.core.outcome import Fault
@@ -81,8 +81,7 @@ class Job:
     correlation_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened to a job or to one of its steps; its sequence number is given when it is written."""
 
     type: str

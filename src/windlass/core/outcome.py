@@ -6,7 +6,7 @@ Outputs travel as JSON text: the law never looks inside them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 
@@ -75,8 +75,9 @@ class Lost:
 Outcome = Success | Failure | Snooze | Parked | Cancel | Released | Lost
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+# The two below are made for every step that runs. A named tuple is as frozen as a frozen dataclass, and made in a
+# quarter of the time.
+class Seen(NamedTuple):
     """The job and the step as their claim saw them. It saves reading them again if nothing has moved since."""
 
     version: int
@@ -90,8 +91,7 @@ class Seen:
     losses: int
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """An outcome, the attempt it speaks for, and who says so (`worker`, `rescuer`, `webhook`, …).
 
     A report whose attempt is no longer the step's current one changes nothing (law 4). Whoever knows the step's plan

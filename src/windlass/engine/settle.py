@@ -16,8 +16,9 @@ reason, so a commit whose outcome is unknown is simply done again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -33,6 +34,9 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
+# How many settles of a contended job go straight to the lock, and how many such jobs are remembered.
+LOCKED_SETTLES = 20
+CONTENDED_MAX = 100
 # A success sets no timer, so it needs no time.
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -52,7 +56,7 @@ async def settle(db: Database, reports: Sequence[Report], *, chance: Callable[[]
 
     async def operation(connection: asyncpg.Connection) -> Settled:
         placed = await _placed(connection, reports)
-        if not _is_contended(placed):
+        if not CONTENDED.has_any(placed):
             found = await _remembered(connection, placed) or await _load(connection, placed)
             settled = _decide(found, placed, chances)
             if all(map(drafts.is_simple, found)):
@@ -60,7 +64,7 @@ async def settle(db: Database, reports: Sequence[Report], *, chance: Callable[[]
                     await drafts.write(connection, found)
                     return settled
                 except drafts.MovedOn:
-                    pass
+                    CONTENDED.note(placed)
         return await _settle_locked(connection, placed, chances)
 
     return await db.run(operation)
@@ -77,9 +81,38 @@ async def _settle_locked(
     return settled
 
 
-def _is_contended(reports: Sequence[Report]) -> bool:
-    # Several reports for one job mean a wide job, which others are settling too: the lock is cheaper than a retry.
-    return len({report.job_id for report in reports}) < len(reports)
+class Contended:
+    """Jobs that others were seen to settle at the same time. For a while they are settled under their lock at once.
+
+    Deciding without the lock leaves the job free meanwhile, for claims above all; but where several workers settle one
+    wide job, each would mostly find that it has moved on.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[UUID, int] = {}
+
+    def note(self, reports: Sequence[Report]) -> None:
+        """A write was refused. Which job moved on is not known; a job with several reports is the likeliest."""
+        counts = Counter(report.job_id for report in reports)
+        for job_id, count in counts.items():
+            if count > 1 or len(counts) == 1:
+                self._left[job_id] = LOCKED_SETTLES
+        while len(self._left) > CONTENDED_MAX:
+            del self._left[next(iter(self._left))]
+
+    def has_any(self, reports: Sequence[Report]) -> bool:
+        """Whether one of these jobs is among them."""
+        if not self._left:
+            return False
+        found = {report.job_id for report in reports} & self._left.keys()
+        for job_id in sorted(found):
+            self._left[job_id] -= 1
+            if not self._left[job_id]:
+                del self._left[job_id]
+        return bool(found)
+
+
+CONTENDED = Contended()
 
 
 async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Report]:
@@ -92,7 +125,7 @@ async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> 
     )
     places = {(row["job_id"], row["no"]): row for row in rows}
     return [
-        replace(report, plan_hash=row["plan"], node=row["node"])
+        report._replace(plan_hash=row["plan"], node=row["node"])
         if report.plan_hash is None and (row := places.get((report.job_id, report.no))) is not None
         else report
         for report in reports
@@ -101,6 +134,8 @@ async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> 
 
 async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Draft] | None:
     """The drafts as the claims saw them, if that is enough for every one of these reports."""
+    if len({report.job_id for report in reports}) < len(reports):
+        return None
     found: list[Draft] = []
     for report in reports:
         seen = report.seen

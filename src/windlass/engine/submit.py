@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -33,8 +33,7 @@ _SOON_S = 10.0
 PRIORITY_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """What a caller asks for. `inputs` fit the plan's schema already (`recipe/schema.py` checks and completes them)."""
 
     plan: Plan

@@ -139,7 +139,7 @@ def _import_module(name: str) -> ModuleType:
     except WindlassError:
         # An error of ours already says what is wrong and where.
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
 
 
@@ -163,7 +163,7 @@ def _import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, WindlassError) or not isinstance(error, Exception):
+        if isinstance(error, WindlassError) or not isinstance(error, Exception | SystemExit):
             raise
         raise _broken(str(path), error) from error
     return module
@@ -184,11 +184,14 @@ def _document(target: str) -> bytes:
         raise NotFound(f"cannot read {target}: {error.strerror}") from None
 
 
-def _broken(where: str, error: Exception) -> BadSetting:
+def _broken(where: str, error: Exception | SystemExit) -> BadSetting:
     if isinstance(error, SyntaxError):
         return BadSetting(f"{where} cannot be read: {error.msg} ({error.filename}, line {error.lineno})")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     at = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    if isinstance(error, SystemExit):
+        remedy = 'Keep what only a script does below `if __name__ == "__main__":`'
+        return BadSetting(f"{where} ends the program when it is imported{at}", remedy=remedy)
     return BadSetting(f"{where} cannot be imported: {type(error).__name__}: {error}{at}")
 
 

@@ -16,6 +16,7 @@ from windlass.recipe.json_value import json_fault
 
 INPUT_BYTES_MAX = 1 << 20
 ERRORS_SHOWN_MAX = 10
+MESSAGE_SHOWN_MAX = 400
 
 _WORDS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
@@ -172,10 +173,16 @@ class _Checker:
         return plain
 
     def _fault(self, values: dict[str, Any]) -> BadInput:
-        found = [(_path(error.instance_path), error.message) for error in self.validator.iter_errors(values)]
+        found = [(_path(error.instance_path), _cut(error.message)) for error in self.validator.iter_errors(values)]
         told = "; ".join(f"{place}: {message}" for place, message in found[:ERRORS_SHOWN_MAX])
         more = f"; and {len(found) - ERRORS_SHOWN_MAX} more" if len(found) > ERRORS_SHOWN_MAX else ""
         return BadInput(f"the inputs do not fit recipe {self.recipe}: {told}{more}")
+
+
+def _cut(message: str) -> str:
+    """The message quotes the value, which can be of any size; its end says what is wrong."""
+    half = MESSAGE_SHOWN_MAX // 2
+    return message if len(message) <= MESSAGE_SHOWN_MAX else f"{message[:half]} … {message[-half:]}"
 
 
 # Recipes that are submitted at the same time in one process.

@@ -58,6 +58,8 @@ _TRANSIENT = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
+    # Space is made by people, and what waits for it must not be taken for wrong.
+    asyncpg.DiskFullError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
     asyncpg.LockNotAvailableError,
@@ -107,7 +109,13 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
         """A working connection, for reads. What must survive a lost connection goes through `run`."""
-        connection = await self._pool.acquire()
+        try:
+            connection = await self._pool.acquire()
+        except _TRANSIENT as error:
+            raise DatabaseUnavailable(
+                f"PostgreSQL cannot be reached: {error or type(error).__name__}",
+                remedy="Nothing that was accepted is lost; try again when the server is back",
+            ) from error
         try:
             if self._now is not None:
                 await self._set_clock(connection)

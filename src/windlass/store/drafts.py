@@ -116,7 +116,7 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
     try:
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
-            *_bells(changed), _fences(changed),
+            *_bells(changed),
         )  # fmt: skip
     except asyncpg.PostgresError as error:
         if error.sqlstate == "WL001":
@@ -169,17 +169,13 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         sparse([step.wake_at for step in steps]),
         sparse([step.output for step in steps]),
         sparse([encode_fault(step.error) for step in steps]),
+        sparse([draft.fences.get(no) for draft in drafts for no in draft.changed]),
     )
-
-
-def _fences(drafts: list[Draft]) -> list[int | None]:
-    return [draft.fences.get(no) for draft in drafts for no in draft.changed]
 
 
 def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     rows = [
         (
-            draft.job.id,
             place,
             i,
             event.type,
@@ -194,7 +190,7 @@ def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         for i, event in enumerate(draft.events, 1)
     ]
     columns = [list(column) for column in zip(*rows, strict=True)]
-    return (*columns[:7], *map(sparse, columns[7:]))
+    return (*columns[:6], *map(sparse, columns[6:]))
 
 
 def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:

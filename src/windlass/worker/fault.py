@@ -86,7 +86,9 @@ def is_database_lost(error: BaseException) -> bool:
 
 def _failure(code: str, error: BaseException, *, is_retryable: bool = True, after_s: float | None = None) -> Failure:
     kind = type(error)
-    message = _text(error)[:MESSAGE_MAX] or kind.__name__
+    # A code alone would tell nobody what happened.
+    said = f"the handler raised {error!r}" if isinstance(error, SystemExit) else _text(error)
+    message = _storable(said)[:MESSAGE_MAX] or kind.__name__
     fault = Fault(code, message, f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), _tail(error))
     return Failure(fault, is_retryable=is_retryable, after_s=after_s)
 
@@ -98,16 +100,20 @@ def _wait_s(asked: Any) -> float | None:
 
 def _text(error: BaseException) -> str:
     try:
-        # PostgreSQL refuses the zero character in text.
-        return str(error).replace("\x00", "\\0")
+        return str(error)
     except Exception:
         return ""
+
+
+def _storable(text: str) -> str:
+    """Text that a row can hold: PostgreSQL refuses the zero character, and UTF-8 has no half surrogates."""
+    return text.replace("\x00", "\\0").encode(errors="backslashreplace").decode()
 
 
 def _tail(error: BaseException) -> str:
     """The last frames of the traceback: where it happened, without the way there."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
-    return "".join(traceback.format_list(frames)).replace("\x00", "\\0")[-DETAIL_MAX:]
+    return _storable("".join(traceback.format_list(frames)))[-DETAIL_MAX:]
 
 
 def _status(error: BaseException) -> int | None:

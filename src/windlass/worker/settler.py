@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from uuid import UUID
 
 from windlass.core.errors import Unavailable
 from windlass.core.outcome import Failure, Fault, Report
@@ -42,6 +42,8 @@ class Settler:
         self._on_settled = on_settled
         self._waiting: deque[Report] = deque()
         self._keys: set[Key] = set()
+        # Jobs whose reports are on their way. Two batches of one wide job would only wait for each other.
+        self._jobs_out: set[UUID] = set()
         self._stir = asyncio.Event()
         self._stir_helper = asyncio.Event()
         self._calm = asyncio.Event()
@@ -86,8 +88,14 @@ class Settler:
             await stir.wait()
             stir.clear()
             while len(self._waiting) >= least:
+                if least > 1 and self._waiting[0].job_id in self._jobs_out:
+                    # Left to the first clerk, who takes whatever there is.
+                    break
                 batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
+                jobs = {report.job_id for report in batch} - self._jobs_out
+                self._jobs_out |= jobs
                 await self._report(batch)
+                self._jobs_out -= jobs
                 self._keys.difference_update((report.job_id, report.no, report.attempt) for report in batch)
             if not self._keys:
                 self._calm.set()
@@ -125,6 +133,6 @@ class Settler:
         _log.exception("the outcome of %s/%s could not be reported", report.job_id, report.no)
         fault = Fault("bad_report", f"the outcome ({type(report.outcome).__name__}) could not be written")
         try:
-            self._on_settled(await self._until_taken([replace(report, outcome=Failure(fault))]))
+            self._on_settled(await self._until_taken([report._replace(outcome=Failure(fault))]))
         except Exception:
             _log.exception("nor could its failure; the step waits for its time limit")

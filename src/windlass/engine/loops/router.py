@@ -8,7 +8,6 @@ still READY. Two routers that resolve the same step come to the same value, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -162,8 +161,7 @@ def _sleep(arguments: Any) -> Resolution:
 
 def _children_of(draft: Draft, calls: Mapping[tuple[UUID, int], Submission]) -> list[Submission]:
     return [
-        replace(
-            calls[draft.job.id, new.no],
+        calls[draft.job.id, new.no]._replace(
             parent=(draft.job.id, new.no, new.attempt),
             correlation_id=draft.job.correlation_id,
         )

@@ -26,8 +26,8 @@ LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
 WHERE j.id = $1
 
 -- name: draft_write
--- Jobs are $1 to $9, steps $10 to $22 and $35, events $23 to $32, bells $33 and $34. All of it, or nothing: if a job is
--- no longer at the version that was read, `require` ends the transaction. $35 is the attempt of a step that was not read
+-- Jobs are $1 to $9, steps $10 to $23, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job is no
+-- longer at the version that was read, `require` ends the transaction. $23 is the attempt of a step that was not read
 -- but remembered from its claim; it must be running still, as a crash may have undone the claim and with it the version.
 WITH won AS (
     UPDATE windlass.jobs j
@@ -67,7 +67,7 @@ WITH won AS (
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
             THEN (SELECT windlass.clock()) END
     FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
-                $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $35::int[])
+                $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[])
         AS d (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output, error,
               fence)
     WHERE s.job_id = d.job_id AND s.no = d.no
@@ -76,11 +76,11 @@ WITH won AS (
 ), event AS (
     INSERT INTO windlass.events
         (job_id, seq, at, type, source, no, attempt, payload, correlation_id, idempotency_key)
-    SELECT d.job_id, (SELECT seqs FROM base)[d.place] + d.i, (SELECT windlass.clock()), d.type, d.source, d.no, d.attempt,
+    SELECT ($1::uuid[])[d.place], (SELECT seqs FROM base)[d.place] + d.i, (SELECT windlass.clock()), d.type, d.source, d.no, d.attempt,
            d.payload, d.correlation_id, d.idempotency_key
-    FROM unnest($23::uuid[], $24::int[], $25::int[], $26::text[], $27::text[], $28::int[], $29::int[], $30::json[],
-                $31::text[], $32::text[])
-        AS d (job_id, place, i, type, source, no, attempt, payload, correlation_id, idempotency_key)
+    FROM unnest($24::int[], $25::int[], $26::text[], $27::text[], $28::int[], $29::int[], $30::json[], $31::text[],
+                $32::text[])
+        AS d (place, i, type, source, no, attempt, payload, correlation_id, idempotency_key)
 ), bell AS (
     SELECT pg_notify(channel, payload) FROM unnest($33::text[], $34::text[]) AS b (channel, payload)
 )
