@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import COMMAND, Cli
 
 JOB_KEYS = {
     "id", "recipe", "recipe_version", "plan", "state", "is_paused", "caller", "priority", "labels", "idempotency_key",
@@ -229,6 +230,13 @@ def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
     assert [(one["name"], one["version"]) for one in recipes] == [("film", 1), ("flop", 1), ("nap", 1), ("nobody", 1)]
     assert served("recipes", "show", "film", "--json").ok().json()["recipe"] == "film"
     assert "input topic: string (required)" in served("recipes", "show", "film").ok().out
+
+
+def test_output_that_has_nowhere_to_go_is_no_error(served: Cli) -> None:
+    for words in (["recipes"], ["recipes", "--json"]):
+        closed = ["sh", "-c", '"$@" >&-', "sh", *COMMAND, *words]
+        done = subprocess.run(closed, stderr=subprocess.PIPE, cwd=served.folder, env=served.environ, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_output_that_nobody_reads_to_the_end_is_no_error(served: Cli) -> None:

@@ -114,8 +114,7 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
         found = act()
         if inspect.iscoroutine(found):
             found = asyncio.run(found)
-        if sys.stdout is not None:  # `>&-` leaves none
-            sys.stdout.flush()
+        sys.stdout.flush()
     except WindlassError as error:
         said = "; ".join([error.message, *getattr(error, "__notes__", [])])
         return _tell(at, said, error.remedy, exit_for_error(error))

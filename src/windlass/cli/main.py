@@ -6,6 +6,8 @@ that when it runs.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -54,6 +56,9 @@ def root(
 
 def main() -> None:
     """The console script."""
+    # A shell's `>&-` leaves no stream at all; what is said there is for nobody.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         app(prog_name="windlass")
     except SystemExit as ending:

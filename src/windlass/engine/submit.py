@@ -22,7 +22,7 @@ from windlass.core.graph import starts
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.store.database import Database
-from windlass.store.drafts import encode, sparse
+from windlass.store.drafts import encode, sparse, uniform
 from windlass.store.statements import sql
 
 TTL_S = 24 * 3600.0
@@ -186,14 +186,14 @@ def _template(plan: Plan) -> _Template:
 def _job_columns(
     submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
 ) -> tuple[list[Any], ...]:
-    counts = [len(s.plan.nodes) for s in submissions]
+    counts = uniform([len(s.plan.nodes) for s in submissions])
     return (
         [s.job_id for s in submissions],
-        [s.plan.recipe for s in submissions],
-        [s.plan.hash for s in submissions],
-        [JobState.QUEUED] * len(submissions),
-        [s.caller for s in submissions],
-        [s.priority for s in submissions],
+        uniform([s.plan.recipe for s in submissions]),
+        uniform([s.plan.hash for s in submissions]),
+        [JobState.QUEUED],
+        uniform([s.caller for s in submissions]),
+        uniform([s.priority for s in submissions]),
         counts,
         counts,
         bodies,
@@ -204,10 +204,10 @@ def _job_columns(
         sparse([s.parent[0] if s.parent else None for s in submissions]),
         sparse([s.parent[1] if s.parent else None for s in submissions]),
         sparse([s.parent[2] if s.parent else None for s in submissions]),
-        [s.depth for s in submissions],
+        uniform([s.depth for s in submissions]),
         sparse([s.retry_of for s in submissions]),
         sparse([None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions]),
-        [timedelta(seconds=s.ttl_s) for s in submissions],
+        [timedelta(seconds=ttl_s) for ttl_s in uniform([s.ttl_s for s in submissions])],
     )
 
 
@@ -229,7 +229,8 @@ def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
         priorities.extend([submission.priority] * count)
         unmet.extend(template.unmet)
         timeouts.extend(template.timeouts)
-    return ids, numbers, states, queues, priorities, unmet, timeouts
+    columns: list[list[Any]] = [numbers, states, queues, priorities, unmet, timeouts]
+    return ids, *(uniform(column) for column in columns)
 
 
 class Submitter:

@@ -139,12 +139,12 @@ def _job_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     return (
         [job.id for job in jobs],
         [job.version for job in jobs],
-        [len(draft.events) for draft in drafts],
+        uniform([len(draft.events) for draft in drafts]),
         [draft.job.state if draft.is_moved else None for draft in drafts],
-        [job.is_paused for job in jobs],
-        [job.steps_total for job in jobs],
-        [job.steps_open for job in jobs],
-        [job.steps_failed for job in jobs],
+        uniform([job.is_paused for job in jobs]),
+        uniform([job.steps_total for job in jobs]),
+        uniform([job.steps_open for job in jobs]),
+        uniform([job.steps_failed for job in jobs]),
         sparse([encode_fault(job.error) for job in jobs]),
     )
 
@@ -157,12 +157,12 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         ids.extend([draft.job.id] * len(draft.changed))
     return (
         ids,
-        [step.no for step in steps],
-        [step.state for step in steps],
-        [step.unmet for step in steps],
-        [step.attempt for step in steps],
-        [step.failures for step in steps],
-        [step.losses for step in steps],
+        uniform([step.no for step in steps]),
+        uniform([step.state for step in steps]),
+        uniform([step.unmet for step in steps]),
+        uniform([step.attempt for step in steps]),
+        uniform([step.failures for step in steps]),
+        uniform([step.losses for step in steps]),
         sparse([step.fan for step in steps]),
         sparse([step.fanned for step in steps]),
         sparse([step.waiting_for for step in steps]),
@@ -190,6 +190,7 @@ def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         for i, event in enumerate(draft.events, 1)
     ]
     columns = [list(column) for column in zip(*rows, strict=True)]
+    columns[3] = uniform(columns[3])
     return (*columns[:6], *map(sparse, columns[6:]))
 
 
@@ -210,6 +211,11 @@ def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:
 def sparse(column: list[Any]) -> list[Any]:
     """The column, or an empty one if it holds nothing: `unnest` fills up with NULL, and empty costs nothing to send."""
     return column if any(value is not None for value in column) else []
+
+
+def uniform(column: list[Any]) -> list[Any]:
+    """The column, or its value once if it is the same throughout; for columns that can hold no NULL (see the SQL)."""
+    return column[:1] if column and column.count(column[0]) == len(column) else column
 
 
 def bells_for(channel: str, job_ids: list[UUID]) -> list[tuple[str, str]]:

@@ -54,6 +54,9 @@ class Arguments:
             # A number above the plan's nodes is a child of a fan-out, and the fan-out's output is not one child's.
             if not is_effective or report.no != report.node or not isinstance(report.outcome, Success):
                 continue
+            # A single step has nobody to hand its output to.
+            if report.seen is not None and report.seen.steps_open == 1:
+                continue
             output = report.outcome.output
             if len(output) <= REMEMBERED_MAX_CHARS and not output.startswith(_REFERENCE):
                 kept[report.job_id, report.no] = output

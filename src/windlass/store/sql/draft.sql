@@ -29,6 +29,7 @@ WHERE j.id = $1
 -- Jobs are $1 to $9, steps $10 to $23, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job is no
 -- longer at the version that was read, `require` ends the transaction. $23 is the attempt of a step that was not read
 -- but remembered from its claim; it must be running still, as a crash may have undone the claim and with it the version.
+-- A column that can hold no NULL and has one value throughout comes with that value once.
 WITH won AS (
     UPDATE windlass.jobs j
     SET version = j.version + 1,
@@ -42,9 +43,18 @@ WITH won AS (
         trouble = CASE WHEN d.steps_open = 0 THEN nullif(d.state, 'COMPLETED') END,
         finished_at = CASE WHEN d.steps_open = 0 THEN (SELECT windlass.clock()) END,
         due_at = CASE WHEN d.steps_open > 0 THEN j.due_at END
-    FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bool[], $6::int[], $7::int[], $8::int[], $9::json[])
-        WITH ORDINALITY
-        AS d (id, version, events, state, is_paused, steps_total, steps_open, steps_failed, error, place)
+    FROM (
+        SELECT id, version, state, error, place,
+               coalesce(events, ($3::int[])[1]) AS events,
+               coalesce(is_paused, ($5::bool[])[1]) AS is_paused,
+               coalesce(steps_total, ($6::int[])[1]) AS steps_total,
+               coalesce(steps_open, ($7::int[])[1]) AS steps_open,
+               coalesce(steps_failed, ($8::int[])[1]) AS steps_failed
+        FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bool[], $6::int[], $7::int[], $8::int[],
+                    $9::json[])
+            WITH ORDINALITY
+            AS u (id, version, events, state, is_paused, steps_total, steps_open, steps_failed, error, place)
+    ) AS d
     WHERE j.id = d.id AND j.version = d.version
     RETURNING j.event_seq - d.events AS seq, d.place
 ), base AS (
@@ -66,18 +76,27 @@ WITH won AS (
         finished_at = CASE WHEN d.state IN
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
             THEN (SELECT windlass.clock()) END
-    FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
-                $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[])
-        AS d (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output, error,
-              fence)
+    FROM (
+        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, fence,
+               coalesce(no, ($11::int[])[1]) AS no,
+               coalesce(state, ($12::text[])[1]) AS state,
+               coalesce(unmet, ($13::int[])[1]) AS unmet,
+               coalesce(attempt, ($14::int[])[1]) AS attempt,
+               coalesce(failures, ($15::int[])[1]) AS failures,
+               coalesce(losses, ($16::int[])[1]) AS losses
+        FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
+                    $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[])
+            AS u (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output,
+                  error, fence)
+    ) AS d
     WHERE s.job_id = d.job_id AND s.no = d.no
       AND (d.fence IS NULL OR (s.attempt = d.fence AND s.state || '' = 'RUNNING'))
     RETURNING s.no
 ), event AS (
     INSERT INTO windlass.events
         (job_id, seq, at, type, source, no, attempt, payload, correlation_id, idempotency_key)
-    SELECT ($1::uuid[])[d.place], (SELECT seqs FROM base)[d.place] + d.i, (SELECT windlass.clock()), d.type, d.source, d.no, d.attempt,
-           d.payload, d.correlation_id, d.idempotency_key
+    SELECT ($1::uuid[])[d.place], (SELECT seqs FROM base)[d.place] + d.i, (SELECT windlass.clock()), d.type,
+           coalesce(d.source, ($27::text[])[1]), d.no, d.attempt, d.payload, d.correlation_id, d.idempotency_key
     FROM unnest($24::int[], $25::int[], $26::text[], $27::text[], $28::int[], $29::int[], $30::json[], $31::text[],
                 $32::text[])
         AS d (place, i, type, source, no, attempt, payload, correlation_id, idempotency_key)

@@ -28,7 +28,8 @@ SELECT version, plan, created_at FROM windlass.recipes WHERE name = $1 ORDER BY 
 
 -- name: job_submit
 -- Jobs are $1 to $20 with their first events, steps $21 to $27, bells $28 and $29. A job whose id or idempotency key is
--- already there is left out, with its steps: the caller reads it and compares.
+-- already there is left out, with its steps: the caller reads it and compares. A column that can hold no NULL and has
+-- one value throughout comes with that value once.
 WITH job AS (
     INSERT INTO windlass.jobs
         (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
@@ -37,17 +38,34 @@ WITH job AS (
     SELECT d.id, d.recipe, d.plan, d.state, d.caller, d.priority, 1, d.steps_total, d.steps_open, d.input, d.labels,
            d.idempotency_key, d.body_hash, d.correlation_id, d.parent_job, d.parent_no, d.parent_attempt, d.depth,
            d.retry_of, t.now, t.now + d.deadline, t.now + d.ttl, t.now + least(d.deadline, d.ttl)
-    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::int[], $8::int[],
-                $9::json[], $10::jsonb[], $11::text[], $12::text[], $13::text[], $14::uuid[], $15::int[], $16::int[],
-                $17::smallint[], $18::uuid[], $19::interval[], $20::interval[])
-        AS d (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels, idempotency_key,
-              body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of, deadline, ttl),
+    FROM (
+            SELECT id, input, labels, idempotency_key, body_hash, correlation_id, parent_job, parent_no,
+                   parent_attempt, retry_of, deadline,
+                   coalesce(recipe, ($2::text[])[1]) AS recipe,
+                   coalesce(plan, ($3::text[])[1]) AS plan,
+                   coalesce(state, ($4::text[])[1]) AS state,
+                   coalesce(caller, ($5::text[])[1]) AS caller,
+                   coalesce(priority, ($6::smallint[])[1]) AS priority,
+                   coalesce(steps_total, ($7::int[])[1]) AS steps_total,
+                   coalesce(steps_open, ($8::int[])[1]) AS steps_open,
+                   coalesce(depth, ($17::smallint[])[1]) AS depth,
+                   coalesce(ttl, ($20::interval[])[1]) AS ttl
+            FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::int[],
+                        $8::int[], $9::json[], $10::jsonb[], $11::text[], $12::text[], $13::text[], $14::uuid[],
+                        $15::int[], $16::int[], $17::smallint[], $18::uuid[], $19::interval[], $20::interval[])
+                AS u (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels,
+                      idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth,
+                      retry_of, deadline, ttl)
+        ) AS d,
         (SELECT windlass.clock() AS now) AS t
     ON CONFLICT DO NOTHING
     RETURNING id, caller, recipe, correlation_id
 ), step AS (
     INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
-    SELECT d.job_id, d.no, d.no, d.state, d.queue, d.priority, d.unmet, d.timeout_s
+    SELECT d.job_id, coalesce(d.no, ($22::int[])[1]), coalesce(d.no, ($22::int[])[1]),
+           coalesce(d.state, ($23::text[])[1]), coalesce(d.queue, ($24::text[])[1]),
+           coalesce(d.priority, ($25::smallint[])[1]), coalesce(d.unmet, ($26::int[])[1]),
+           coalesce(d.timeout_s, ($27::real[])[1])
     FROM unnest($21::uuid[], $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[])
         AS d (job_id, no, state, queue, priority, unmet, timeout_s)
     -- Mostly all are new. The second half is a hashed look-up only because it stands behind an OR; by itself it would be
