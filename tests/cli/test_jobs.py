@@ -233,7 +233,7 @@ def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
 
 
 def test_output_that_has_nowhere_to_go_is_no_error(served: Cli) -> None:
-    for words in (["recipes"], ["recipes", "--json"]):
+    for words in (["recipes", "list"], ["recipes", "list", "--json"]):
         closed = ["sh", "-c", '"$@" >&-', "sh", *COMMAND, *words]
         done = subprocess.run(closed, stderr=subprocess.PIPE, cwd=served.folder, env=served.environ, timeout=60)
         assert (done.returncode, done.stderr) == (0, b"")
