@@ -90,7 +90,7 @@ class World:
             return
         self.job = draft.job
         self.steps.update(draft.changed)
-        for fan_no, added in draft.children.items():
+        for fan_no, added in (draft.children or {}).items():
             kind = self.plan.nodes[fan_no].kind
             for new in added:
                 assert new.no not in self.steps, "a number given twice"

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.engine.rig import QUEUE, Rig, plan, task
+from windlass.core.errors import Broken
 from windlass.core.outcome import Failure, Fault, Parked, Released, Report, Snooze, Success
 from windlass.core.retry import Retry
 from windlass.engine import read
@@ -228,3 +229,9 @@ async def test_a_report_without_its_plan_is_placed_by_the_engine(rig: Rig, outco
     settled = await settle(rig.db, [Report(job, 0, 1, outcome)], chance=zero)
     assert settled.took_effect == (True,)
     assert settled.queues == (frozenset({QUEUE}) if isinstance(outcome, Success) else frozenset())
+
+
+async def test_a_claim_of_nothing_is_refused_rather_than_mistaken_for_an_empty_queue(rig: Rig) -> None:
+    await rig.submit(ONE)
+    with pytest.raises(Broken, match="a claim of 0 steps"):
+        await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=0)

@@ -122,15 +122,15 @@ class Draft:
     now: datetime
     source: str = "engine"
     # Steps that were not read but remembered from their claim, with the attempt that must still be running.
-    fences: dict[int, int] = field(default_factory=dict)
+    fences: dict[int, int] | None = None
     changed: dict[int, Step] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     # Fan-out children to add, per fan-out node.
-    children: dict[int, list[NewChild]] = field(default_factory=dict)
-    child_jobs: list[NewJob] = field(default_factory=list)
+    children: dict[int, list[NewChild]] | None = None
+    child_jobs: tuple[NewJob, ...] = ()
     # Set when every step that is still open is to be cancelled.
     sweep: bool = False
-    queues: set[str] = field(default_factory=set)
+    queues: frozenset[str] = frozenset()
     is_moved: bool = False
     has_ready: bool = False
     wakes_at: datetime | None = None
@@ -157,9 +157,7 @@ class Draft:
         check_step_move(step.state, target)
         step.state = target
         self.changed[step.no] = step
-        self.events.append(
-            Event(_STEP_EVENTS[target], self.source, step.no, step.attempt, payload, idempotency_key)
-        )
+        self.events.append(Event(_STEP_EVENTS[target], self.source, step.no, step.attempt, payload, idempotency_key))
 
     def move_job(self, target: JobState, *, payload: dict[str, Any] | None = None) -> None:
         """Change the job's state, as the table allows, and say so in an event."""
@@ -180,7 +178,7 @@ class Draft:
             self.move_step(step, StepState.HELD, payload=payload)
             return
         step.waiting_for = None
-        self.queues.add(self.plan.nodes[step.node].queue)
+        self.queues |= {self.plan.nodes[step.node].queue}
         self.move_step(step, StepState.QUEUED, payload=payload)
 
     def make_ready(self, step: Step) -> None:

@@ -97,13 +97,13 @@ def _fan_out(draft: Draft, fan: Step, batch: Fan) -> None:
         return
     first = draft.job.steps_total
     added = [NewChild(first + i, batch.start + i, item) for i, item in enumerate(batch.items)]
-    draft.children[fan.no] = added
+    draft.children = {**(draft.children or {}), fan.no: added}
     fan.fanned += len(added)
     draft.changed[fan.no] = fan
     draft.job.steps_total += len(added)
     draft.job.steps_open += len(added)
     span = {"first": first, "from": batch.start, "count": len(added), "of": batch.total}
-    draft.queues.add(draft.plan.nodes[fan.node].queue)
+    draft.queues |= {draft.plan.nodes[fan.node].queue}
     if fan.fanned < batch.total:
         # Stays READY: the router comes back for the rest.
         draft.has_ready = True
@@ -119,7 +119,7 @@ def _call(draft: Draft, step: Step, call: Call) -> None:
     # A child job answers to an attempt like any other work; a worker never claims this step, so it is made here.
     step.attempt += 1
     node = draft.plan.nodes[step.node]
-    draft.child_jobs.append(NewJob(step.no, step.attempt, step.index, node.run, call.inputs))
+    draft.child_jobs += (NewJob(step.no, step.attempt, step.index, node.run, call.inputs),)
     draft.park(step, CHILD, None, recipe=node.run)
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.errors import DatabaseUnavailable
+from windlass.core.errors import Broken, DatabaseUnavailable
 from windlass.core.outcome import Outcome, Report, Seen
 from windlass.store.database import Database, is_transient
 from windlass.store.drafts import lock
@@ -64,6 +64,8 @@ class Taken(list[Claimed]):
 
 async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int) -> Taken:
     """Take up to `limit` steps. Not done again when the connection is lost: the caller then asks `held`."""
+    if limit < 1:
+        raise Broken(f"a claim of {limit} steps would find nothing, and be taken to mean that there is nothing")
     count = min(limit, CLAIM_MAX)
     try:
         return await db.attempt(lambda connection: _claim(connection, worker, list(queues), count))

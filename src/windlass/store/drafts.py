@@ -169,7 +169,7 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         sparse([step.wake_at for step in steps]),
         sparse([step.output for step in steps]),
         sparse([encode_fault(step.error) for step in steps]),
-        sparse([draft.fences.get(no) for draft in drafts for no in draft.changed]),
+        sparse([draft.fences and draft.fences.get(no) for draft in drafts for no in draft.changed]),
     )
 
 
@@ -231,7 +231,7 @@ def _is_soon(wakes_at: datetime | None, now: datetime) -> bool:
 
 
 async def _write_children(connection: asyncpg.Connection, draft: Draft) -> None:
-    for fan_no, added in draft.children.items():
+    for fan_no, added in (draft.children or {}).items():
         node = draft.plan.nodes[draft.steps[fan_no].node]
         await connection.execute(
             sql("draft_children"),

@@ -202,7 +202,7 @@ class Runner:
         """Run an attempt in a lane; says whether the lane may run another."""
         if attempt.is_over or self._is_stopped_early(attempt):
             return True
-        task = attempt.task = asyncio.current_task()
+        task = attempt.task = asyncio.current_task(self._loop)
         assert task is not None
         outcome: Outcome | None = None
         try:

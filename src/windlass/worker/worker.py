@@ -326,15 +326,18 @@ class Worker:
         self._capacity = max(self._concurrency, min(2 * CLAIM_MAX, swift))
         self._measured_s, self._ended_before = now_s, self._ended
 
-    async def _gather(self, room: int) -> None:
+    async def _gather(self, room: int) -> bool:
         """Under load, let a moment's work come together: one large claim is cheaper than many small ones.
 
-        A claim that brought one step, or all that there was room for, is followed by the next at once.
+        A claim that brought one step, or all that there was room for, is followed by the next at once. Says whether it
+        waited: the room may be another since.
         """
         early_s = self._claimed_s + GATHER_S - asyncio.get_running_loop().time()
         is_crowded = self._capacity > self._concurrency and room < self._capacity // 4
         if early_s > 0 and (is_crowded or GATHER_MIN <= self._took < room // 2):
             await asyncio.sleep(early_s)
+            return True
+        return False
 
     async def _poll(self) -> None:
         while True:
@@ -344,9 +347,10 @@ class Worker:
     async def _claim_on(self) -> None:
         while not self._is_stopping:
             self._measure()
-            if self._is_hungry and self.ready.is_set() and self._room() > 0:
-                await self._gather(self._room())
-                await self._claim_once(self._room())
+            room = self._room()
+            if self._is_hungry and self.ready.is_set() and room > 0:
+                if not await self._gather(room):
+                    await self._claim_once(room)
             else:
                 self._wake.clear()
                 await self._wake.wait()
