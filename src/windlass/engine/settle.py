@@ -50,37 +50,6 @@ class Settled:
     has_ready: bool
 
 
-async def settle(db: Database, reports: Sequence[Report], *, chance: Callable[[], float]) -> Settled:
-    """Settle up to BATCH_MAX reports in one commit."""
-    chances = [chance() for _ in reports]
-
-    async def operation(connection: asyncpg.Connection) -> Settled:
-        placed = await _placed(connection, reports)
-        if not CONTENDED.has_any(placed):
-            found = await _remembered(connection, placed) or await _load(connection, placed)
-            settled = _decide(found, placed, chances)
-            if all(map(drafts.is_simple, found)):
-                try:
-                    await drafts.write(connection, found)
-                    return settled
-                except drafts.MovedOn:
-                    CONTENDED.note(placed)
-        return await _settle_locked(connection, placed, chances)
-
-    return await db.run(operation)
-
-
-async def _settle_locked(
-    connection: asyncpg.Connection, reports: Sequence[Report], chances: Sequence[float]
-) -> Settled:
-    async with connection.transaction():
-        await drafts.lock(connection, {report.job_id for report in reports})
-        found = await _load(connection, reports)
-        settled = _decide(found, reports, chances)
-        await drafts.write(connection, found)
-    return settled
-
-
 class Contended:
     """Jobs that others were seen to settle at the same time. For a while they are settled under their lock at once.
 
@@ -112,7 +81,38 @@ class Contended:
         return bool(found)
 
 
-CONTENDED = Contended()
+async def settle(
+    db: Database, reports: Sequence[Report], *, chance: Callable[[], float], contended: Contended | None = None
+) -> Settled:
+    """Settle up to BATCH_MAX reports in one commit. A caller that settles often keeps what it learns in `contended`."""
+    chances = [chance() for _ in reports]
+
+    async def operation(connection: asyncpg.Connection) -> Settled:
+        placed = await _placed(connection, reports)
+        if contended is None or not contended.has_any(placed):
+            found = await _remembered(connection, placed) or await _load(connection, placed)
+            settled = _decide(found, placed, chances)
+            if all(map(drafts.is_simple, found)):
+                try:
+                    await drafts.write(connection, found)
+                    return settled
+                except drafts.MovedOn:
+                    if contended is not None:
+                        contended.note(placed)
+        return await _settle_locked(connection, placed, chances)
+
+    return await db.run(operation)
+
+
+async def _settle_locked(
+    connection: asyncpg.Connection, reports: Sequence[Report], chances: Sequence[float]
+) -> Settled:
+    async with connection.transaction():
+        await drafts.lock(connection, {report.job_id for report in reports})
+        found = await _load(connection, reports)
+        settled = _decide(found, reports, chances)
+        await drafts.write(connection, found)
+    return settled
 
 
 async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Report]:

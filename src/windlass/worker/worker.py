@@ -33,7 +33,7 @@ from windlass.engine import workers
 from windlass.engine.claim import CLAIM_MAX, claim, held, held_keys
 from windlass.engine.note import Note, note
 from windlass.engine.read import Resolver
-from windlass.engine.settle import Settled, settle
+from windlass.engine.settle import Contended, Settled, settle
 from windlass.engine.workers import LEASE_S
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
@@ -113,6 +113,7 @@ class Worker:
         self._grace_s = grace_s
         self._output_max_bytes = output_max_bytes
         self.id: UUID = ids.new()
+        self._contended = Contended()
         self._capacity = concurrency
         self._ended = self._ended_before = 0
         self._measured_s = 0.0
@@ -423,7 +424,7 @@ class Worker:
     # Reporting.
 
     async def _write_reports(self, reports: Sequence[Report]) -> Settled:
-        settled = await settle(self._db, reports, chance=self._chance)
+        settled = await settle(self._db, reports, chance=self._chance, contended=self._contended)
         self._arguments.remember(reports, settled.took_effect)
         return settled
 
