@@ -122,7 +122,8 @@ class ModelWorker:
             return 0.0
         if self._running and self._rng.random() < 0.05:
             await self._speak(self._rng.choice(list(self._running.values())))
-        if len(self._running) < CONCURRENCY:
+        # The lease may have been lost while it spoke; a claim under the next one has to wait for that to begin.
+        if self._is_ready and len(self._running) < CONCURRENCY:
             worker = self.id
             try:
                 taken = await claim(self._db, worker=worker, queues=QUEUES, limit=CONCURRENCY - len(self._running))
