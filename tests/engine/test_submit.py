@@ -150,3 +150,11 @@ async def test_an_old_plan_that_is_registered_again_becomes_the_newest(rig: Rig)
 async def test_processes_that_register_at_once_agree(rig: Rig) -> None:
     versions = await asyncio.gather(*(recipes.register(rig.db, ONE) for _ in range(8)))
     assert set(versions) == {1}
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\ud800"])
+async def test_text_that_cannot_be_stored_is_refused(rig: Rig, text: str) -> None:
+    for more in ({"idempotency_key": text}, {"labels": {"a": text}}, {"labels": {text: "a"}}, {"correlation_id": text}):
+        with pytest.raises(BadInput, match="a key, label or caller"):
+            await rig.submit(ONE, **more)
+    assert await read.jobs(rig.db) == []

@@ -13,8 +13,10 @@
     ├── Unavailable            nothing is wrong with the request; try again
     │   ├── DatabaseUnavailable
     │   └── WaitTimeout        the job did not finish in the time the caller gave
-    └── Broken                 a fault of ours; please report it
-        └── IllegalMove        a transition that the state tables do not have
+    ├── Broken                 a fault of ours; please report it
+    │   └── IllegalMove        a transition that the state tables do not have
+    └── JobFailed              the job that was waited for has no result (app/job.py)
+        └── JobCancelled
 
 Each class has a stable `code`. What a handler says of its own work (failed, snooze, parked, cancel) is a value in
 `core/outcome.py`, not an error of this tree; `Permanent` and `Transient`, which handlers may raise, stand apart for

@@ -61,14 +61,25 @@ class Submission(NamedTuple):
             raise BadInput("an idempotency key has 1 to 255 characters")
         if self.labels:
             self._check_labels(self.labels)
-        if "\x00" in self.caller or "\x00" in (self.idempotency_key or "") or "\x00" in (self.correlation_id or ""):
-            raise BadInput("a key or caller holds a NUL character, which PostgreSQL cannot store")
+        for text in (self.caller, self.idempotency_key, self.correlation_id):
+            if text is not None:
+                _check_text(text)
 
     def _check_labels(self, labels: Mapping[str, str]) -> None:
         if len(labels) > 64 or any(len(text) > 255 for pair in labels.items() for text in pair):
             raise BadInput("there may be 64 labels at most, of 255 characters each")
-        if any("\x00" in text for pair in labels.items() for text in pair):
-            raise BadInput("a label holds a NUL character, which PostgreSQL cannot store")
+        for pair in labels.items():
+            for text in pair:
+                _check_text(text)
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadInput("a key, label or caller is not proper text (it holds half a surrogate pair)") from None
+    if "\x00" in text:
+        raise BadInput("a key, label or caller holds a NUL character, which PostgreSQL cannot store")
 
 
 @dataclass(frozen=True, slots=True)

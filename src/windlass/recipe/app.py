@@ -87,7 +87,7 @@ def load(*targets: str) -> App:
     may name the handlers and recipes of the other targets, in whatever order the targets are given.
     """
     if not targets:
-        raise BadSetting("no app is named", remedy="Name a module or a file, such as examples/hello.py")
+        raise BadSetting("no app is named", remedy="Name a module or a file, such as recipes.py")
     app = App(targets=targets)
     for target in (t for t in targets if not t.endswith(_DOCUMENTS)):
         app.add(_found(target))

@@ -122,8 +122,7 @@ class ModelWorker:
             return 0.0
         if self._running and self._rng.random() < 0.05:
             await self._speak(self._rng.choice(list(self._running.values())))
-        # The lease may have been lost while it spoke; a claim under the next one has to wait for that to begin.
-        if self._is_ready and len(self._running) < CONCURRENCY:
+        if self._may_claim():
             worker = self.id
             try:
                 taken = await claim(self._db, worker=worker, queues=QUEUES, limit=CONCURRENCY - len(self._running))
@@ -135,6 +134,10 @@ class ModelWorker:
                 return 0.0
         ends = [one.ends_at for one in (*self._running.values(), *self._ghosts)]
         return max(0.0, min([POLL_S, *(end - self._scheduler.now for end in ends)]))
+
+    def _may_claim(self) -> bool:
+        # The lease may have been lost while it spoke; a claim under the next one has to wait for that to begin.
+        return self._is_ready and len(self._running) < CONCURRENCY
 
     async def _enlist(self) -> None:
         worker = self.id
