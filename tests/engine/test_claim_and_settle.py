@@ -11,7 +11,7 @@ from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.core.errors import Broken
 from windlass.core.outcome import Failure, Fault, Parked, Released, Report, Snooze, Success
 from windlass.core.retry import Retry
-from windlass.engine import read
+from windlass.engine import control, read
 from windlass.engine.claim import CLAIM_MAX, claim, held, held_keys
 from windlass.engine.note import Note, note
 from windlass.engine.settle import settle
@@ -235,3 +235,14 @@ async def test_a_claim_of_nothing_is_refused_rather_than_mistaken_for_an_empty_q
     await rig.submit(ONE)
     with pytest.raises(Broken, match="a claim of 0 steps"):
         await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=0)
+
+
+async def test_a_pause_outlasts_an_attempt_that_was_told_of_again(rig: Rig) -> None:
+    """The worker lost the claim's answer, the job was paused, and only then did the worker ask what it holds."""
+    job = await rig.submit(plan(task("a"), task("b", "a")))
+    await rig.claim_one()
+    await control.pause(rig.db, job)
+    (one,) = await held(rig.db, rig.worker)
+    assert (await settle(rig.db, [one.report(Success("1"))], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await read.job(rig.db, job)).is_paused
+    assert await rig.states(job) == ["COMPLETED", "HELD"]

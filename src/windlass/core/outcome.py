@@ -82,6 +82,7 @@ class Seen(NamedTuple):
 
     version: int
     is_preview: bool
+    is_paused: bool
     steps_total: int
     steps_open: int
     steps_failed: int

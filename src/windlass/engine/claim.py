@@ -134,6 +134,7 @@ def _claimed(rows: Sequence[asyncpg.Record], inputs: Mapping[UUID, str]) -> list
             Seen(
                 row["version"],
                 row["job_state"] == "PREVIEW",
+                row["is_paused"],
                 row["steps_total"],
                 row["steps_open"],
                 row["steps_failed"],

@@ -155,7 +155,7 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
         job = Job(
             report.job_id,
             JobState.PREVIEW if seen.is_preview else JobState.PROCESSING,
-            False,
+            seen.is_paused,
             seen.version,
             seen.steps_total,
             seen.steps_open,

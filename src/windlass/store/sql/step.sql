@@ -56,7 +56,8 @@ WITH seen AS MATERIALIZED (
     FROM numbered WHERE is_first AND i = 1
 )
 SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan, losses,
-       version + is_first::int AS version, job_state,
+       -- A claim takes nothing from a paused job; what a worker is told again later (step_held) may be of one.
+       version + is_first::int AS version, job_state, false AS is_paused,
        -- Once per job, and only if it is small. It must not pass through the parts above, which would unpack it for
        -- every step.
        CASE WHEN i = 1 THEN (
@@ -88,7 +89,7 @@ LIMIT 1
 -- name: step_held
 -- What a worker holds, as the database knows it.
 SELECT s.job_id, s.no, s.node, s.index, s.attempt, s.failures, s.item, s.checkpoint, s.timeout_s, j.plan, j.input,
-       s.losses, j.version, j.state AS job_state, j.steps_total, j.steps_open, j.steps_failed,
+       s.losses, j.version, j.state AS job_state, j.is_paused, j.steps_total, j.steps_open, j.steps_failed,
        j.parent_job IS NOT NULL AS has_parent, j.correlation_id,
        extract(epoch FROM j.deadline_at - windlass.clock())::float8 AS deadline_s
 FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
