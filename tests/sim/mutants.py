@@ -115,6 +115,13 @@ def a_lease_is_revived(patch: Patch) -> None:
 
 
 @mutant()
+def a_lease_is_reckoned_by_the_workers_own_clock(patch: Patch) -> None:
+    of_the_id = "to_timestamp(('x' || left(replace($1::uuid::text, '-', ''), 12))::bit(48)::bigint / 1000.0)"
+    reckoned = "windlass.clock() + make_interval(secs => $6)"
+    change_sql(patch, "worker_enlist", (reckoned, f"{of_the_id} + make_interval(secs => $6)"))
+
+
+@mutant()
 def the_rescuer_is_hasty(patch: Patch) -> None:
     change_sql(patch, "worker_mark_lost", ("<= windlass.clock()", "<= windlass.clock() + interval '12 seconds'"))
 

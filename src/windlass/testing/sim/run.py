@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 import asyncpg
 import uvloop
 
-from windlass.app.entropy import Ids
 from windlass.core.plan import Plan
 from windlass.engine import explain, recipes
 from windlass.store.database import Database
@@ -24,6 +23,7 @@ from windlass.testing.sim.database import Faults, SimDatabase
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import library
 from windlass.testing.sim.scheduler import START, Process, Scheduler
+from windlass.testing.sim.skew import SkewedIds
 from windlass.testing.sim.worker import ModelWorker
 
 # Everything natural in a simulated job is over long before: retries, timers, hung attempts, lost workers.
@@ -46,6 +46,7 @@ class Knobs:
     pause_chance: float
     bell_chance: float
     amnesia_chance: float
+    skew_s: float
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
@@ -60,6 +61,7 @@ class Knobs:
             pause_chance=rng.choice([0.0, 0.005, 0.02]),
             bell_chance=rng.choice([0.0, 0.5, 1.0]),
             amnesia_chance=rng.choice([0.0, 0.0, 0.1]),
+            skew_s=rng.choice([0.0, 40.0, 3600.0]),
         )
 
     def __str__(self) -> str:
@@ -154,7 +156,7 @@ class _Run:
             random.Random(rng.getrandbits(64)), knobs.error_chance, knobs.kill_chance, knobs.amnesia_chance
         )
         self.log = Log()
-        self.ids = Ids(self.scheduler.now_ms, random.Random(rng.getrandbits(64)).getrandbits)
+        self.ids = SkewedIds(self.scheduler, random.Random(rng.getrandbits(64)), knobs.skew_s)
         self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)
         self.stage = Stage(self.db, self.log, self.ids, self.rng.sample(plans, 4))
         self.pauses = 0

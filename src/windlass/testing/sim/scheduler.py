@@ -9,6 +9,7 @@ runs; one that is paused misses its turns while time goes on.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import types
 from collections.abc import Callable, Coroutine, Generator
@@ -17,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
+ECHO_CHANCE = 0.2
 _POINT = object()
 
 
@@ -46,6 +48,8 @@ class Strand:
     process: Process
     body: Coroutine[Any, Any, None]
     wake_at: float = 0.0
+    # When a bell that it has heard rings for it again, of itself.
+    echo_at: float = math.inf
     hears_bells: bool = False
     is_over: bool = False
 
@@ -119,6 +123,9 @@ class Scheduler:
         strand = self._strand()
         strand.wake_at = self.now + max(seconds, 0.0)
         strand.hears_bells = hears_bells
+        if hears_bells and self.now <= strand.echo_at < strand.wake_at:
+            strand.wake_at = strand.echo_at
+            strand.echo_at = math.inf
         await _reach_point()
         strand.hears_bells = False
         self._strand()
@@ -138,10 +145,12 @@ class Scheduler:
             process.restart()
 
     def ring(self) -> None:
-        """Bells were rung in a commit: each listener hears it, or does not."""
+        """Bells were rung in a commit: each listener hears it, does not, or hears it twice."""
         for strand in self.strands:
             if strand.hears_bells and strand.wake_at > self.now and self.rng.random() < self.bell_chance:
                 strand.wake_at = self.now
+                if self.rng.random() < ECHO_CHANCE:
+                    strand.echo_at = self.now + self.rng.uniform(0.0, 3.0)
 
     def _strand(self) -> Strand:
         if self.current is None or self.is_over or self.current.process.is_dead:

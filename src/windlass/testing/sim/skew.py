@@ -1,0 +1,34 @@
+"""Clocks of the simulated machines, which disagree: by seconds, or by an hour.
+
+The only thing that the engine takes from a machine's own clock is the time inside an id; all else is the database's.
+So every process makes its ids by a clock of its own, and nothing but their order may depend on it.
+"""
+
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+from windlass.app.entropy import Ids
+from windlass.testing.sim.scheduler import Scheduler
+
+
+class SkewedIds(Ids):
+    """Ids for all processes of a run, each process's by its own clock, which is up to `skew_s` ahead or behind."""
+
+    def __init__(self, scheduler: Scheduler, rng: random.Random, skew_s: float) -> None:
+        super().__init__(scheduler.now_ms, rng.getrandbits)
+        self._scheduler = scheduler
+        self._rng = rng
+        self._skew_s = skew_s
+        self._by_process: dict[str, Ids] = {}
+
+    def new(self) -> UUID:
+        """An id by the clock of the process that acts now."""
+        current = self._scheduler.current
+        name = "" if current is None else current.process.name
+        if name not in self._by_process:
+            skew_ms = round(self._rng.uniform(-self._skew_s, self._skew_s) * 1000)
+            bits = random.Random(self._rng.getrandbits(64)).getrandbits
+            self._by_process[name] = Ids(lambda: self._scheduler.now_ms() + skew_ms, bits)
+        return self._by_process[name].new()
