@@ -61,7 +61,8 @@ def test_a_bad_variable_is_refused_by_name(environ: dict[str, str], words: list[
 
 
 def test_variables_of_an_orchestrator_are_let_be(tmp_path: Path) -> None:
-    load(environ={"WINDLASS_PORT": "tcp://10.0.0.7:80", "WINDLASS_SERVICE_HOST": "10.0.0.7"}, folder=tmp_path)
+    theirs = {"WINDLASS_PORT": "tcp://10.0.0.7:80", "WINDLASS_SERVICE_HOST": "10.0.0.7"}
+    assert load(environ=theirs, folder=tmp_path) == load(environ={}, folder=tmp_path)
 
 
 @pytest.mark.parametrize(

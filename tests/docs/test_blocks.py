@@ -127,15 +127,18 @@ def test_a_command_that_is_shown_with_its_file_runs(
 @pytest.mark.parametrize("block", found := blocks("sql"), ids=_ids(found))
 async def test_sql_can_be_planned(block: Block, db: Database) -> None:
     async with db.connection() as connection:
-        for statement in filter(str.strip, block.text.split(";")):
-            await connection.execute(f"EXPLAIN {statement}")
+        statements = list(filter(str.strip, block.text.split(";")))
+        assert statements, "an empty block"
+        for statement in statements:
+            assert await connection.fetch(f"EXPLAIN {statement}")
 
 
 def test_expressions_in_prose_parse() -> None:
     """Inline `${…}` of the expressions page."""
     text = (ROOT / "docs/reference/expressions.md").read_text(encoding="utf-8")
-    for found in re.findall(r"`\$\{([^}…`\n]+)\}`", text):
-        lint(found)
+    found = re.findall(r"`\$\{([^}…`\n]+)\}`", text)
+    assert found, "the page has no expressions, or this test no longer finds them"
+    assert all(lint(one).text for one in found)
 
 
 def test_a_wrong_command_is_seen() -> None:

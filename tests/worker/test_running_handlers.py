@@ -94,6 +94,7 @@ async def test_what_a_handler_says_is_an_outcome(yard: Yard, what: str, state: S
     async with yard.working():
         (job,) = await yard.submit(node("say", with_={"what": what}))
         await until_state(yard, job, state)
+        assert ((await yard.step(job)).waiting_for or "").startswith({"snooze": "snooze", "parked": "external:"}[what])
 
 
 async def test_a_handler_can_cancel_its_job(yard: Yard) -> None:
