@@ -94,6 +94,12 @@ def a_batch_is_written_by_halves(patch: Patch) -> None:
 @mutant(400)
 def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
     change_sql(patch, "draft_write", ("(s.attempt = d.fence AND s.state || '' = 'RUNNING')", "true"))
+    change_sql(patch, "draft_complete", ("attempt = $6::int AND state || '' = 'RUNNING'", "$6::int IS NOT NULL"))
+
+
+@mutant()
+def a_step_completes_alone_whatever_the_version(patch: Patch) -> None:
+    change_sql(patch, "draft_complete", ("version = $2::int", "$2::int IS NOT NULL"))
 
 
 @mutant()

@@ -90,6 +90,8 @@ class Job:
         plan = self._plan or await plan_of(self._db, (await self.view()).plan)
 
         async def look() -> read.Ended | None:
+            if (told := access.waiter.told(self.id)) and (end := await read.ended_as_told(access.resolver, plan, told)):
+                return end
             return await read.ended(self._db, access.artifacts, access.resolver, plan, self.id)
 
         end = await access.waiter.until(self.id, look, timeout, is_heard=self._is_heard)

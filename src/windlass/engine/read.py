@@ -262,14 +262,28 @@ async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Pl
     return Ended(state, await resolver.resolve_async(template, scope(inputs, outputs)))
 
 
+async def ended_as_told(resolver: Resolver, plan: Plan, told: str) -> Ended | None:
+    """How the job ended, from its bell alone: a number and an output. None if the job's output needs more."""
+    template = plan_templates(plan).output
+    number, _, text = told.partition(" ")
+    # The number of a fan-out's child is none of a node.
+    name = plan.nodes[int(number)].name if number and int(number) < len(plan.nodes) else ""
+    if template.steps != {name} or template.inputs:
+        return None
+    value = msgspec.json.decode(text)
+    if ref_in(value):
+        return None
+    return Ended(JobState.COMPLETED, await resolver.resolve_async(template, scope({}, {name: value})))
+
+
 class Waiter:
     """Waits for jobs to end. One listener for all waits of a process; a slow look of their own covers lost bells."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._waits: dict[str, set[asyncio.Event]] = {}
-        # Jobs that were heard to end lately, by the hex of their ids.
-        self._ended: dict[str, None] = {}
+        # Jobs that were heard to end lately, by the hex of their ids, with what their bells told (store/drafts.py).
+        self._ended: dict[str, str] = {}
         self.is_listening = False
 
     async def wait(self, job_id: UUID, timeout_s: float | None = None) -> JobView:
@@ -317,10 +331,15 @@ class Waiter:
             if not waits:
                 del self._waits[key]
 
+    def told(self, job_id: UUID) -> str:
+        """What the bell told of the job's end: nothing, or the number of a step and its output."""
+        return self._ended.get(job_id.hex, "")
+
     def _ring(self, payload: str) -> None:
-        keys = payload.split(",") if payload else list(self._waits)
+        names, _, told = payload.partition(" ")
+        keys = names.split(",") if names else list(self._waits)
         for key in keys:
-            self._ended[key] = None
+            self._ended[key] = told
             for rung in self._waits.get(key, ()):
                 rung.set()
         while len(self._ended) > _ENDED_MAX:

@@ -106,22 +106,36 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
     bodies = [encode(submission.inputs) for submission in submissions]
     pairs = zip(submissions, bodies, strict=True)
     hashes = [_body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
+    if len(submissions) == 1:
+        rows = await connection.fetch(sql("job_submit_one"), *_values(submissions[0], bodies[0], hashes[0]))
+    else:
+        rows = await _insert_many(connection, submissions, bodies, hashes)
+    if len(rows) == len(submissions):
+        return [Accepted(submission.job_id, True) for submission in submissions]
+    return await _compare(connection, submissions, hashes, {row["id"] for row in rows})
+
+
+async def _insert_many(
+    connection: asyncpg.Connection, submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
+) -> list[asyncpg.Record]:
     queues = sorted({queue for s in submissions for queue in _template(s.plan).queues})
     bells = [("windlass_work", ",".join(queues))] if queues else []
     if any(_template(s.plan).has_ready for s in submissions):
         bells.append(("windlass_route", ""))
-    if any(min(s.ttl_s, s.deadline_s or s.ttl_s) < _SOON_S for s in submissions):
+    if any(map(_ends_soon, submissions)):
         bells.append(("windlass_timer", ""))
-    rows = await connection.fetch(
+    rows: list[asyncpg.Record] = await connection.fetch(
         sql("job_submit"),
         *_job_columns(submissions, bodies, hashes),
         *_step_columns(submissions),
         [channel for channel, _ in bells],
         [payload for _, payload in bells],
     )
-    if len(rows) == len(submissions):
-        return [Accepted(submission.job_id, True) for submission in submissions]
-    return await _compare(connection, submissions, hashes, {row["id"] for row in rows})
+    return rows
+
+
+def _ends_soon(submission: Submission) -> bool:
+    return min(submission.ttl_s, submission.deadline_s or submission.ttl_s) < _SOON_S
 
 
 async def _compare(
@@ -168,6 +182,7 @@ class _Template:
     unmet: list[int]
     timeouts: list[float]
     queues: frozenset[str]
+    bell: str
     has_ready: bool
 
 
@@ -180,6 +195,7 @@ def _template(plan: Plan) -> _Template:
     kept = _template_of(plan.hash)
     if not kept:
         first = starts(plan)
+        queues = frozenset(n.queue for n, s in zip(plan.nodes, first, strict=True) if s.state is StepState.QUEUED)
         kept.append(
             _Template(
                 list(range(len(plan.nodes))),
@@ -187,11 +203,42 @@ def _template(plan: Plan) -> _Template:
                 [node.queue for node in plan.nodes],
                 [start.unmet for start in first],
                 [node.timeout_s for node in plan.nodes],
-                frozenset(n.queue for n, s in zip(plan.nodes, first, strict=True) if s.state is StepState.QUEUED),
+                queues,
+                ",".join(sorted(queues)),
                 any(start.state is StepState.READY for start in first),
             )
         )
     return kept[0]
+
+
+def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[Any, ...]:
+    """The parameters of `job_submit_one`."""
+    s, template = submission, _template(submission.plan)
+    return (
+        s.job_id,
+        s.plan.recipe,
+        s.plan.hash,
+        s.caller,
+        s.priority,
+        len(template.numbers),
+        body,
+        None if s.labels is None else encode(dict(s.labels)),
+        s.idempotency_key,
+        body_hash,
+        s.correlation_id,
+        *(s.parent or (None, None, None)),
+        s.depth,
+        s.retry_of,
+        None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
+        timedelta(seconds=s.ttl_s),
+        template.states,
+        uniform(template.queues_of),
+        uniform(template.unmet),
+        uniform(template.timeouts),
+        template.bell,
+        template.has_ready,
+        _ends_soon(s),
+    )
 
 
 def _job_columns(

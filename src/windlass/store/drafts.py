@@ -24,6 +24,9 @@ PlanOf = Callable[[str], Awaitable[Plan]]
 
 # A notification carries at most 8,000 bytes.
 _IDS_PER_BELL = 200
+# When few jobs end at once their submitters are likely waiting, so each one's bell also tells a small output.
+_TOLD_MAX = 4
+_TOLD_BYTES_MAX = 500
 _SOON_S = 5.0
 
 _JOB_STATES = {str(state): state for state in JobState}
@@ -114,6 +117,9 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
     # Rows are locked in this order; two batches that share jobs must not wait for each other.
     changed.sort(key=lambda draft: draft.job.id.bytes)
     try:
+        if len(changed) == 1 and (done := _completed(changed[0])) is not None:
+            await connection.execute(sql("draft_complete"), *_values(changed[0], done), *_bells(changed))
+            return
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
             *_bells(changed),
@@ -132,6 +138,39 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
             parent_job, no, attempt = draft.job.parent
             outcome = encode({"child": str(draft.job.id), "state": draft.job.state})
             await connection.execute(sql("inbox_put"), parent_job, no, attempt, "child", outcome)
+
+
+def _completed(draft: Draft) -> Step | None:
+    """The step whose completion is all that the draft says, but for the steps that it made ready."""
+    if draft.fences is None or draft.sweep or any(event.payload or event.idempotency_key for event in draft.events):
+        return None
+    (no,) = draft.fences
+    after = (step for step in draft.changed.values() if step.no != no)
+    is_plain = draft.steps[no].state is StepState.COMPLETED and all(
+        step.state in (StepState.QUEUED, StepState.READY) for step in after
+    )
+    return draft.steps[no] if is_plain else None
+
+
+def _values(draft: Draft, done: Step) -> tuple[Any, ...]:
+    """The parameters of `draft_complete`, but for the bells."""
+    after = [step for step in draft.changed.values() if step is not done]
+    return (
+        draft.job.id,
+        draft.job.version,
+        draft.job.state if draft.is_moved else None,
+        draft.job.steps_open,
+        done.no,
+        done.attempt,
+        done.output,
+        [step.no for step in after],
+        [step.state for step in after],
+        [event.type for event in draft.events],
+        [event.no for event in draft.events],
+        [event.attempt for event in draft.events],
+        draft.source,
+        draft.job.correlation_id,
+    )
 
 
 def _job_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
@@ -203,9 +242,24 @@ def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:
         bells.append(("windlass_route", ""))
     if any(_is_soon(draft.wakes_at, draft.now) for draft in drafts):
         bells.append(("windlass_timer", ""))
-    bells.extend(bells_for("windlass_done", [draft.job.id for draft in drafts if draft.is_finished]))
+    bells.extend(_done([draft for draft in drafts if draft.is_finished]))
     bells.extend(bells_for("windlass_cancel", [draft.job.id for draft in drafts if draft.sweep]))
     return [channel for channel, _ in bells], [payload for _, payload in bells]
+
+
+def _done(ended: list[Draft]) -> list[tuple[str, str]]:
+    if len(ended) > _TOLD_MAX:
+        return bells_for("windlass_done", [draft.job.id for draft in ended])
+    return [("windlass_done", draft.job.id.hex + _told(draft)) for draft in ended]
+
+
+def _told(draft: Draft) -> str:
+    """` number output` of the one step that completed the job; whoever hears it decides whether that is enough."""
+    outputs = [step for step in draft.changed.values() if step.state is StepState.COMPLETED and step.output]
+    if draft.job.state is not JobState.COMPLETED or len(outputs) != 1:
+        return ""
+    text = outputs[0].output or ""
+    return f" {outputs[0].no} {text}" if len(text) <= _TOLD_BYTES_MAX and text.isascii() else ""
 
 
 def sparse(column: list[Any]) -> list[Any]:

@@ -119,7 +119,8 @@ class Worker:
         self._measured_s = 0.0
         self._took = 0
         self._claimed_s = 0.0
-        self._is_hungry = True
+        # The queues that may hold something to claim.
+        self._hungry = set(self._queues)
         self._is_unsure = False
         self._is_stopping = False
         self._is_over = False
@@ -298,8 +299,9 @@ class Worker:
     # Claiming.
 
     def _on_work(self, queues: str) -> None:
-        if not self._is_over and (not queues or not set(queues.split(",")).isdisjoint(self._queues)):
-            self._is_hungry = True
+        rung = self._queues if not queues else [queue for queue in queues.split(",") if queue in self._queues]
+        if rung and not self._is_over:
+            self._hungry.update(rung)
             self._wake.set()
 
     def _on_room(self) -> None:
@@ -349,7 +351,7 @@ class Worker:
         while not self._is_stopping:
             self._measure()
             room = self._room()
-            if self._is_hungry and self.ready.is_set() and room > 0:
+            if self._hungry and self.ready.is_set() and room > 0:
                 if not await self._gather(room):
                     await self._claim_once(room)
             else:
@@ -359,19 +361,23 @@ class Worker:
     async def _claim_once(self, room: int) -> None:
         assert self._runner is not None
         worker = self.id
-        self._is_hungry = False
+        queues = [queue for queue in self._queues if queue in self._hungry]
+        self._hungry.clear()
         try:
             if self._is_unsure:
                 # A claim's answer was lost, or the database knows of attempts that we do not.
                 taken = await held(self._db, worker)
-                self._is_unsure, self._is_hungry = False, True
+                self._is_unsure = False
+                self._hungry.update(self._queues)
             else:
-                taken = await claim(self._db, worker=worker, queues=self._queues, limit=room)
-                self._is_hungry = self._is_hungry or taken.is_more
+                taken = await claim(self._db, worker=worker, queues=queues, limit=room)
+                if taken.is_more:
+                    self._hungry.update(queues)
             self._took = len(taken)
             self._claimed_s = asyncio.get_running_loop().time()
         except Exception as error:
-            self._is_unsure = self._is_hungry = True
+            self._is_unsure = True
+            self._hungry.update(self._queues)
             if is_away(error):
                 _log.warning("no steps can be claimed now: %s", error)
             else:
@@ -432,6 +438,5 @@ class Worker:
         await note(self._db, notes)
 
     def _on_settled(self, settled: Settled) -> None:
-        if not settled.queues.isdisjoint(self._queues):
-            self._is_hungry = True
+        self._hungry.update(settled.queues.intersection(self._queues))
         self._wake.set()

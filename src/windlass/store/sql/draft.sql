@@ -108,6 +108,44 @@ SELECT windlass.require(jobs = cardinality($1::uuid[])),
        (SELECT count(*) FROM bell)
 FROM base
 
+-- name: draft_complete
+-- What draft_write does, for one job of which one step completed and others became ready for it. The job is $1 to $4, the
+-- step $5 to $7, the steps after it $8 and $9, events $10 to $14, bells $15 and $16.
+WITH won AS (
+    UPDATE windlass.jobs
+    SET version = version + 1,
+        event_seq = event_seq + cardinality($10::text[]),
+        state = coalesce($3::text, state),
+        steps_open = $4::int,
+        trouble = CASE WHEN $4 = 0 THEN nullif($3, 'COMPLETED') END,
+        finished_at = CASE WHEN $4 = 0 THEN windlass.clock() END,
+        due_at = CASE WHEN $4 > 0 THEN due_at END
+    WHERE id = $1::uuid AND version = $2::int
+    RETURNING event_seq - cardinality($10::text[]) AS seq
+), step AS (
+    UPDATE windlass.steps
+    SET state = 'COMPLETED', worker = NULL, waiting_for = NULL, wake_at = NULL, output = $7::json, error = NULL,
+        finished_at = windlass.clock()
+    WHERE job_id = $1 AND no = $5::int AND attempt = $6::int AND state || '' = 'RUNNING'
+    RETURNING no
+), after AS (
+    UPDATE windlass.steps s
+    SET state = d.state, unmet = 0
+    FROM unnest($8::int[], $9::text[]) AS d (no, state)
+    WHERE s.job_id = $1 AND s.no = d.no
+    RETURNING s.no
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
+    SELECT $1, won.seq + d.i, windlass.clock(), d.type, $13::text, d.no, d.attempt, $14::text
+    FROM won, unnest($10::text[], $11::int[], $12::int[]) WITH ORDINALITY AS d (type, no, attempt, i)
+), bell AS (
+    SELECT pg_notify(channel, payload) FROM unnest($15::text[], $16::text[]) AS b (channel, payload)
+)
+SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2
+              OR (SELECT count(*) FROM after) < cardinality($8::int[])
+            THEN windlass.require(false) END,
+       (SELECT count(*) FROM bell)
+
 -- name: draft_sweep
 -- Every step that is still open is cancelled; the job's row is locked and already in its last state.
 WITH swept AS (

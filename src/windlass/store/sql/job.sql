@@ -79,6 +79,37 @@ WITH job AS (
 )
 SELECT id, (SELECT count(*) FROM bell) FROM job
 
+-- name: job_submit_one
+-- The same for a job that is submitted alone, as far as values go: what is sent as arrays of one costs more than the
+-- work itself. The job is $1 to $18, its steps $19 to $22 in their order, the bells $23 to $25.
+WITH job AS (
+    INSERT INTO windlass.jobs
+        (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
+         idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of,
+         created_at, deadline_at, expires_at, due_at)
+    SELECT $1::uuid, $2::text, $3::text, 'QUEUED', $4::text, $5::smallint, 1, $6::int, $6::int, $7::json, $8::jsonb,
+           $9::text, $10::text, $11::text, $12::uuid, $13::int, $14::int, $15::smallint, $16::uuid,
+           t.now, t.now + $17::interval, t.now + $18::interval, t.now + least($17::interval, $18::interval)
+    FROM (SELECT windlass.clock() AS now) AS t
+    ON CONFLICT DO NOTHING
+    RETURNING id, created_at
+), step AS (
+    INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
+    SELECT $1, d.place - 1, d.place - 1, d.state, coalesce(d.queue, ($20::text[])[1]), $5,
+           coalesce(d.unmet, ($21::int[])[1]), coalesce(d.timeout_s, ($22::real[])[1])
+    FROM unnest($19::text[], $20::text[], $21::int[], $22::real[]) WITH ORDINALITY
+        AS d (state, queue, unmet, timeout_s, place)
+    WHERE EXISTS (SELECT FROM job)
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
+    SELECT id, 1, created_at, 'job.submitted', $4, NULL, $11 FROM job
+)
+SELECT id,
+       CASE WHEN $23::text <> '' THEN pg_notify('windlass_work', $23) END,
+       CASE WHEN $24::bool THEN pg_notify('windlass_route', '') END,
+       CASE WHEN $25::bool THEN pg_notify('windlass_timer', '') END
+FROM job
+
 -- name: job_same
 -- The jobs that stand where these would have: by id, or by idempotency key.
 SELECT d.place, j.id, j.state, j.body_hash
