@@ -38,7 +38,7 @@ async def rows(rig: Rig, job: UUID) -> dict[str, list[dict[str, Any]]]:
         async with rig.db.connection() as connection:
             fetched = await connection.fetch(f"SELECT * FROM windlass.{table} WHERE {key} = $1", job)
         found[table] = sorted(
-            ({name: value for name, value in row.items() if name != key} for row in fetched),
+            ({name: value for name, value in row.items() if name not in (key, "txid")} for row in fetched),
             key=lambda row: (row.get("no") or 0, row.get("seq") or 0),
         )
     return found

@@ -20,6 +20,10 @@ from windlass.core.errors import BadSetting
 
 HOME_DEFAULT = Path(".windlass")
 FILE_NAME = "windlass.toml"
+LISTEN_DEFAULT = "127.0.0.1:8420"
+SECRET_LENGTH_MIN = 32
+# Never shown, not even in the message that says what is wrong with them.
+SECRET_KEYS = {"api_key", "secret"}
 PREFIX = "WINDLASS_"
 # The name of the file itself can be given, but not in the file.
 FILE_VARIABLE = "WINDLASS_CONFIG"
@@ -38,6 +42,28 @@ class Settings:
     inline_max_bytes: int = 256 * 1024
     retention_days: float = 30.0
     caller: str = "local"
+    listen: str = LISTEN_DEFAULT
+    server: str | None = None
+    api_key: str | None = None
+    secret: tuple[str, ...] = ()
+    membership_url: str | None = None
+    internal_callers: tuple[str, ...] = ()
+    limit_capacity: int = 1_000_000
+    limit_floor: int = 10_000
+    limit_burst: float = 1.5
+    limit_window_s: int = 3600
+    tiers: tuple[tuple[str, int], ...] = ()
+    queue_depth_max: int = 100_000
+    body_max_bytes: int = 1024 * 1024
+    streams_max: int = 2_000
+    streams_per_caller_max: int = 20
+    webhook_loopback: bool = False
+    log_format: str = "console"
+    log_level: str = "warning"
+    traces: str | None = None
+    metrics_listen: str | None = None
+    public_url: str | None = None
+    proxies: tuple[str, ...] = ()
 
     @property
     def artifacts_place(self) -> str:
@@ -86,7 +112,7 @@ def _names(value: Any) -> tuple[str, ...]:
         raise ValueError("it must be names, separated by commas")
     found = tuple(name.strip() for name in names if name.strip())
     if not found:
-        raise ValueError("it must name at least one queue")
+        raise ValueError("it must name at least one")
     return found
 
 
@@ -115,6 +141,58 @@ def _whole(least: int, most: int) -> Callable[[Any], int]:
     return parse
 
 
+def _http_url(value: Any) -> str:
+    text = _text(value).rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it must start with http:// or https://")
+    return text
+
+
+def _address(value: Any) -> str:
+    text = _text(value)
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError("it must be HOST:PORT")
+    return text
+
+
+def _secrets(value: Any) -> tuple[str, ...]:
+    found = _names(value)
+    if any(len(text) < SECRET_LENGTH_MIN for text in found):
+        raise ValueError(f"each must have at least {SECRET_LENGTH_MIN} characters")
+    return found
+
+
+def _tiers(value: Any) -> tuple[tuple[str, int], ...]:
+    pairs = value.items() if isinstance(value, dict) else (name.split("=", 1) for name in _names(value))
+    found: dict[str, int] = {}
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ValueError("it must be TIER=REQUESTS, separated by commas")
+        found[str(pair[0]).strip()] = _whole(1, 1_000_000_000)(pair[1])
+    return tuple(found.items())
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        text = _text(value).lower()
+        if text not in words:
+            raise ValueError(f"it must be one of {', '.join(words)}")
+        return text
+
+    return parse
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = _text(value).lower()
+    if text not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+        raise ValueError("it must be true or false")
+    return text in ("true", "1", "yes", "on")
+
+
 KEYS: dict[str, Key] = {
     "database_url": Key(_url, "The PostgreSQL to use; without it, the embedded one.", "postgresql://user:pw@host/name"),
     "home": Key(lambda v: Path(_text(v)), "The folder of the embedded PostgreSQL and of artifacts.", "./.windlass"),
@@ -133,6 +211,34 @@ KEYS: dict[str, Key] = {
     ),
     "retention_days": Key(_number(0, 36_500), "How long finished jobs are kept; 0 keeps them for good.", "30"),
     "caller": Key(_text, "Who submits: idempotency keys are unique per caller.", "local"),
+    "listen": Key(_address, "Where the API listens; port 0 takes any free one.", LISTEN_DEFAULT),
+    "server": Key(_http_url, "The server that the command line and the client speak to.", "https://windlass.example"),
+    "api_key": Key(_text, "The key that the command line and the client send.", "wl_…"),
+    "secret": Key(
+        _secrets,
+        "The installation's secret; of several, the first makes keys and all are accepted.",
+        "$(openssl rand -hex 32)",
+    ),
+    "membership_url": Key(_http_url, "The service that knows the keys; without it, built-in ones.", "https://members"),
+    "internal_callers": Key(_names, "Callers that count as internal: twenty times the floor.", "indexer,nightly"),
+    "limit_capacity": Key(_whole(1, 10**9), "Requests per window that all callers share fairly.", "1000000"),
+    "limit_floor": Key(_whole(1, 10**9), "Requests per window that every caller has at least.", "10000"),
+    "limit_burst": Key(_number(1, 100), "How far above its share a caller may go.", "1.5"),
+    "limit_window_s": Key(_whole(1, 86_400), "The length of the sliding window.", "3600"),
+    "tiers": Key(_tiers, "Requests per window by tier.", "free=1000,pro=100000"),
+    "queue_depth_max": Key(_whole(1, 10**9), "Above so many queued steps, submits are refused.", "100000"),
+    "body_max_bytes": Key(_whole(1024, 64 * 1024 * 1024), "The largest request body.", "1048576"),
+    "streams_max": Key(_whole(1, 100_000), "Open streams per process.", "2000"),
+    "streams_per_caller_max": Key(_whole(1, 100_000), "Open streams per caller and process.", "20"),
+    "webhook_loopback": Key(_switch, "For development only: webhooks may go to this machine.", "true"),
+    "log_format": Key(_one_of("console", "json"), "How log lines look.", "json"),
+    "log_level": Key(_one_of("debug", "info", "warning", "error"), "From which level on lines are logged.", "info"),
+    "traces": Key(_http_url, "Where traces go (OTLP over HTTP); without it, nowhere.", "http://127.0.0.1:4318"),
+    "metrics_listen": Key(_address, "Where a worker or an engine shows its metrics.", "127.0.0.1:9464"),
+    "public_url": Key(
+        _http_url, "How clients reach the server, if another way than it listens.", "https://windlass.example"
+    ),
+    "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
 }
 
 
@@ -164,6 +270,7 @@ def _parsed(source: str, key: str, value: Any) -> Any:
         return known.parse(value)
     except ValueError as error:
         shown = masked(str(value)) if key == "database_url" else str(value)
+        shown = "…" if key in SECRET_KEYS else shown
         raise BadSetting(f"{source}={shown!r}: {error}", remedy=f"For example: {known.example}") from None
 
 

@@ -5,13 +5,26 @@
     │   ├── BadRecipe          a recipe that cannot be compiled; has `place`
     │   │   └── BadExpression  a `${…}` that cannot be parsed or is over a limit
     │   ├── BadInput           inputs that do not fit the recipe's schema
+    │   ├── BadRequest         a body, header, cursor or query that cannot be read
+    │   ├── BadMedia           a body of a kind that is not taken
+    │   ├── BadRange           a range outside of what there is
+    │   ├── BadUrl             an address that may not be called
     │   ├── BadSetting         a setting, flag or file that cannot be used
     │   ├── TooLarge           over a stated limit
+    │   ├── Unauthenticated    no key, or none that is good
+    │   ├── Forbidden          the key is good and does not allow this
     │   ├── NotFound           no such job, step, recipe or artifact
+    │   ├── MethodNotAllowed   the path is known, the method is not
     │   ├── Conflict           the same idempotency key with another body
+    │   │   └── CountChanged   a bulk action would touch another number of jobs than was shown
     │   └── WrongState         the job or step is not in a state that allows it
     ├── Unavailable            nothing is wrong with the request; try again
     │   ├── DatabaseUnavailable
+    │   ├── MembershipUnavailable
+    │   ├── ServerUnavailable  the client cannot reach the server
+    │   ├── Limited            over the caller's limit; has `retry_after_s`
+    │   │   ├── Busy           too much waits in the queues already
+    │   │   └── TooManyStreams
     │   └── WaitTimeout        the job did not finish in the time the caller gave
     ├── Broken                 a fault of ours; please report it
     │   └── IllegalMove        a transition that the state tables do not have
@@ -63,9 +76,41 @@ class BadExpression(BadRecipe):
 
 
 class BadInput(Refused):
-    """The inputs do not fit the recipe's schema."""
+    """The inputs do not fit the recipe's schema; `errors` says where (JSON pointers) and what, if there is more."""
 
     code = "bad_input"
+
+    def __init__(self, message: str, *, errors: tuple[tuple[str, str], ...] = (), remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.errors = errors
+
+
+class BadRequest(Refused):
+    """A body, header, cursor or query that cannot be read."""
+
+    code = "bad_request"
+
+
+class BadMedia(Refused):
+    """A body of a kind that is not taken."""
+
+    code = "bad_media"
+
+
+class BadRange(Refused):
+    """A range outside of what there is; `size` is how much that is."""
+
+    code = "bad_range"
+
+    def __init__(self, message: str, *, size: int, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.size = size
+
+
+class BadUrl(Refused):
+    """An address that may not be called. It is never said what the name resolved to."""
+
+    code = "bad_url"
 
 
 class BadSetting(Refused):
@@ -80,16 +125,44 @@ class TooLarge(Refused):
     code = "too_large"
 
 
+class Unauthenticated(Refused):
+    """No key, or none that is good: unknown, revoked, expired. Which of these is not told."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(Refused):
+    """The key is good and does not allow this."""
+
+    code = "forbidden"
+
+
 class NotFound(Refused):
     """No such thing."""
 
     code = "not_found"
 
 
+class MethodNotAllowed(Refused):
+    """The path is known, the method is not; `allowed` are those that are."""
+
+    code = "method_not_allowed"
+
+    def __init__(self, message: str, *, allowed: tuple[str, ...] = (), remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.allowed = allowed
+
+
 class Conflict(Refused):
     """The same idempotency key was used for another body."""
 
     code = "conflict"
+
+
+class CountChanged(Conflict):
+    """A bulk action would touch another number of jobs than was shown before."""
+
+    code = "count_changed"
 
 
 class WrongState(Refused):
@@ -108,6 +181,40 @@ class DatabaseUnavailable(Unavailable):
     """PostgreSQL cannot be reached, or dropped the connection."""
 
     code = "database_unavailable"
+
+
+class MembershipUnavailable(Unavailable):
+    """The Membership service does not answer, so nobody can say whether the key is good."""
+
+    code = "membership_unavailable"
+
+
+class ServerUnavailable(Unavailable):
+    """The client cannot reach the server."""
+
+    code = "server_unavailable"
+
+
+class Limited(Unavailable):
+    """Over the caller's limit; there is room again after `retry_after_s`."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, *, retry_after_s: float, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.retry_after_s = retry_after_s
+
+
+class Busy(Limited):
+    """Too much waits in the queues already, whoever asks."""
+
+    code = "busy"
+
+
+class TooManyStreams(Limited):
+    """The caller, or this process, has as many open streams as it may."""
+
+    code = "too_many_streams"
 
 
 class WaitTimeout(Unavailable):

@@ -17,7 +17,10 @@ from windlass.store.migrate import migrate
 _names = count(1)
 
 # The children before what they refer to.
-TABLES = ("inbox", "events", "steps", "jobs", "workers", "recipes", "plans")
+TABLES = (
+    "webhooks", "audit", "audit_notes", "tickets", "limits", "keys", "caller_aliases", "tallies", "cursors", "engines",
+    "inbox", "events", "steps", "jobs", "workers", "recipes", "plans",
+)  # fmt: skip
 # Deleting few rows takes a thirtieth of the time that truncating takes, but leaves them behind for vacuum.
 _TRUNCATE_OVER_BYTES = 4 * 1024 * 1024
 
@@ -59,3 +62,6 @@ async def empty(connection: asyncpg.Connection) -> None:
         await connection.execute(f"TRUNCATE {tables}")
     else:
         await connection.execute("; ".join(f"DELETE FROM windlass.{table}" for table in TABLES))
+    await connection.execute(
+        "UPDATE windlass.installation SET is_served = false, epoch = 1, system_id = NULL, secret_check = NULL"
+    )

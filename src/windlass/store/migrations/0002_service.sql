@@ -1,0 +1,157 @@
+-- The service: who asks, how much, what they did, who is told; and the order in which events of all jobs came about.
+
+-- The transaction that wrote an event. Ordered by it, and read only below the oldest one still under way, the events of
+-- all jobs can be followed without a gap. Rows from before this migration have none.
+ALTER TABLE windlass.events ADD COLUMN txid xid8;
+ALTER TABLE windlass.events ALTER COLUMN txid SET DEFAULT pg_current_xact_id();
+-- Only jobs with a correlation id are followed: the others cost no entry.
+CREATE INDEX events_feed ON windlass.events (txid, job_id, seq)
+    WHERE txid IS NOT NULL AND correlation_id IS NOT NULL AND (no IS NULL OR type = 'step.progress');
+
+-- Listing a caller's jobs. Each index has entries only for jobs that ended badly, or that carry the label.
+CREATE INDEX jobs_caller_trouble ON windlass.jobs (caller, id) WHERE trouble IS NOT NULL;
+CREATE INDEX jobs_failed_step ON windlass.jobs (caller, (error ->> 'step'), id) WHERE trouble = 'FAILED';
+CREATE INDEX jobs_corpus ON windlass.jobs (caller, (labels ->> 'corpus'), id) WHERE labels ? 'corpus';
+
+CREATE TABLE windlass.installation (
+    one           boolean PRIMARY KEY DEFAULT true CHECK (one),
+    is_served     boolean NOT NULL DEFAULT false,
+    epoch         int NOT NULL DEFAULT 1,
+    -- Of the cluster that the txids belong to; another one after a restore.
+    system_id     bigint,
+    -- Tells two different secrets apart without telling either.
+    secret_check  bytea
+);
+INSERT INTO windlass.installation DEFAULT VALUES;
+
+CREATE TABLE windlass.keys (
+    id            text PRIMARY KEY,              -- the public part, 12 letters
+    digest        bytea NOT NULL,                -- HMAC-SHA256 of the whole key
+    caller        text NOT NULL,
+    caller_type   text NOT NULL,
+    tier          text,
+    scopes        text[] NOT NULL,
+    name          text NOT NULL,
+    created_at    timestamptz NOT NULL,
+    created_by    text NOT NULL,
+    expires_at    timestamptz,
+    revoked_at    timestamptz,
+    last_used_at  timestamptz
+);
+CREATE INDEX keys_caller ON windlass.keys (caller);
+
+-- A caller whose Membership names no id: known by the whole digest of its key, called by an id of ours.
+CREATE TABLE windlass.caller_aliases (
+    digest      bytea PRIMARY KEY,
+    caller      text NOT NULL,
+    adopted_by  text,
+    created_at  timestamptz NOT NULL
+);
+
+-- Requests per caller: 61 slices of the window, the newest first. Lost in a crash, in the callers' favour.
+CREATE UNLOGGED TABLE windlass.limits (
+    caller  text PRIMARY KEY,
+    slice   bigint NOT NULL,
+    taken   int[] NOT NULL
+) WITH (fillfactor = 50);
+
+-- Counts the requests that fit, in order, and says which; the row is locked, so it is exact across processes. The oldest
+-- slice counts by the part of it that is still in the window.
+CREATE FUNCTION windlass.limit_take(who text, costs int[], most int, slice_s float8)
+RETURNS TABLE (granted boolean[], taken int[], into_slice float8) LANGUAGE plpgsql AS $$
+DECLARE
+    at float8 := extract(epoch FROM windlass.clock())::float8 / slice_s;
+    here bigint := floor(at);
+    was bigint; counts int[]; used float8; cost int; gap int;
+BEGIN
+    INSERT INTO windlass.limits AS l (caller, slice, taken) VALUES (who, here, array_fill(0, ARRAY[61]))
+        ON CONFLICT (caller) DO NOTHING;
+    SELECT l.slice, l.taken INTO was, counts FROM windlass.limits l WHERE l.caller = who FOR UPDATE;
+    here := greatest(here, was);
+    gap := least(here - was, 61);
+    counts := array_fill(0, ARRAY[gap]) || counts[1:61 - gap];
+    into_slice := least(1.0, greatest(0.0, at - here));
+    used := (SELECT sum(n) FROM unnest(counts[1:60]) AS n) + counts[61] * (1.0 - into_slice);
+    granted := '{}';
+    FOREACH cost IN ARRAY costs LOOP
+        granted := granted || (used + cost <= most);
+        IF used + cost <= most THEN
+            used := used + cost;
+            counts[1] := counts[1] + cost;
+        END IF;
+    END LOOP;
+    UPDATE windlass.limits l SET slice = here, taken = counts WHERE l.caller = who;
+    taken := counts;
+    RETURN NEXT;
+END $$;
+
+-- One-use rights to open a stream; only their digests.
+CREATE UNLOGGED TABLE windlass.tickets (
+    digest      bytea PRIMARY KEY,
+    context     json NOT NULL,
+    job_id      uuid,
+    expires_at  timestamptz NOT NULL
+);
+
+CREATE TABLE windlass.audit_notes (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at       timestamptz NOT NULL,
+    event    text NOT NULL,
+    caller   text,
+    payload  json NOT NULL
+);
+CREATE TABLE windlass.audit (
+    no          bigint PRIMARY KEY,              -- from 1, no gap
+    at          timestamptz NOT NULL,
+    event       text NOT NULL,
+    caller      text,
+    caller_type text,
+    tier        text,
+    job_id      uuid,
+    request_id  text,
+    payload     json NOT NULL,
+    hash        bytea NOT NULL                   -- SHA-256 of the record before it and of this one
+);
+CREATE INDEX audit_caller ON windlass.audit (caller, no);
+CREATE INDEX audit_event ON windlass.audit (event, no);
+CREATE INDEX audit_job ON windlass.audit (job_id) WHERE job_id IS NOT NULL;
+
+-- How far each follower of the feed has come.
+CREATE TABLE windlass.cursors (
+    name    text PRIMARY KEY,
+    txid    xid8 NOT NULL,
+    job_id  uuid NOT NULL,
+    seq     int NOT NULL
+);
+CREATE TABLE windlass.tallies (
+    recipe     text NOT NULL,
+    state      text NOT NULL,                    -- QUEUED for submitted, else the ending
+    count      bigint NOT NULL,
+    seconds    double precision NOT NULL DEFAULT 0,
+    PRIMARY KEY (recipe, state)
+);
+
+CREATE TABLE windlass.webhooks (
+    job_id       uuid PRIMARY KEY,
+    caller       text NOT NULL,
+    url          text NOT NULL,
+    secret       bytea NOT NULL,                 -- sealed
+    state        text NOT NULL,                  -- WAITING, DUE, DELIVERED, DEAD
+    attempt      int NOT NULL DEFAULT 0,
+    due_at       timestamptz,                    -- WAITING: NULL. DUE: when to try, or until when a try may take
+    answer       int,                            -- the last HTTP status
+    error        text,                           -- the last fault's code
+    ended_at     timestamptz,                    -- DELIVERED or DEAD
+    created_at   timestamptz NOT NULL
+);
+CREATE INDEX webhooks_due ON windlass.webhooks (due_at) WHERE state = 'DUE';
+CREATE INDEX webhooks_dead ON windlass.webhooks (caller, job_id) WHERE state = 'DEAD';
+
+-- Engines that run loops, for /readyz and people.
+CREATE TABLE windlass.engines (
+    id          uuid PRIMARY KEY,
+    host        text NOT NULL,
+    pid         int NOT NULL,
+    started_at  timestamptz NOT NULL,
+    seen_at     timestamptz NOT NULL
+);
