@@ -6,8 +6,8 @@ not wait and does not raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -15,8 +15,8 @@ from uuid import UUID
 class Observer(Protocol):
     """Hears of work as it is done."""
 
-    def submitted(self, jobs: int, seconds: float) -> None:
-        """A commit made this many jobs."""
+    def submitted(self, job_ids: Sequence[UUID], seconds: float) -> None:
+        """A commit made these jobs."""
         ...
 
     def claimed(self, steps: int, wanted: int, seconds: float) -> None:
@@ -36,8 +36,24 @@ class Observer(Protocol):
         attempt: int,
         request_id: str | None,
         lag_s: float | None,
-    ) -> AbstractContextManager[Callable[[str], None]]:
-        """Around a handler, in its context. What it gives takes the outcome's word; `lag_s` is how long it waited."""
+    ) -> Callable[[str], None]:
+        """A handler starts. Called in the handler's own context, so that what it sets there is the handler's to see.
+
+        What it gives is called once, from anywhere, with the word for how the attempt ended. `lag_s` is how long a
+        job's first step waited; None for the others.
+        """
+        ...
+
+    def ended(
+        self,
+        job_id: UUID,
+        recipe: str,
+        state: str,
+        created_at: datetime,
+        finished_at: datetime,
+        request_id: str | None,
+    ) -> None:
+        """A job has ended. Told once per job, by the one process that follows the feed at the time."""
         ...
 
     def looped(self, duty: str, count: int, seconds: float) -> None:
