@@ -121,7 +121,8 @@ _JSON = {"input", "error", "labels", "progress", "item", "output", "payload"}
 _STATES: dict[type, type] = {JobView: JobState, StepView: StepState}
 
 
-def _view(kind: type[V], row: asyncpg.Record) -> V:
+def view_of(kind: type[V], row: asyncpg.Record) -> V:
+    """A row as a value; it must have a column for each of the value's fields."""
     values: dict[str, Any] = {}
     for field in fields(kind):
         value = row[field.name]
@@ -139,7 +140,7 @@ async def job(db: Database, job_id: UUID) -> JobView:
         row = await connection.fetchrow(sql("read_job"), job_id)
     if row is None:
         raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
-    return _view(JobView, row)
+    return view_of(JobView, row)
 
 
 async def jobs(
@@ -161,13 +162,13 @@ async def jobs(
     filter_ = None if not labels else msgspec.json.encode(dict(labels)).decode()
     async with db.connection() as connection:
         rows = await connection.fetch(sql(name), caller, wanted, recipe, filter_, before, with_deleted, limit)
-    return [_view(JobView, row) for row in rows]
+    return [view_of(JobView, row) for row in rows]
 
 
 async def steps(db: Database, job_id: UUID) -> list[StepView]:
     """Every step of a job, in order."""
     async with db.connection() as connection:
-        return [_view(StepView, row) for row in await connection.fetch(sql("read_steps"), job_id)]
+        return [view_of(StepView, row) for row in await connection.fetch(sql("read_steps"), job_id)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ class FanCount:
 async def overview(db: Database, job_id: UUID) -> tuple[list[StepView], list[FanCount]]:
     """The steps of the plan's nodes, and fan-outs as counts: the same cost however wide they are to show."""
     async with db.connection() as connection:
-        nodes = [_view(StepView, row) for row in await connection.fetch(sql("read_nodes"), job_id)]
+        nodes = [view_of(StepView, row) for row in await connection.fetch(sql("read_nodes"), job_id)]
         rows = await connection.fetch(sql("read_step_counts"), job_id)
     counts = [
         FanCount(r["node"], StepState(r["state"]), r["count"], r["failures"], r["started_at"], r["finished_at"])
@@ -198,7 +199,7 @@ async def events(db: Database, job_id: UUID, *, after: int = 0, limit: int = PAG
     """A job's events in order, after the one with this sequence number."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("read_events"), job_id, after, limit)
-    return [_view(EventView, row) for row in rows]
+    return [view_of(EventView, row) for row in rows]
 
 
 async def result(db: Database, artifacts: Artifacts, resolver: Resolver, job_id: UUID) -> Any:

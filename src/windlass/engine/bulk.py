@@ -1,0 +1,96 @@
+"""One action on many jobs: those that a filter finds and that the action can mean something to.
+
+The ids are collected first and acted on one commit each, so a bulk action that is cut off has done a part of its work
+and may be asked for again: a cancelled job is no longer found, and neither is one that a bulk action has retried, as the
+new job has an idempotency key made from the old one's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import UUID
+
+from windlass.core.errors import BadInput, CountChanged, Refused, WrongState
+from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine import control
+from windlass.engine.listing import FIND_MAX, TROUBLE, JobFilter, find
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BULK_MAX = 500
+Action = Literal["cancel", "retry"]
+# What the new jobs of bulk retries are keyed by (`control.retry`).
+_WORD = "bulk"
+_STATES: dict[Action, tuple[JobState, ...]] = {
+    "cancel": tuple(state for state in JobState if state not in JOB_TERMINAL),
+    "retry": tuple(state for state in JobState if state in TROUBLE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """`matched` jobs were found (`is_more`: at least); `done` has each job acted on, with its new job after a retry;
+    `refused` has the others with the code of the reason.
+    """
+
+    matched: int
+    is_more: bool
+    done: tuple[tuple[UUID, UUID | None], ...] = ()
+    refused: tuple[tuple[UUID, str], ...] = ()
+
+
+async def bulk(
+    db: Database,
+    wanted: JobFilter,
+    action: Action,
+    *,
+    new_id: Callable[[], UUID],
+    limit: int,
+    dry_run: bool,
+    expect: int | None,
+    reason: str,
+    source: str,
+    request_id: str | None,
+) -> Bulk:
+    """Cancel or retry the newest `limit` of the jobs that match; CountChanged if they are not as many as expected."""
+    if not 1 <= limit <= BULK_MAX:
+        raise BadInput(f"a bulk action takes 1 to {BULK_MAX} jobs at a time, not {limit}")
+    ids, is_more = await targets(db, wanted, action)
+    if dry_run:
+        return Bulk(len(ids), is_more)
+    if expect is not None and expect != len(ids):
+        raise CountChanged(
+            f"{len(ids)} jobs match, not {expect}", remedy="Ask for a dry run again and look at what it would touch"
+        )
+    done: list[tuple[UUID, UUID | None]] = []
+    refused: list[tuple[UUID, str]] = []
+    for job_id in ids[:limit]:
+        try:
+            if action == "retry":
+                made = await control.retry(db, job_id, new_id(), source=source, key=_WORD, request_id=request_id)
+                done.append((job_id, made))
+            elif await control.cancel(db, job_id, reason=reason, source=source, request_id=request_id):
+                done.append((job_id, None))
+            else:
+                refused.append((job_id, WrongState.code))
+        except Refused as error:
+            refused.append((job_id, error.code))
+    return Bulk(len(ids), is_more, tuple(done), tuple(refused))
+
+
+async def targets(db: Database, wanted: JobFilter, action: Action) -> tuple[list[UUID], bool]:
+    """The jobs that the action would touch, the newest first, and whether there may be more."""
+    states = [state for state in _STATES[action] if not wanted.states or state in wanted.states]
+    if not states:
+        return [], False
+    narrow = replace(wanted, states=tuple(states), with_deleted=False)
+
+    async def not_retried(ids: list[UUID]) -> list[UUID]:
+        async with db.connection() as connection:
+            rows = await connection.fetch(sql("list_retried"), ids, _WORD)
+        retried = {row["id"] for row in rows}
+        return [job_id for job_id in ids if job_id not in retried]
+
+    return await find(db, narrow, FIND_MAX, not_retried if action == "retry" else None)

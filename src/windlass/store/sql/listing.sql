@@ -1,0 +1,225 @@
+-- Pages of jobs, the newest first. Nothing here decides anything.
+--
+-- Plans are generic, so a condition that may be absent (`$1 IS NULL OR …`) can never drive an index: each way of finding
+-- jobs is a statement of its own, and what may be absent is tested on the rows that it finds. At most $3 rows are
+-- looked at. A page that comes out short tells as `reach` the last row it looked at, if there may be more behind it; it
+-- does so in the same snapshot, as a job pruned meanwhile would shift the count.
+--
+-- $1 before which id · $2 down to which · $3 rows to look at · $4 rows wanted · $5 states · $6 recipe · $7 labels ·
+-- $8 corpus · $9 failed step · $10 since · $11 until · $12 with deleted ones · $13 the caller, or the state
+
+-- name: list_caller
+-- By jobs_caller.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT * FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC LIMIT $3
+    ) j
+    WHERE ($5::text[] IS NULL OR j.state = ANY($5))
+      AND ($6::text IS NULL OR j.recipe = $6)
+      AND ($7::jsonb IS NULL OR j.labels @> $7)
+      AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+      AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+      AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+      AND ($11::timestamptz IS NULL OR j.created_at < $11)
+      AND ($12 OR j.deleted_at IS NULL)
+    ORDER BY j.id DESC LIMIT $4
+)
+SELECT r.reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority, j.is_paused,
+       j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error, j.labels,
+       j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM page) < $4 THEN (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC OFFSET $3 - 1 LIMIT 1
+    ) END AS reach
+) r
+LEFT JOIN page j ON true
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+ORDER BY j.id DESC
+
+-- name: list_caller_trouble
+-- By jobs_caller_trouble: a caller's jobs that ended in another way than COMPLETED.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT * FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.trouble IS NOT NULL AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC LIMIT $3
+    ) j
+    WHERE ($5::text[] IS NULL OR j.state = ANY($5))
+      AND ($6::text IS NULL OR j.recipe = $6)
+      AND ($7::jsonb IS NULL OR j.labels @> $7)
+      AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+      AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+      AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+      AND ($11::timestamptz IS NULL OR j.created_at < $11)
+      AND ($12 OR j.deleted_at IS NULL)
+    ORDER BY j.id DESC LIMIT $4
+)
+SELECT r.reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority, j.is_paused,
+       j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error, j.labels,
+       j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM page) < $4 THEN (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.trouble IS NOT NULL AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC OFFSET $3 - 1 LIMIT 1
+    ) END AS reach
+) r
+LEFT JOIN page j ON true
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+ORDER BY j.id DESC
+
+-- name: list_caller_corpus
+-- By jobs_corpus.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT * FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.labels ? 'corpus' AND j.labels ->> 'corpus' = $8 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC LIMIT $3
+    ) j
+    WHERE ($5::text[] IS NULL OR j.state = ANY($5))
+      AND ($6::text IS NULL OR j.recipe = $6)
+      AND ($7::jsonb IS NULL OR j.labels @> $7)
+      AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+      AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+      AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+      AND ($11::timestamptz IS NULL OR j.created_at < $11)
+      AND ($12 OR j.deleted_at IS NULL)
+    ORDER BY j.id DESC LIMIT $4
+)
+SELECT r.reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority, j.is_paused,
+       j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error, j.labels,
+       j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM page) < $4 THEN (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.labels ? 'corpus' AND j.labels ->> 'corpus' = $8 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC OFFSET $3 - 1 LIMIT 1
+    ) END AS reach
+) r
+LEFT JOIN page j ON true
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+ORDER BY j.id DESC
+
+-- name: list_caller_failed_step
+-- By jobs_failed_step.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT * FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.trouble = 'FAILED' AND j.error ->> 'step' = $9 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC LIMIT $3
+    ) j
+    WHERE ($5::text[] IS NULL OR j.state = ANY($5))
+      AND ($6::text IS NULL OR j.recipe = $6)
+      AND ($7::jsonb IS NULL OR j.labels @> $7)
+      AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+      AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+      AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+      AND ($11::timestamptz IS NULL OR j.created_at < $11)
+      AND ($12 OR j.deleted_at IS NULL)
+    ORDER BY j.id DESC LIMIT $4
+)
+SELECT r.reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority, j.is_paused,
+       j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error, j.labels,
+       j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM page) < $4 THEN (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.caller = $13 AND j.trouble = 'FAILED' AND j.error ->> 'step' = $9 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC OFFSET $3 - 1 LIMIT 1
+    ) END AS reach
+) r
+LEFT JOIN page j ON true
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+ORDER BY j.id DESC
+
+-- name: list_all
+-- By jobs_pkey: jobs of all callers.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT * FROM windlass.jobs j
+        WHERE j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC LIMIT $3
+    ) j
+    WHERE ($5::text[] IS NULL OR j.state = ANY($5))
+      AND ($6::text IS NULL OR j.recipe = $6)
+      AND ($7::jsonb IS NULL OR j.labels @> $7)
+      AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+      AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+      AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+      AND ($11::timestamptz IS NULL OR j.created_at < $11)
+      AND ($12 OR j.deleted_at IS NULL)
+    ORDER BY j.id DESC LIMIT $4
+)
+SELECT r.reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority, j.is_paused,
+       j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error, j.labels,
+       j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM page) < $4 THEN (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC OFFSET $3 - 1 LIMIT 1
+    ) END AS reach
+) r
+LEFT JOIN page j ON true
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+ORDER BY j.id DESC
+
+-- name: list_all_trouble
+-- By jobs_trouble: jobs of all callers that ended in one such state.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT * FROM windlass.jobs j
+        WHERE j.trouble = $13 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC LIMIT $3
+    ) j
+    WHERE ($5::text[] IS NULL OR j.state = ANY($5))
+      AND ($6::text IS NULL OR j.recipe = $6)
+      AND ($7::jsonb IS NULL OR j.labels @> $7)
+      AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+      AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+      AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+      AND ($11::timestamptz IS NULL OR j.created_at < $11)
+      AND ($12 OR j.deleted_at IS NULL)
+    ORDER BY j.id DESC LIMIT $4
+)
+SELECT r.reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority, j.is_paused,
+       j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error, j.labels,
+       j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM page) < $4 THEN (
+        SELECT j.id FROM windlass.jobs j
+        WHERE j.trouble = $13 AND j.id < $1 AND j.id >= $2
+        ORDER BY j.id DESC OFFSET $3 - 1 LIMIT 1
+    ) END AS reach
+) r
+LEFT JOIN page j ON true
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+ORDER BY j.id DESC
+
+-- name: list_retried
+-- Which of these jobs have a successor that was made under this word: one look into jobs_idempotency each.
+SELECT j.id FROM unnest($1::uuid[]) AS x (id)
+JOIN windlass.jobs j ON j.id = x.id
+JOIN windlass.jobs r ON r.caller = j.caller AND r.idempotency_key = 'retry:' || j.id || ':' || $2::text
