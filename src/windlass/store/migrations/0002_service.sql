@@ -135,9 +135,12 @@ CREATE TABLE windlass.webhooks (
     job_id       uuid PRIMARY KEY,
     caller       text NOT NULL,
     url          text NOT NULL,
+    -- Deliveries to one host are counted by it.
+    host         text NOT NULL GENERATED ALWAYS AS (lower(substring(url FROM '://([^/?#]*)'))) STORED,
     secret       bytea NOT NULL,                 -- sealed
     state        text NOT NULL,                  -- WAITING, DUE, DELIVERED, DEAD
-    attempt      int NOT NULL DEFAULT 0,
+    attempt      int NOT NULL DEFAULT 0,         -- the number of the last try; a report names its own
+    failures     int NOT NULL DEFAULT 0,         -- where in the schedule; a try that was lost with its courier is none
     due_at       timestamptz,                    -- WAITING: NULL. DUE: when to try, or until when a try may take
     answer       int,                            -- the last HTTP status
     error        text,                           -- the last fault's code
