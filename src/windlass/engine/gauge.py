@@ -18,7 +18,7 @@ ENGINE_SEEN_S = 30.0
 class Queue(NamedTuple):
     """A queue that holds something: how many steps (no more are counted than was asked), and the oldest job's age."""
 
-    count: int
+    steps: int
     age_s: float
 
 
@@ -27,7 +27,7 @@ class Tally(NamedTuple):
 
     recipe: str
     state: str
-    count: int
+    jobs: int
     seconds: float
 
 

@@ -1,0 +1,364 @@
+"""The instruments, by name, and the `Observer` that moves them.
+
+Nothing here may grow with what callers send: a label never holds an id, a caller or a path with an id in it, and names
+of recipes, steps and queues are told apart up to LABELS_MAX, then counted together as `other`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+LABELS_MAX = 500
+LABEL_LENGTH_MAX = 128
+OTHER = "other"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_STEP_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
+_COMMIT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
+_LAG_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3600)
+_HTTP_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """What is measured under one name."""
+
+    kind: Literal["counter", "gauge", "histogram", "summary"]
+    about: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+# The whole list; docs/reference/metrics.md is made of it. What is kept in the database is the same in every process
+# that is asked; the rest is of the process that answers.
+INSTRUMENTS: dict[str, Instrument] = {
+    "windlass_jobs_total": Instrument(
+        "counter", "Jobs by recipe and state: QUEUED counts submissions, the others endings.", ("recipe", "status")
+    ),
+    "windlass_job_seconds": Instrument(
+        "summary", "From a job's submission to its end, by recipe and ending.", ("recipe", "status")
+    ),
+    "windlass_queue_depth": Instrument("gauge", "Steps that wait in a queue for a worker.", ("queue",)),
+    "windlass_queue_age_seconds": Instrument("gauge", "Age of the oldest job with a step in the queue.", ("queue",)),
+    "windlass_queue_is_capped": Instrument(
+        "gauge", "1 if the queue holds more than is counted (queue_depth_max).", ("queue",)
+    ),
+    "windlass_feed_lag_seconds": Instrument(
+        "gauge", "How long a transaction under way holds back streams, audit and webhooks."
+    ),
+    "windlass_engines": Instrument("gauge", "Processes whose engine loops were seen to turn in the last 30 s."),
+    "windlass_step_seconds": Instrument(
+        "histogram", "How long handlers ran, by how the attempt ended.", ("recipe", "step", "outcome"), _STEP_S
+    ),
+    "windlass_attempts_total": Instrument("counter", "Attempts by how they ended.", ("recipe", "outcome")),
+    "windlass_scheduling_lag_seconds": Instrument(
+        "histogram", "From a job's submission to the start of its first handler.", (), _LAG_S
+    ),
+    "windlass_claims_total": Instrument("counter", "Claims, also those that found nothing."),
+    "windlass_claim_steps": Instrument("histogram", "Steps taken by one claim.", (), _SIZES),
+    "windlass_submit_jobs": Instrument("histogram", "Jobs made by one commit.", (), _SIZES),
+    "windlass_settle_reports": Instrument("histogram", "Attempts settled by one commit.", (), _SIZES),
+    "windlass_commit_seconds": Instrument(
+        "histogram", "How long a commit took, with its way there and back.", ("operation",), _COMMIT_S
+    ),
+    "windlass_pool_connections": Instrument("gauge", "Connections to PostgreSQL, busy or idle.", ("state",)),
+    "windlass_loop_actions_total": Instrument("counter", "What the engine's duties did.", ("duty",)),
+    "windlass_loop_seconds": Instrument("histogram", "How long one turn of a duty took.", ("duty",), _COMMIT_S),
+    "windlass_http_requests_total": Instrument(
+        "counter",
+        "Requests answered, by route as written in the API document.",
+        ("method", "route", "status", "operation"),
+    ),
+    "windlass_http_seconds": Instrument(
+        "histogram", "Until a request's answer began.", ("method", "route", "operation"), _HTTP_S
+    ),
+    "windlass_limited_total": Instrument("counter", "Requests that were answered 429, by reason.", ("reason",)),
+    "windlass_stream_clients": Instrument(
+        "gauge", "Open event streams: of one job, or of all of a caller's.", ("kind",)
+    ),
+    "windlass_stream_dropped_total": Instrument("counter", "Streams that were cut off, by reason.", ("reason",)),
+    "windlass_webhooks_total": Instrument("counter", "Webhook deliveries tried, by result.", ("result",)),
+    "windlass_membership_total": Instrument("counter", "Questions to the Membership service, by result.", ("result",)),
+    "windlass_breaker_open": Instrument("gauge", "1 while a circuit breaker lets nothing through.", ("name",)),
+}
+
+
+class Attempts(Protocol):
+    """What a tracer is told; `telemetry/traces.py` has the one there is."""
+
+    def submitted(self, job_id: UUID, seconds: float) -> None:
+        """A commit made this job."""
+        ...
+
+    def attempt(
+        self, job_id: UUID, recipe: str, step: str, index: int | None, attempt: int, request_id: str | None
+    ) -> Callable[[str], None]:
+        """A handler starts; what is given back is called with how it ended."""
+        ...
+
+    def ended(
+        self,
+        job_id: UUID,
+        recipe: str,
+        state: str,
+        created_at: datetime,
+        finished_at: datetime,
+        request_id: str | None,
+    ) -> None:
+        """A job has ended."""
+        ...
+
+
+class Labels:
+    """Tells names apart up to a limit, and makes them fit to be shown."""
+
+    def __init__(self, most: int = LABELS_MAX) -> None:
+        self._most = most
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def of(self, *names: str) -> tuple[str, ...]:
+        """The names as labels; `other` for each of them when there are too many."""
+        known = self._known.get(names)
+        if known is None:
+            if len(self._known) >= self._most:
+                return (OTHER,) * len(names)
+            known = tuple(name[:LABEL_LENGTH_MAX].encode(errors="replace").decode() for name in names)
+            self._known[names] = known
+        return known
+
+
+class Tallies(Collector):
+    """Jobs by recipe and state, as they were last read from the database."""
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+        self._rows: list[tuple[str, str, int, float]] = []
+
+    def show(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
+        """Show these from now on: recipe, state, count, seconds."""
+        self._rows = list(rows)
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry."""
+        together: dict[tuple[str, str], tuple[int, float]] = {}
+        for recipe, state, count, seconds in self._rows:
+            key = (self._labels.of(recipe)[0], state)
+            counted, took_s = together.get(key, (0, 0.0))
+            together[key] = (counted + count, took_s + seconds)
+        about = INSTRUMENTS["windlass_jobs_total"]
+        jobs = CounterMetricFamily("windlass_jobs", about.about, labels=about.labels)
+        about = INSTRUMENTS["windlass_job_seconds"]
+        seconds_ = SummaryMetricFamily("windlass_job_seconds", about.about, labels=about.labels)
+        for (recipe, state), (count, took_s) in together.items():
+            jobs.add_metric([recipe, state], count)
+            if state != "QUEUED":
+                seconds_.add_metric([recipe, state], count_value=count, sum_value=took_s)
+        yield jobs
+        yield seconds_
+
+
+class Meters:
+    """Every instrument of a process. An `Observer`; what the API and its parts count has methods of its own."""
+
+    def __init__(self, registry: CollectorRegistry, tracer: Attempts | None = None) -> None:
+        self.registry = registry
+        self._tracer = tracer
+        self._recipes = Labels()
+        self._steps = Labels()
+        self._queues = Labels()
+        self._tallies = Tallies(self._recipes)
+        registry.register(self._tallies)
+        made: dict[str, Any] = {name: _make(name, one, registry) for name, one in INSTRUMENTS.items()}
+        self._depth: Gauge = made["windlass_queue_depth"]
+        self._age: Gauge = made["windlass_queue_age_seconds"]
+        self._capped: Gauge = made["windlass_queue_is_capped"]
+        self._feed_lag: Gauge = made["windlass_feed_lag_seconds"]
+        self._engines: Gauge = made["windlass_engines"]
+        self._step_s: Histogram = made["windlass_step_seconds"]
+        self._attempts: Counter = made["windlass_attempts_total"]
+        self._lag_s: Histogram = made["windlass_scheduling_lag_seconds"]
+        self._claims: Counter = made["windlass_claims_total"]
+        self._claim_steps: Histogram = made["windlass_claim_steps"]
+        self._submit_jobs: Histogram = made["windlass_submit_jobs"]
+        self._settle_reports: Histogram = made["windlass_settle_reports"]
+        commits: Histogram = made["windlass_commit_seconds"]
+        self._submit_s = commits.labels("submit")
+        self._claim_s = commits.labels("claim")
+        self._settle_s = commits.labels("settle")
+        self._pool: Gauge = made["windlass_pool_connections"]
+        self._loop_actions: Counter = made["windlass_loop_actions_total"]
+        self._loop_s: Histogram = made["windlass_loop_seconds"]
+        self._http: Counter = made["windlass_http_requests_total"]
+        self._http_s: Histogram = made["windlass_http_seconds"]
+        self._limited: Counter = made["windlass_limited_total"]
+        self._streams: Gauge = made["windlass_stream_clients"]
+        self._dropped: Counter = made["windlass_stream_dropped_total"]
+        self._webhooks: Counter = made["windlass_webhooks_total"]
+        self._membership: Counter = made["windlass_membership_total"]
+        self._breaker: Gauge = made["windlass_breaker_open"]
+        # The two instruments of an attempt, by recipe, step and outcome: looking them up costs more than moving them.
+        self._ends: dict[tuple[str, str, str], tuple[Histogram, Counter]] = {}
+
+    # The observer.
+
+    def submitted(self, job_ids: Sequence[UUID], seconds: float) -> None:
+        """A commit made these jobs."""
+        self._submit_jobs.observe(len(job_ids))
+        self._submit_s.observe(seconds)
+        if self._tracer is not None:
+            for job_id in job_ids:
+                self._tracer.submitted(job_id, seconds)
+
+    def claimed(self, steps: int, wanted: int, seconds: float) -> None:
+        """A claim took this many steps."""
+        self._claims.inc()
+        self._claim_s.observe(seconds)
+        if steps:
+            self._claim_steps.observe(steps)
+
+    def settled(self, reports: int, seconds: float) -> None:
+        """A commit settled this many attempts."""
+        self._settle_reports.observe(reports)
+        self._settle_s.observe(seconds)
+
+    def attempt(
+        self,
+        job_id: UUID,
+        recipe: str,
+        step: str,
+        index: int | None,
+        attempt: int,
+        request_id: str | None,
+        lag_s: float | None,
+    ) -> Callable[[str], None]:
+        """A handler starts."""
+        if lag_s is not None:
+            self._lag_s.observe(lag_s)
+        span = None
+        if self._tracer is not None:
+            span = self._tracer.attempt(job_id, recipe, step, index, attempt, request_id)
+        return partial(self._attempt_ended, recipe, step, time.perf_counter(), span)
+
+    def _attempt_ended(
+        self, recipe: str, step: str, began_s: float, span: Callable[[str], None] | None, outcome: str
+    ) -> None:
+        seconds = time.perf_counter() - began_s
+        ends = self._ends.get((recipe, step, outcome))
+        if ends is None:
+            ends = self._ends_of(recipe, step, outcome)
+        ends[0].observe(seconds)
+        ends[1].inc()
+        if span is not None:
+            span(outcome)
+
+    def _ends_of(self, recipe: str, step: str, outcome: str) -> tuple[Histogram, Counter]:
+        labels = self._steps.of(recipe, step)
+        ends = (self._step_s.labels(*labels, outcome), self._attempts.labels(*self._recipes.of(recipe), outcome))
+        if labels[1] != OTHER:
+            self._ends[recipe, step, outcome] = ends
+        return ends
+
+    def ended(
+        self,
+        job_id: UUID,
+        recipe: str,
+        state: str,
+        created_at: datetime,
+        finished_at: datetime,
+        request_id: str | None,
+    ) -> None:
+        """A job has ended. It is counted in the database, where every process can read it."""
+        if self._tracer is not None:
+            self._tracer.ended(job_id, recipe, state, created_at, finished_at, request_id)
+
+    def looped(self, duty: str, count: int, seconds: float) -> None:
+        """A duty of the engine had one turn."""
+        self._loop_s.labels(duty).observe(seconds)
+        if count:
+            self._loop_actions.labels(duty).inc(count)
+
+    # The service.
+
+    def answered(self, method: str, route: str, status: int, operation: str, seconds: float) -> None:
+        """A request was answered. `route` is the path as the API document has it, never as it was asked for."""
+        method = method if method in METHODS else OTHER
+        self._http.labels(method, route, str(status), operation).inc()
+        self._http_s.labels(method, route, operation).observe(seconds)
+
+    def limited(self, reason: str) -> None:
+        """A request was answered 429."""
+        self._limited.labels(reason).inc()
+
+    def streams(self, kind: str, change: int) -> None:
+        """A stream was opened (1) or has ended (-1)."""
+        self._streams.labels(kind).inc(change)
+
+    def dropped(self, reason: str) -> None:
+        """A stream was cut off."""
+        self._dropped.labels(reason).inc()
+
+    def webhook(self, result: str) -> None:
+        """A webhook was sent, or could not be."""
+        self._webhooks.labels(result).inc()
+
+    def membership(self, result: str) -> None:
+        """The Membership service was asked."""
+        self._membership.labels(result).inc()
+
+    def breaker(self, name: str, is_open: bool) -> None:
+        """A circuit breaker opened or closed."""
+        self._breaker.labels(name).set(is_open)
+
+    # What is read when somebody looks.
+
+    def watch_pool(self, busy: Callable[[], float], idle: Callable[[], float]) -> None:
+        """Ask for the pool's connections whenever metrics are read."""
+        self._pool.labels("busy").set_function(busy)
+        self._pool.labels("idle").set_function(idle)
+
+    def show_queues(self, depths: Mapping[str, tuple[int, float]], most: int) -> None:
+        """Show these queues from now on (how many steps, how old in seconds), and no other."""
+        together: dict[tuple[str, ...], tuple[int, float, bool]] = {}
+        for queue, (count, age_s) in depths.items():
+            labels = self._queues.of(queue)
+            counted, oldest_s, is_capped = together.get(labels, (0, 0.0, False))
+            together[labels] = (counted + count, max(oldest_s, age_s), is_capped or count > most)
+        for gauge in (self._depth, self._age, self._capped):
+            gauge.clear()
+        for labels, (count, age_s, is_capped) in together.items():
+            self._depth.labels(*labels).set(count)
+            self._age.labels(*labels).set(age_s)
+            self._capped.labels(*labels).set(is_capped)
+
+    def show_tallies(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
+        """Show these jobs by recipe and state from now on."""
+        self._tallies.show(rows)
+
+    def show_installation(self, engines: int, feed_lag_s: float) -> None:
+        """Show how many engines turn, and how far behind the feed is."""
+        self._engines.set(engines)
+        self._feed_lag.set(feed_lag_s)
+
+
+def _make(name: str, one: Instrument, registry: CollectorRegistry) -> Any:
+    match one.kind:
+        case "counter" if name != "windlass_jobs_total":
+            return Counter(name, one.about, one.labels, registry=registry)
+        case "gauge":
+            return Gauge(name, one.about, one.labels, registry=registry)
+        case "histogram":
+            return Histogram(name, one.about, one.labels, registry=registry, buckets=one.buckets)
+        case _:
+            # Read from the database: `Tallies`.
+            return None
