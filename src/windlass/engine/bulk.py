@@ -1,8 +1,8 @@
 """One action on many jobs: those that a filter finds and that the action can mean something to.
 
 The ids are collected first and acted on one commit each, so a bulk action that is cut off has done a part of its work
-and may be asked for again: a cancelled job is no longer found, and neither is one that a bulk action has retried, as the
-new job has an idempotency key made from the old one's id.
+and may be asked for again: a cancelled job is no longer found, and neither is one that a bulk action has retried,
+because the new job has an idempotency key made from the old one's id.
 """
 
 from __future__ import annotations
