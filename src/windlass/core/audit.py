@@ -1,0 +1,107 @@
+"""The audit: what is recorded, and the chain of hashes that shows whether a record was changed, removed or slipped in.
+
+A record's hash covers the record and the hash before it. Whoever changes one record would have to write all later
+hashes anew, and then the newest no longer is the one that was noted elsewhere.
+
+The bytes that are hashed are spelled so that any language can make them again: each field in order as `length:bytes,`
+(a netstring), or `-,` where there is none; numbers in decimal; the time in UTC as `2030-01-31T23:59:59.123456Z`; an id
+in its usual spelling; the payload as the very text that is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+# What stands before the first record.
+GENESIS = bytes(32)
+
+
+class AuditEvent(StrEnum):
+    """What is recorded."""
+
+    JOB_SUBMITTED = "job_submitted"
+    JOB_COMPLETED = "job_completed"
+    JOB_FAILED = "job_failed"
+    JOB_CANCELLED = "job_cancelled"
+    JOB_CONTROLLED = "job_controlled"
+    JOB_DELETED = "job_deleted"
+    BULK_APPLIED = "bulk_applied"
+    RATE_LIMIT_HIT = "rate_limit_hit"
+    AUTH_REJECTED = "auth_rejected"
+    KEY_CREATED = "key_created"
+    KEY_REVOKED = "key_revoked"
+    CALLER_ADOPTED = "caller_adopted"
+    WEBHOOK_REDELIVERED = "webhook_redelivered"
+    WEBHOOK_DEAD = "webhook_dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing that was done. `payload` is JSON text, kept as it is."""
+
+    no: int
+    at: datetime
+    event: str
+    caller: str | None
+    caller_type: str | None
+    tier: str | None
+    job_id: UUID | None
+    request_id: str | None
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """The first place where the chain does not hold."""
+
+    no: int
+    reason: str
+
+
+def payload_text(payload: Mapping[str, Any]) -> str:
+    """A payload as the text that is stored: equal payloads give equal texts."""
+    return msgspec.json.encode(payload, order="sorted").decode()
+
+
+def canonical(record: Record) -> bytes:
+    """The bytes of a record that are hashed."""
+    fields = (
+        str(record.no),
+        record.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        record.event,
+        record.caller,
+        record.caller_type,
+        record.tier,
+        None if record.job_id is None else str(record.job_id),
+        record.request_id,
+        record.payload,
+    )
+    return b"".join(b"-," if field is None else _netstring(field.encode()) for field in fields)
+
+
+def chain_hash(before: bytes, record: Record) -> bytes:
+    """The record's hash, given that of the record before it."""
+    return sha256(before + canonical(record)).digest()
+
+
+def verify(records: Iterable[tuple[Record, bytes]], before: bytes, first_no: int) -> Flaw | None:
+    """The first record that does not fit what stands before it; None when all do."""
+    for no, (record, stored) in enumerate(records, first_no):
+        if record.no != no:
+            return Flaw(no, f"record {no} is missing: record {record.no} stands in its place")
+        before = chain_hash(before, record)
+        if before != stored:
+            return Flaw(no, f"record {no} was changed, or what stood before it was")
+    return None
+
+
+def _netstring(field: bytes) -> bytes:
+    return b"%d:%b," % (len(field), field)

@@ -1,0 +1,29 @@
+-- Built-in keys: only their digests.
+
+-- name: key_create
+-- Nothing comes back when the key is there already: made before, by a commit whose answer was lost.
+INSERT INTO windlass.keys (id, digest, caller, caller_type, tier, scopes, name, created_at, created_by, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, windlass.clock(), $8, windlass.clock() + make_interval(secs => $9::float8))
+ON CONFLICT (id) DO NOTHING
+RETURNING *, true AS is_live
+
+-- name: key_look
+SELECT *, revoked_at IS NULL AND coalesce(expires_at > windlass.clock(), true) AS is_live,
+       extract(epoch FROM expires_at - windlass.clock())::float8 AS left_s
+FROM windlass.keys WHERE id = $1
+
+-- name: key_list
+SELECT *, revoked_at IS NULL AND coalesce(expires_at > windlass.clock(), true) AS is_live
+FROM windlass.keys ORDER BY id
+
+-- name: key_list_caller
+SELECT *, revoked_at IS NULL AND coalesce(expires_at > windlass.clock(), true) AS is_live
+FROM windlass.keys WHERE caller = $1 ORDER BY id
+
+-- name: key_revoke
+-- The bell tells every process at once; it names the caller too, whose streams are to end.
+UPDATE windlass.keys SET revoked_at = windlass.clock() WHERE id = $1 AND revoked_at IS NULL
+RETURNING *, false AS is_live, pg_notify('windlass_keys', id || ' ' || caller)
+
+-- name: key_used
+UPDATE windlass.keys SET last_used_at = windlass.clock() WHERE id = ANY ($1::text[])
