@@ -1,0 +1,108 @@
+"""Who asks, and whether they have asked too much: the part of the guard that speaks to `access`.
+
+An address that sends bad credentials over and over is turned away for the rest of the minute before any verifier is
+asked: guessing keys must not cost us more than it costs the one who guesses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+from starlette.requests import Request
+
+from windlass.api.parts import Parts
+from windlass.api.visit import visit_of
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import CallerContext, stranger
+from windlass.core.errors import Limited, Unauthenticated
+from windlass.core.key import parse_key
+from windlass.telemetry import logs
+
+REFUSALS_PER_MINUTE_MAX = 600
+_MINUTE_S = 60.0
+_ADDRESSES_MAX = 10_000
+_CREDENTIAL_MAX = 4_096
+_UNREADABLE = "unreadable"
+
+
+class Refusals:
+    """How many bad credentials each address has sent in this minute."""
+
+    def __init__(self) -> None:
+        self._since_s = 0.0
+        self._counts: dict[str, int] = {}
+
+    def check(self, address: str, now_s: float) -> None:
+        """Raise Limited for an address that has sent too many."""
+        if now_s - self._since_s >= _MINUTE_S:
+            self._since_s, self._counts = now_s, {}
+        if self._counts.get(address, 0) >= REFUSALS_PER_MINUTE_MAX:
+            raise Limited(
+                "too many bad keys from this address", retry_after_s=max(1.0, self._since_s + _MINUTE_S - now_s)
+            )
+
+    def add(self, address: str) -> None:
+        """Count one more. Beyond so many addresses the others are not counted: they share nothing but the minute."""
+        if address in self._counts or len(self._counts) < _ADDRESSES_MAX:
+            self._counts[address] = self._counts.get(address, 0) + 1
+
+
+async def authenticate(request: Request, parts: Parts, *, takes_ticket: bool) -> CallerContext:
+    """Who asks, by a key or, where it is taken, by a ticket."""
+    visit = visit_of(request)
+    refusals: Refusals = request.app.state.refusals
+    refusals.check(visit.address, asyncio.get_running_loop().time())
+    credential: str | None = None
+    try:
+        credential = _credential(request)
+        ticket = request.query_params.get("ticket") if takes_ticket and credential is None else None
+        if ticket is not None:
+            visit.caller = await parts.tickets.spend(ticket[:_CREDENTIAL_MAX], _job_in(request))
+        elif credential is None:
+            raise stranger()
+        else:
+            visit.caller = await parts.verifier.verify(credential)
+    except Unauthenticated:
+        refusals.add(visit.address)
+        known = parse_key(credential) if credential is not None else None
+        who = known.id if known is not None else _UNREADABLE if credential is not None else "none"
+        parts.audit.refused(AuditEvent.AUTH_REJECTED, who, "bad_credential", visit.request_id)
+        # One text for all: whether a key is unknown, revoked or expired is nobody's business.
+        raise stranger() from None
+    logs.caller.set(visit.caller.caller_id)
+    return visit.caller
+
+
+async def charged(request: Request, parts: Parts, caller: CallerContext, cost: int) -> None:
+    """Count a request against its caller's limit, and note what is left for the answer."""
+    visit = visit_of(request)
+    try:
+        admitted = await parts.limiter.admit(caller, cost)
+    except Limited as error:
+        visit.headers = dict(getattr(error, "headers", {}))
+        parts.audit.refused(AuditEvent.RATE_LIMIT_HIT, caller.caller_id, error.code, visit.request_id)
+        parts.meters.limited(error.code)
+        raise
+    visit.headers = admitted.headers
+
+
+def _credential(request: Request) -> str | None:
+    """The key that was sent: X-API-Key, else a bearer token. Two that differ are nobody's."""
+    key = request.headers.get("x-api-key")
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else None
+    if key is not None and bearer is not None and key != bearer:
+        raise stranger()
+    found = key if key is not None else bearer
+    if found is not None and not 0 < len(found) <= _CREDENTIAL_MAX:
+        raise stranger()
+    return found
+
+
+def _job_in(request: Request) -> UUID | None:
+    text = request.path_params.get("job_id")
+    try:
+        return None if text is None else UUID(text)
+    except ValueError:
+        return None

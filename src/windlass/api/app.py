@@ -1,0 +1,58 @@
+"""The service as a FastAPI app: the routes in their order, and the answers to what no route answers."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from windlass.api.admission import Refusals
+from windlass.api.edge import Edge
+from windlass.api.guard import GuardedRoute
+from windlass.api.parts import Parts
+from windlass.api.problem import answer_to
+from windlass.api.routes import jobs
+from windlass.core.errors import Broken, MethodNotAllowed
+
+# The first route that matches answers, so a path that is spelled out comes before one with a name in its place.
+ROUTERS: tuple[APIRouter, ...] = (jobs.router,)
+
+
+def create(parts: Parts) -> FastAPI:
+    """The app that serves these parts."""
+    app = bare()
+    app.state.parts = parts
+    app.state.refusals = Refusals()
+    app.add_middleware(Edge, parts=parts)
+    return app
+
+
+def bare() -> FastAPI:
+    """The routes alone, without anything behind them: what the documentation is made from."""
+    app = FastAPI(title="Windlass", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    for router in ROUTERS:
+        # One flat list: its order is the order of matching, and each path is tried once.
+        app.router.routes.extend(router.routes)
+    for route in app.router.routes:
+        if not isinstance(route, GuardedRoute):
+            raise Broken(f"{route} is not guarded: make it with guarded_router()")
+    app.add_exception_handler(HTTPException, _unanswered)
+    return app
+
+
+async def _unanswered(request: Request, error: Exception) -> Response:
+    """An unknown path, or a method that the path does not have."""
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        allowed = sorted(
+            {
+                method
+                for route in request.app.router.routes
+                if isinstance(route, GuardedRoute) and route.matches(request.scope)[0] is not Match.NONE
+                for method in route.methods
+            }
+        )
+        message = f"this path has no {request.method[:20]}"
+        return answer_to(request, MethodNotAllowed(message, allowed=tuple(allowed)))
+    return answer_to(request, error)

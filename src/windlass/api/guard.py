@@ -1,0 +1,244 @@
+"""What stands before every handler, in this order and no other.
+
+    request id → refusals of this address → who asks → may they → how much may they → is there room
+               → query names, body: kind, size, depth, text → FastAPI's own checks → the handler → errors to problems
+
+A stranger is turned away before anything that they sent is looked at. The stages are those of a route class, not
+dependencies, because FastAPI reads and checks a body before it solves the dependencies that could refuse it.
+
+Each handler says what it takes with `@guard(…)`. One that does not say is refused when the app is made, so a route
+cannot be added without deciding who may use it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Depends, Path
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, BeforeValidator, WithJsonSchema
+from starlette.requests import Request
+from starlette.responses import Response
+
+from windlass.api.admission import authenticate, charged
+from windlass.api.parts import Parts
+from windlass.api.problem import answer_to
+from windlass.api.visit import visit_of
+from windlass.core.caller import CallerContext, Scope
+from windlass.core.errors import BadMedia, BadRequest, Broken, Forbidden, NotFound, TooLarge
+
+DEPTH_MAX = 32
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_BRACKETS = re.compile(rb"[][{}]")
+_JSON_TYPE = re.compile(r'application/json(\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
+_ATTRIBUTE = "__guard__"
+F = TypeVar("F", bound=Callable[..., Any])
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What a route asks of those who use it. `codes` are its own error codes, beside those that every route has."""
+
+    scope: Scope | None
+    is_open: bool
+    cost: int
+    by_depth: bool
+    operation: Literal["read", "write"]
+    codes: frozenset[str]
+    takes_ticket: bool
+
+
+def guard(
+    scope: Scope | None = None,
+    *,
+    is_open: bool = False,
+    cost: int = 1,
+    by_depth: bool = False,
+    operation: Literal["read", "write"] = "read",
+    codes: Iterable[str] = (),
+    takes_ticket: bool = False,
+) -> Callable[[F], F]:
+    """Say who may use a handler. Without a scope any good key does; `is_open` needs none."""
+    made = Guard(scope, is_open, cost, by_depth, operation, frozenset(codes), takes_ticket)
+
+    def decorate(function: F) -> F:
+        setattr(function, _ATTRIBUTE, made)
+        return function
+
+    return decorate
+
+
+def guard_of(endpoint: Callable[..., Any]) -> Guard:
+    """What a handler has said of itself."""
+    found = getattr(endpoint, _ATTRIBUTE, None)
+    if not isinstance(found, Guard):
+        raise Broken(f"{getattr(endpoint, '__qualname__', endpoint)} does not say who may use it: give it a @guard(…)")
+    return found
+
+
+def parts_of(request: Request) -> Parts:
+    """What the service is made of."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+def caller_of(request: Request) -> CallerContext:
+    """Who asks."""
+    caller = visit_of(request).caller
+    if caller is None:
+        raise Broken("an open route asks who asks")
+    return caller
+
+
+def request_id_of(request: Request) -> str:
+    """The id of this request: in every log line, event and problem that comes of it."""
+    return visit_of(request).request_id
+
+
+async def charge(request: Request, cost: int) -> None:
+    """Count this much against the caller's limit, before anything is done; raises Limited or TooLarge."""
+    await charged(request, parts_of(request), caller_of(request), cost)
+
+
+# A dependency that is no coroutine would be run in a thread.
+async def _caller(request: Request) -> CallerContext:
+    return caller_of(request)
+
+
+async def _parts(request: Request) -> Parts:
+    return parts_of(request)
+
+
+async def _request_id(request: Request) -> str:
+    return request_id_of(request)
+
+
+def _job_id(text: Any) -> UUID:
+    # An id is opaque: what cannot be one names no job, which is all that a caller needs to know.
+    if isinstance(text, str) and len(text) in (32, 36):
+        try:
+            return UUID(text)
+        except ValueError:
+            pass
+    raise NotFound("there is no such job")
+
+
+Caller = Annotated[CallerContext, Depends(_caller)]
+Has = Annotated[Parts, Depends(_parts)]
+RequestId = Annotated[str, Depends(_request_id)]
+JobId = Annotated[
+    UUID, BeforeValidator(_job_id), Path(description="A job."), WithJsonSchema({"type": "string", "format": "uuid"})
+]
+
+
+class GuardedRoute(APIRoute):
+    """A path operation behind its guard."""
+
+    def get_route_handler(self) -> Handler:
+        """FastAPI's handler, and all that comes before and after it."""
+        own = guard_of(self.endpoint)
+        handle = super().get_route_handler()
+        names = query_names(self)
+        takes_body = self.body_field is not None
+
+        async def guarded(request: Request) -> Response:
+            visit = visit_of(request)
+            visit.route, visit.operation = self.path_format, own.operation
+            try:
+                await _admit(request, own)
+                _check_query(request, names)
+                strict = StrictRequest(request.scope, request.receive)
+                if takes_body:
+                    await strict.take()
+                return await handle(strict)
+            except Exception as error:
+                return answer_to(request, error)
+
+        return guarded
+
+
+def guarded_router(tag: str) -> APIRouter:
+    """A router whose routes are guarded."""
+    return APIRouter(route_class=GuardedRoute, tags=[tag])
+
+
+async def _admit(request: Request, own: Guard) -> None:
+    if own.is_open:
+        return
+    parts = parts_of(request)
+    caller = await authenticate(request, parts, takes_ticket=own.takes_ticket)
+    if own.scope is not None and not caller.has(own.scope):
+        raise Forbidden(f"this takes the scope {own.scope}", remedy="Ask for a key that has it")
+    if own.cost:
+        await charged(request, parts, caller, own.cost)
+    if own.by_depth:
+        await parts.depth.check()
+
+
+def query_names(route: APIRoute) -> frozenset[str]:
+    """The names that a route's query may have."""
+    found: set[str] = set()
+    for parameter in route.dependant.query_params:
+        kind = parameter.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            found.update(field.alias or name for name, field in kind.model_fields.items())
+        else:
+            found.add(parameter.alias)
+    return frozenset(found)
+
+
+def _check_query(request: Request, names: frozenset[str]) -> None:
+    if not request.scope.get("query_string"):
+        return
+    unknown = sorted(set(request.query_params) - names)
+    if unknown:
+        known = f"Known: {', '.join(sorted(names))}" if names else "This path takes no query"
+        raise BadRequest(f"there is no query parameter {unknown[0][:100]!r}", remedy=known)
+
+
+class StrictRequest(Request):
+    """A request whose JSON is JSON: no NaN, no endless numbers, no half characters, no bottomless nesting."""
+
+    async def take(self) -> None:
+        """Read the body, if there is one, and decode it."""
+        # The edge counts what is read, and raises TooLarge.
+        body = await self.body()
+        if not body:
+            return
+        if self.headers.get("content-encoding", "identity") != "identity":
+            raise BadMedia("a compressed body is not taken")
+        if not _JSON_TYPE.fullmatch(self.headers.get("content-type", "")):
+            raise BadMedia("the body is not application/json")
+        self._json = decoded(body)
+
+    async def json(self) -> Any:
+        """What was decoded."""
+        return self._json
+
+
+def decoded(body: bytes) -> Any:
+    """The value of JSON text from a stranger."""
+    if too_deep(body):
+        raise TooLarge(f"the body is nested deeper than {DEPTH_MAX}")
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"the body is not JSON: {str(error)[:200]}") from None
+
+
+def too_deep(body: bytes) -> bool:
+    """Whether the text nests deeper than it may, without decoding it."""
+    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
+        return False
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH_MAX:
+            return True
+    return False

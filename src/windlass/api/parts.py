@@ -1,0 +1,100 @@
+"""What the handlers of the service are given. All of it is made by `app/http.py`; here is only what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from windlass.access.audit import Audit
+from windlass.access.depth import Depth
+from windlass.access.keys import Keys
+from windlass.access.limiter import Limiter
+from windlass.access.secret import Secret
+from windlass.access.tickets import Tickets
+from windlass.access.verifier import Verifier
+from windlass.engine.installation import Installation
+from windlass.engine.read import Resolver, Waiter
+from windlass.engine.recipes import NamedPlans
+from windlass.engine.submit import Submitter
+from windlass.outbound.send import Sender
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+from windlass.telemetry.exposition import Exposition
+from windlass.telemetry.meters import Meters
+
+
+class Settings(Protocol):
+    """The settings that the service goes by; `app/settings.py` says what each is for."""
+
+    @property
+    def listen(self) -> str: ...  # noqa: D102
+    @property
+    def membership_url(self) -> str | None: ...  # noqa: D102
+    @property
+    def queue_depth_max(self) -> int: ...  # noqa: D102
+    @property
+    def body_max_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def streams_max(self) -> int: ...  # noqa: D102
+    @property
+    def streams_per_caller_max(self) -> int: ...  # noqa: D102
+    @property
+    def public_url(self) -> str | None: ...  # noqa: D102
+    @property
+    def proxies(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
+class NewIds(Protocol):
+    """Where ids come from."""
+
+    def new(self) -> UUID:
+        """The next id."""
+        ...
+
+
+class Follows(Protocol):
+    """The hub, as far as routes need it; see `api/hub.py`."""
+
+    async def follow_caller(self, caller: str, after: str | None) -> Any:
+        """Every event of a caller's jobs, after a position of the feed."""
+        ...
+
+    async def follow_job(self, job_id: UUID, caller: str, after: int) -> Any:
+        """Every event of one job, after a sequence number."""
+        ...
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything that a route may need."""
+
+    db: Database
+    artifacts: Artifacts
+    resolver: Resolver
+    waiter: Waiter
+    submitter: Submitter
+    plans: NamedPlans
+    ids: NewIds
+    verifier: Verifier
+    # None when Membership knows the keys.
+    keys: Keys | None
+    limiter: Limiter
+    depth: Depth
+    tickets: Tickets
+    audit: Audit
+    secret: Secret
+    sender: Sender
+    hub: Follows
+    registry: CollectorRegistry
+    meters: Meters
+    exposition: Exposition
+    settings: Settings
+    installation: Installation
+    # How many seconds ago each of the process's own tasks was last seen at work.
+    alive: Callable[[], dict[str, float]]
+    # Set when the process is asked to end: it is ready for nothing new.
+    is_draining: bool = False

@@ -1,0 +1,134 @@
+"""Errors as problem documents: every refusal on every path looks the same."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from windlass.api.visit import visit_of
+from windlass.api.wire.problem import FieldError, Problem
+from windlass.core.errors import (
+    BadInput,
+    BadRange,
+    Broken,
+    DatabaseUnavailable,
+    Limited,
+    MethodNotAllowed,
+    NotFound,
+    Refused,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    WindlassError,
+)
+from windlass.core.problem import FAULT_OF_OURS, hint_of, kind_of
+from windlass.store.database import is_transient
+
+MEDIA_TYPE = "application/problem+json"
+ERRORS_MAX = 50
+_PART_MAX = 100
+_log = logging.getLogger("windlass.api")
+
+
+def problem_of(error: WindlassError, *, instance: str, request_id: str) -> Problem:
+    """The document that tells of an error."""
+    kind = kind_of(type(error))
+    is_ours = kind.status >= 500 and not kind.is_retryable
+    found = error.errors if isinstance(error, BadInput) else ()
+    return Problem(
+        type=f"/problems/{kind.code}",
+        title=kind.title,
+        status=kind.status,
+        detail=FAULT_OF_OURS if is_ours else error.message,
+        instance=instance,
+        code=kind.code,
+        request_id=request_id,
+        hint=hint_of(error),
+        retryable=kind.is_retryable,
+        errors=[FieldError(pointer=pointer, message=message) for pointer, message in found[:ERRORS_MAX]],
+    )
+
+
+def answer_to(request: HTTPConnection, raised: Exception) -> Response:
+    """The answer to a request that ended in an error; what is our fault goes to the log."""
+    error = known(raised)
+    visit = visit_of(request)
+    problem = problem_of(error, instance=_shown(request.url.path), request_id=visit.request_id)
+    if problem.status >= 500:
+        _log.error("request %s: %s %s", visit.request_id, request.scope.get("method"), visit.route, exc_info=raised)
+    return Response(
+        problem.model_dump_json(), status_code=problem.status, media_type=MEDIA_TYPE, headers=_headers(error)
+    )
+
+
+def known(raised: Exception) -> WindlassError:
+    """The error of our tree that says what was raised."""
+    match raised:
+        case WindlassError():
+            return raised
+        case RequestValidationError():
+            return _unfit(raised.errors())
+        case HTTPException(status_code=404):
+            return NotFound("there is nothing at this path")
+        case HTTPException(status_code=status) if status < 500:
+            return Refused(str(raised.detail))
+        case OSError():
+            return Unavailable("a store that is needed does not answer")
+        case _ if is_transient(raised):
+            return DatabaseUnavailable("PostgreSQL went away")
+        case _:
+            return Broken(FAULT_OF_OURS)
+
+
+def _unfit(errors: Sequence[Any]) -> BadInput:
+    found = tuple((pointer(error["loc"]), _message(error)) for error in errors[:ERRORS_MAX])
+    told = "; ".join(f"{place or 'body'}: {message}" for place, message in found[:3])
+    more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
+    return BadInput(f"{told}{more}", errors=found)
+
+
+def pointer(place: Sequence[str | int]) -> str:
+    """A JSON pointer into the body; `?name` for what is in the query, `name:` for a header."""
+    where, *path = place or ("body",)
+    parts = [str(part)[:_PART_MAX] for part in path]
+    if where == "query":
+        return f"?{'.'.join(parts)}"
+    if where == "header":
+        return f"{'.'.join(parts)}:"
+    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def _message(error: Any) -> str:
+    text = str(error["msg"]).removeprefix("Value error, ")
+    return "there is no such field" if error["type"] == "extra_forbidden" else text
+
+
+def _shown(path: str) -> str:
+    return path if len(path) <= 300 else f"{path[:300]}…"
+
+
+def _headers(error: WindlassError) -> dict[str, str]:
+    kind = kind_of(type(error))
+    headers: dict[str, str] = {}
+    match error:
+        case Limited():
+            headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+        case MethodNotAllowed():
+            headers["Allow"] = ", ".join(error.allowed)
+        case BadRange():
+            headers["Content-Range"] = f"bytes */{error.size}"
+        case Unauthenticated():
+            headers["WWW-Authenticate"] = 'Bearer realm="windlass"'
+        case TooLarge():
+            # The rest of the body was not read, so nothing can follow it on this connection.
+            headers["Connection"] = "close"
+        case _ if kind.retry_after_s is not None:
+            headers["Retry-After"] = str(kind.retry_after_s)
+    return headers

@@ -1,0 +1,231 @@
+"""The API in this process: its parts made and started, a socket bound, uvicorn on our own loop.
+
+uvicorn is given a socket that is bound already, so that a taken port is a setting to correct and not a line in a log;
+and it keeps its hands off signals: the process is ended by `app/service.py`, in its own order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from windlass.access.audit import Audit
+from windlass.access.callers import Callers
+from windlass.access.depth import Depth
+from windlass.access.keys import Keys
+from windlass.access.limiter import Limiter, PostgresLimits
+from windlass.access.membership import Membership
+from windlass.access.secret import Secret
+from windlass.access.tickets import Tickets
+from windlass.access.verifier import Verifier
+from windlass.api.app import create
+from windlass.api.hub import Hub
+from windlass.api.parts import Parts
+from windlass.app.settings import Settings
+from windlass.app.windlass import Windlass
+from windlass.core.errors import BadSetting
+from windlass.core.limit import Composite, FairShare, MembershipTier
+from windlass.core.observer import Observer
+from windlass.engine import installation
+from windlass.engine.read import Waiter
+from windlass.engine.recipes import NamedPlans
+from windlass.engine.submit import Submitter
+from windlass.outbound.send import Sender
+from windlass.recipe.evaluator import shared_evaluator
+from windlass.telemetry.exposition import Exposition
+from windlass.telemetry.meters import Meters
+
+DRAIN_S = 10
+KEEP_ALIVE_S = 75
+BACKLOG = 2048
+# Without a port of one's own choice, `up` takes the first of these that is free.
+PORTS_TRIED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """An API that answers; `url` is where."""
+
+    url: str
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the process."""
+        yield
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach HOST:PORT."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_bind(address: str, has_keys: bool, has_membership: bool) -> None:
+    """Refuse to listen to the world while nobody has a key."""
+    if not is_loopback(address) and not has_keys and not has_membership:
+        raise BadSetting(
+            f"listen={address!r} would let others in, and there is no key yet",
+            remedy="Make one first: windlass keys create --caller NAME --scope admin",
+        )
+
+
+def bound(address: str, tries: int = 1) -> socket.socket:
+    """A socket at HOST:PORT, or at the first free port after it."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for offset in range(tries if int(port) else 1):
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, int(port) + offset))
+        except OSError as error:
+            made.close()
+            if offset + 1 == tries or int(port) == 0:
+                raise BadSetting(
+                    f"nothing can listen at {address}: {error.strerror or error}",
+                    remedy="Set listen to another address, or stop what uses it; port 0 takes any free one",
+                ) from error
+            continue
+        made.setblocking(False)
+        return made
+    raise AssertionError("a port was neither taken nor refused")
+
+
+@asynccontextmanager
+async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncIterator[Listening]:
+    """Answer requests at this address until the block ends; then finish those under way."""
+    server_socket = bound(address, tries)
+    config = uvicorn.Config(
+        create(parts),
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        loop="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=DRAIN_S,
+        backlog=BACKLOG,
+    )
+    server = _Server(config)
+    running = asyncio.create_task(server.serve(sockets=[server_socket]), name="windlass-http")
+    try:
+        while not server.started:
+            if running.done():
+                running.result()
+                raise BadSetting(f"nothing listens at {address}", remedy="See the log for the reason")
+            await asyncio.sleep(0.005)
+        host, port = server_socket.getsockname()[:2]
+        yield Listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    finally:
+        parts.is_draining = True
+        await parts.hub.stop()
+        server.should_exit = True
+        await asyncio.gather(running, return_exceptions=True)
+        server_socket.close()
+
+
+@asynccontextmanager
+async def making_parts(
+    windlass: Windlass,
+    secret: Secret,
+    *,
+    meters: Meters | None = None,
+    observer: Observer | None = None,
+    alive: Callable[[], dict[str, float]] | None = None,
+) -> AsyncIterator[Parts]:
+    """Everything that routes need, started; stopped again when the block ends."""
+    db, settings = windlass.db, windlass.settings
+    meters = meters or Meters(CollectorRegistry())
+    served = await installation.serve(db, secret.digest("check", b""))
+    async with AsyncExitStack() as stack:
+        keys, verifier = await _verifier(windlass, secret, meters, stack)
+        audit = Audit(db)
+        await audit.start()
+        stack.push_async_callback(audit.stop)
+        sender = Sender(is_loopback_allowed=settings.webhook_loopback)
+        stack.callback(sender.close)
+        hub = Hub(
+            db,
+            epoch=served.epoch,
+            streams_max=settings.streams_max,
+            per_caller_max=settings.streams_per_caller_max,
+            clock=time.monotonic,
+            meters=meters,
+        )
+        await hub.start()
+        stack.push_async_callback(hub.stop)
+        verifier.close_on(hub.forget)
+        exposition = Exposition(meters.registry)
+        stack.push_async_callback(exposition.close)
+        yield Parts(
+            db=db,
+            artifacts=windlass.artifacts,
+            resolver=shared_evaluator(),
+            waiter=Waiter(db),
+            submitter=Submitter(db, observer, time.perf_counter),
+            plans=NamedPlans(db, time.monotonic),
+            ids=windlass.ids,
+            verifier=verifier,
+            keys=keys,
+            limiter=_limiter(windlass),
+            depth=Depth(db, settings.queue_depth_max, time.monotonic),
+            tickets=Tickets(db, secret, entropy=secrets.token_bytes),
+            audit=audit,
+            secret=secret,
+            sender=sender,
+            hub=hub,
+            registry=meters.registry,
+            meters=meters,
+            exposition=exposition,
+            settings=settings,
+            installation=served,
+            alive=alive or dict,
+        )
+
+
+async def _verifier(
+    windlass: Windlass, secret: Secret, meters: Meters, stack: AsyncExitStack
+) -> tuple[Keys | None, Verifier]:
+    if windlass.settings.membership_url is None:
+        keys = Keys(windlass.db, secret, entropy=secrets.token_bytes)
+        await keys.start()
+        stack.push_async_callback(keys.stop)
+        return keys, keys
+    callers = Callers(windlass.db, entropy=secrets.token_bytes)
+    membership = Membership.open(windlass.settings.membership_url, secret, callers, meters.membership)
+    stack.push_async_callback(membership.close)
+    return None, membership
+
+
+def _limiter(windlass: Windlass) -> Limiter:
+    settings: Settings = windlass.settings
+    fair = FairShare(
+        capacity=settings.limit_capacity,
+        floor=settings.limit_floor,
+        burst=settings.limit_burst,
+        window_s=settings.limit_window_s,
+        internal=frozenset(settings.internal_callers),
+    )
+    strategy = Composite(fair, MembershipTier(dict(settings.tiers), fair))
+    return Limiter(PostgresLimits(windlass.db), strategy)
