@@ -34,7 +34,8 @@ WITH mark AS (
     FROM (SELECT t.txid, t.job_id, t.seq FROM told t ORDER BY t.txid DESC, t.job_id DESC, t.seq DESC LIMIT 1) l
     WHERE c.name = 'herald'
 )
-SELECT EXISTS (SELECT FROM mark) AS has_mark, (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM due) AS due,
+SELECT EXISTS (SELECT FROM windlass.cursors c WHERE c.name = 'herald') AS is_begun,
+       (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM due) AS due,
        (SELECT count(pg_notify('windlass_webhook', '')) FROM (SELECT FROM due LIMIT 1) one) AS rung
 
 -- name: herald_begin
@@ -51,7 +52,7 @@ WITH mark AS (
     WHERE j.id = w.job_id AND w.state = 'WAITING' AND j.finished_at IS NOT NULL
     RETURNING w.job_id
 )
-SELECT (SELECT count(*) FROM due) AS due,
+SELECT 0 AS told, (SELECT count(*) FROM due) AS due,
        (SELECT count(pg_notify('windlass_webhook', '')) FROM (SELECT FROM due LIMIT 1) one) AS rung
 
 -- name: webhook_claim

@@ -1,0 +1,272 @@
+"""The courier carries the word of a job's end to the webhook that asked for it.
+
+    DUE ─► claim: attempt + 1, a lease ─► send, outside of any transaction ─► report for that attempt
+                                              │ the courier dies
+                                              ▼
+                                    the lease runs out, and it is DUE again
+
+Delivery is at least once: a courier that dies between the receiver's answer and its own report leaves the row due, and
+another sends it again with the same `webhook-id`. A report for an attempt that is not the last one changes nothing, so
+of two couriers neither can undo what the other found. What no courier reported does not count as a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Protocol, assert_never
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongState
+from windlass.core.states import JobState
+from windlass.core.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
+from windlass.engine.loops.duty import Done
+from windlass.outbound.send import SEND_WITHIN_S, Sent
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+LEASE_S = 60.0
+# After this much of the lease has gone by, a request could still be under way when another courier begins its own.
+_BEGIN_WITHIN_S = LEASE_S - 3 * SEND_WITHIN_S
+# A bell can be lost; the courier looks for itself this often.
+LOOK_EVERY_S = 5.0
+PAUSE_S = 1.0
+STOP_WITHIN_S = 3.0
+
+log = logging.getLogger("windlass.outbound")
+
+
+class Opener(Protocol):
+    """Opens what was sealed (`access/secret.py`)."""
+
+    def open(self, sealed: bytes) -> bytes:
+        """The plain bytes."""
+        ...
+
+
+class Posts(Protocol):
+    """Sends one request (`outbound/send.py`)."""
+
+    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> Sent:
+        """What came of it; never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookView:
+    """A job's webhook as its owner sees it: never the secret."""
+
+    job_id: UUID
+    url: str
+    state: DeliveryState
+    attempt: int
+    failures: int
+    due_at: datetime | None
+    answer: int | None
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+async def webhook_of(db: Database, job_id: UUID) -> WebhookView:
+    """The job's webhook; NotFound when it has none."""
+    async with db.connection() as connection:
+        row = await connection.fetchrow(sql("webhook_get"), job_id)
+    if row is None:
+        raise NotFound(f"job {job_id} has no webhook", remedy="A webhook is named when the job is submitted")
+    return WebhookView(**{**row, "state": DeliveryState(row["state"])})
+
+
+async def redeliver(connection: asyncpg.Connection, job_id: UUID) -> None:
+    """Send it (again) at once, with the whole schedule ahead of it. The caller has seen that there is a webhook."""
+    if await connection.fetchrow(sql("webhook_redeliver"), job_id) is None:
+        raise WrongState(f"the end of job {job_id} cannot be told yet", remedy="It is told when the job has ended")
+
+
+def document(row: Any, public_url: str = "") -> bytes:
+    """What is sent: that the job has ended and how. Inputs and outputs are fetched, with a key."""
+    state, job_id = JobState(row["state"]), row["job_id"]
+    error = None if row["error"] is None else msgspec.json.decode(row["error"])
+    labels = None if row["labels"] is None else msgspec.json.decode(row["labels"])
+    place = f"{public_url}/jobs/{job_id}"
+    data = {
+        "job_id": str(job_id),
+        "recipe": row["recipe"],
+        "status": state,
+        "labels": labels or {},
+        "error": error,
+        "failed_step": (error or {}).get("step") or None,
+        "created_at": _time(row["created_at"]),
+        "finished_at": _time(row["finished_at"]),
+        "links": {"self": place, "output": f"{place}/output", "events": f"{place}/events"},
+    }
+    told = {"type": f"job.{state.lower()}", "timestamp": _time(row["finished_at"]), "data": data}
+    return msgspec.json.encode(told)
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Courier:
+    """Any number may run, in any number of processes: each row is one courier's until its lease runs out."""
+
+    def __init__(
+        self,
+        db: Database,
+        secret: Opener,
+        sender: Posts,
+        *,
+        chance: Callable[[], float],
+        clock_s: Callable[[], float],
+        per_host_max: int = 4,
+        batch: int = 50,
+        public_url: str | None = None,
+        on_result: Callable[[str], None] | None = None,
+    ) -> None:
+        self._db = db
+        self._secret = secret
+        self._sender = sender
+        self._chance = chance
+        self._clock_s = clock_s
+        self._per_host_max = per_host_max
+        self._batch = batch
+        self._public_url = (public_url or "").rstrip("/")
+        self._on_result = on_result or (lambda _: None)
+        self._agent = f"Windlass/{version('windlass')}"
+        self._busy: Counter[str] = Counter()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._bell = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.alive_s = clock_s()
+
+    async def start(self) -> None:
+        """Begin; returns once the bell is heard."""
+        await self._db.listen("windlass_webhook", lambda _: self._bell.set())
+        self._task = asyncio.create_task(self._run(), name="windlass-courier")
+
+    async def stop(self) -> None:
+        """Take no more, and let what is under way end if it is quick. The rest is sent again when its lease is over."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=STOP_WITHIN_S)
+        for task in self._under_way:
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def run_once(self) -> Done:
+        """Take what is due and there is room for, send it, and wait for the answers."""
+        taken = await self._take()
+        await asyncio.gather(*taken)
+        return Done(len(taken), bool(taken))
+
+    async def _run(self) -> None:
+        while True:
+            self._bell.clear()
+            try:
+                taken = await self._take()
+                wait_s = 0.0 if taken else await self._next_s()
+                self.alive_s = self._clock_s()
+            except Unavailable as error:
+                log.warning("the courier waits for the database: %s", error)
+                wait_s = PAUSE_S
+            except Exception:
+                log.exception("the courier failed; it goes on")
+                wait_s = PAUSE_S
+            if wait_s:
+                await self._pause(wait_s)
+
+    async def _pause(self, wait_s: float) -> None:
+        """Until the time has come, a bell rings, or a place has become free."""
+        rung = asyncio.create_task(self._bell.wait())
+        try:
+            await asyncio.wait({rung, *self._under_way}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            rung.cancel()
+
+    async def _next_s(self) -> float:
+        due_s = await self._db.run(lambda connection: connection.fetchval(sql("webhook_next")))
+        if due_s is None:
+            return LOOK_EVERY_S
+        # What is due and was not taken is another courier's, or waits for a place with its host.
+        return PAUSE_S if due_s <= 0 else min(LOOK_EVERY_S, due_s + 0.005)
+
+    async def _take(self) -> list[asyncio.Task[None]]:
+        room = self._batch - len(self._under_way)
+        if room <= 0:
+            return []
+        hosts = sorted(host for host, count in self._busy.items() if count)
+        counts = [self._busy[host] for host in hosts]
+        begun_s = self._clock_s()
+        rows = await self._db.run(
+            lambda connection: connection.fetch(sql("webhook_claim"), room, LEASE_S, hosts, counts, self._per_host_max)
+        )
+        return [self._begin(row, begun_s) for row in rows]
+
+    def _begin(self, row: Any, begun_s: float) -> asyncio.Task[None]:
+        self._busy[row["host"]] += 1
+        task = asyncio.create_task(self._deliver(row, begun_s), name="windlass-delivery")
+        self._under_way.add(task)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            self._under_way.discard(task)
+            self._busy[row["host"]] -= 1
+            self._busy += Counter()  # drops the zeros
+
+        task.add_done_callback(ended)
+        return task
+
+    async def _deliver(self, row: Any, begun_s: float) -> None:
+        """One try. Whatever goes wrong on our side leaves the row to its lease."""
+        try:
+            if self._clock_s() - begun_s > _BEGIN_WITHIN_S:
+                log.warning("a delivery came too late to be begun; job=%s attempt=%d", row["job_id"], row["attempt"])
+                return
+            await self._report(row, await self._send(row))
+        except Unavailable as error:
+            log.warning("what came of a delivery could not be noted; job=%s: %s", row["job_id"], error)
+        except Exception:
+            log.exception("a delivery failed, by a fault of ours; job=%s attempt=%d", row["job_id"], row["attempt"])
+
+    async def _send(self, row: Any) -> Sent:
+        try:
+            secret = self._secret.open(bytes(row["secret"]))
+        except (WindlassError, ValueError):
+            # Sealed under a secret of the installation that this process was not given.
+            return Sent(None, "sealed", None, 0.0)
+        body = document(row, self._public_url)
+        id, timestamp = delivery_id(row["job_id"], JobState(row["state"])), int(row["now"].timestamp())
+        headers = {
+            "User-Agent": self._agent,
+            "webhook-id": id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": sign(secret, id, timestamp, body),
+        }
+        return await self._sender.post(row["url"], body, headers)
+
+    async def _report(self, row: Any, sent: Sent) -> None:
+        outcome = after_try(row["failures"], sent.status, sent.fault, self._chance(), sent.retry_after_s)
+        match outcome:
+            case Delivered():
+                state, failures, code, after_s = DeliveryState.DELIVERED, row["failures"], None, 0.0
+            case Again(after_s=after_s, code=code):
+                state, failures = DeliveryState.DUE, row["failures"] + 1
+            case Dead(code=code):
+                state, failures, after_s = DeliveryState.DEAD, row["failures"] + 1, 0.0
+            case _:
+                assert_never(outcome)
+        note = msgspec.json.encode({"job_id": str(row["job_id"]), "error": code, "tries": row["attempt"]}).decode()
+        values = (row["job_id"], row["attempt"], state, failures, sent.status, code, note, after_s)
+        await self._db.run(lambda connection: connection.fetchval(sql("webhook_report"), *values))
+        self._on_result(state)

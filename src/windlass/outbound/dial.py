@@ -1,0 +1,102 @@
+"""Opens connections for URLs that users named: the name is resolved once, and what was checked is what is dialled.
+
+    name ─► resolve ─► every address is checked ─► the first that answers is dialled, by address
+                            │ one is not public
+                            ▼
+                          BadUrl, and nobody was dialled
+
+A check before the connection would resolve the name, and the connection would resolve it again: between the two, its
+owner can change the answer (DNS rebinding). Here there is one answer. The name stays what TLS and the Host header say,
+as they are given to the layers above.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeAlias
+
+import httpcore
+
+from windlass.core.address import may_dial, refusal
+from windlass.core.errors import BadUrl
+
+RESOLVE_WITHIN_S = 5.0
+CONNECT_WITHIN_S = 3.0
+# A name may have any number of addresses; all are checked, so many dialled.
+DIALS_MAX = 3
+# Names whose servers do not answer must not take the threads that others need.
+_RESOLVERS_MAX = 8
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
+
+
+class System:
+    """The machine's own resolver, in threads of its own."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_RESOLVERS_MAX, "windlass-resolver")
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        """The addresses of a name, in the order in which they should be tried."""
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+    def close(self) -> None:
+        """Let the threads go; one that still waits for a name ends by itself."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """The network as a webhook may see it."""
+
+    def __init__(self, resolve: Resolve, *, is_loopback_allowed: bool = False) -> None:
+        self._resolve = resolve
+        self._is_loopback_allowed = is_loopback_allowed
+        self._plain = httpcore.AnyIOBackend()
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """What a name stands for, every address of it checked. BadUrl, the same for what is not there."""
+        try:
+            async with asyncio.timeout(RESOLVE_WITHIN_S):
+                found = await self._resolve(host, port)
+        except (OSError, TimeoutError, UnicodeError, ValueError):
+            raise refusal() from None
+        may = partial(may_dial, port=port, is_loopback_allowed=self._is_loopback_allowed)
+        if not found or not all(may(address) for address in found):
+            raise refusal()
+        return found
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  # the port's own parameter
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to the first address that answers, of those that were checked."""
+        failed: Exception = httpcore.ConnectError("no address answered")
+        for address in (await self.addresses(host, port))[:DIALS_MAX]:
+            try:
+                return await self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+        raise failed
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109  # the port's own parameter
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Never."""
+        raise BadUrl("a webhook does not go to a local socket")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait between two tries of a connection; there is only one."""
+        await asyncio.sleep(seconds)
