@@ -17,10 +17,13 @@ from pathlib import Path
 from bench.measures.bare_sql import bare_sql
 from bench.measures.fan_out import fan_out
 from bench.measures.history import history
+from bench.measures.http import http
 from bench.measures.killing import killing
 from bench.measures.latency import latency
+from bench.measures.listing import listing
 from bench.measures.parked import parked
 from bench.measures.run import Run
+from bench.measures.streams import streams
 from bench.measures.throughput import chains, jobs
 from bench.report import document, show
 from bench.results import Results
@@ -39,6 +42,9 @@ MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
     "F": killing,
     "P": parked,
     "H": history,
+    "S": http,
+    "E": streams,
+    "G": listing,
 }
 QUICK_SCALE = 0.05
 RESULTS = Path(__file__).parent / "results"
@@ -49,7 +55,8 @@ def options() -> argparse.Namespace:
     names = ",".join(peer.name for peer in PEERS)
     parser = argparse.ArgumentParser(prog="bench", description="Measure Windlass and its peers side by side.")
     parser.add_argument("--only", default="".join(MEASURES), help="letters of the tests: L limit, A one-step jobs, "
-                        "C chains, D fan-out, B latency, F kill, P parked, H history")  # fmt: skip
+                        "C chains, D fan-out, B latency, F kill, P parked, H history, S submits over HTTP, E streams, "
+                        "G lists")  # fmt: skip
     parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; each measures every system once")

@@ -12,9 +12,13 @@ from rich.table import Table
 from bench.measures.bare_sql import LIMIT
 from bench.measures.fan_out import name as fan
 from bench.measures.history import EMPTY, FULL
+from bench.measures.http import BATCH, HTTP, INSIDE, ONE
 from bench.measures.killing import KILL
 from bench.measures.latency import COMMIT, LATENCY
+from bench.measures.listing import WAYS
+from bench.measures.listing import name as listed
 from bench.measures.parked import MEMORY, QUERIES
+from bench.measures.streams import DELAY_P99, MISSED
 from bench.measures.throughput import CHAINS, JOBS
 from bench.results import Figure, Results
 
@@ -55,6 +59,11 @@ BARS = (
     Bar("100,000 parked jobs, MB more", _ours(MEMORY), None, "<", 30),
     Bar("100,000 parked jobs, queries/s", _ours(QUERIES), None, "<", 1),
     Bar("2 million finished jobs / none", _ours(FULL), _ours(EMPTY), ">=", 0.9),
+    Bar("submits over HTTP / in process", (ONE, HTTP), (ONE, INSIDE), ">", 0),
+    Bar("submits over HTTP, 100 a request / in process", (BATCH, HTTP), (BATCH, INSIDE), ">", 0),
+    Bar("1,000 streams: events missed or repeated", _ours(MISSED), None, "<=", 0),
+    Bar("1,000 streams: ms from commit to client, p99", _ours(DELAY_P99), None, "<", float("inf")),
+    *(Bar(f"GET /jobs of a million, {kind}: ms p99", _ours(listed(kind)), None, "<", 50) for kind in WAYS),
 )
 
 

@@ -41,7 +41,7 @@ def test_a_system_that_failed_has_a_reason_and_no_ratio():
 
 
 def test_every_bar_names_a_system_that_is_measured():
-    known = {peer.name for peer in PEERS} | {WINDLASS.name, "bare SQL", "postgresql"}
+    known = {peer.name for peer in PEERS} | {WINDLASS.name, "bare SQL", "postgresql", "in process"}
     for bar in BARS:
         for _, system in filter(None, (bar.ours, bar.theirs)):
             assert system in known, bar.title
