@@ -101,6 +101,16 @@ class Database:
             ) from error
         return cls(pool, dsn, now)
 
+    @property
+    def busy(self) -> int:
+        """How many connections are in use."""
+        return self._pool.busy
+
+    @property
+    def idle(self) -> int:
+        """How many connections wait to be used."""
+        return self._pool.idle
+
     async def close(self) -> None:
         """Stop listening and close every connection."""
         await self._listener.close()

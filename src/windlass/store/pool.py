@@ -36,6 +36,16 @@ class Pool:
         self._busy: set[Connection] = set()
         self._free = asyncio.Semaphore(size_max)
 
+    @property
+    def busy(self) -> int:
+        """How many connections are in use."""
+        return len(self._busy)
+
+    @property
+    def idle(self) -> int:
+        """How many wait to be used."""
+        return len(self._idle)
+
     async def acquire(self) -> Connection:
         """A connection that works, as far as can be known."""
         await self._free.acquire()

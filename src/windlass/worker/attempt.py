@@ -38,6 +38,7 @@ class Attempt:
         "prepared",
         "process",
         "task",
+        "tell",
         "why",
     )
 
@@ -56,11 +57,25 @@ class Attempt:
         # Whether its handler has ever given way to the loop, and so may have met its task.
         self.has_waited = False
         self.why: Why | None = None
+        # Hears how it ended, if somebody watches.
+        self.tell: Callable[[str], None] | None = None
         # Its outcome is decided: whatever its handler does from now on counts for nothing.
         self.is_over = False
         self._is_interrupted = False
         self._on_timeout = on_timeout
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def ids(self) -> dict[str, object]:
+        """What a log line about it carries."""
+        claimed, prepared = self.claimed, self.prepared
+        return {
+            "job": str(claimed.job_id),
+            "step": claimed.no if prepared is None else prepared.name,
+            "index": claimed.index,
+            "attempt": claimed.attempt,
+            "request_id": claimed.seen.correlation_id,
+        }
 
     def start_clock(self) -> None:
         """Let the time limit run from now. An attempt that waits for a process has not started yet."""

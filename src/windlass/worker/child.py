@@ -24,6 +24,7 @@ from uuid import UUID
 
 from windlass.core.errors import Permanent
 from windlass.core.outcome import Failure, Fault, Outcome
+from windlass.telemetry.logs import configure
 from windlass.worker.binding import BadArguments, Binding
 from windlass.worker.context import Cancelled, Context, Words, enter
 from windlass.worker.fault import failure_of
@@ -89,6 +90,7 @@ class Task:
     attempt: int
     checkpoint: str | None
     timeout_s: float
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class Child:
             checkpoint=task.checkpoint,
             timeout_s=task.timeout_s,
             say=mouth.say,
+            request_id=task.request_id,
         )
         enter(ctx)
         try:
@@ -212,9 +215,12 @@ class Child:
             mouth.flush()
 
 
-def main(descriptor: int, *, log_level: int) -> None:
-    """Serve the worker at the other end of this socket. What handlers log goes to standard error."""
-    logging.basicConfig(level=log_level, format="%(levelname)s %(name)s: %(message)s")
+def main(descriptor: int, *, log_level: int, log_format: str | None = None) -> None:
+    """Serve the worker at the other end of this socket. What handlers log goes to standard error, as the worker's."""
+    if log_format is None:
+        logging.basicConfig(level=log_level, format="%(levelname)s %(name)s: %(message)s")
+    else:
+        configure(log_format, log_level)
     # Ctrl-C and a service manager's SIGTERM reach the whole group; the worker decides when its children end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

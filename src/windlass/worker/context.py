@@ -11,13 +11,13 @@ import logging
 import math
 import time
 from collections.abc import Callable, MutableMapping
-from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from windlass.core.errors import TooLarge, WrongState
+from windlass.telemetry.logs import prefix, running
 from windlass.worker.output import encode
 
 # What an attempt has said since it was last written: any of progress_pct, message, preview and checkpoint (JSON text).
@@ -26,7 +26,6 @@ Words = dict[str, Any]
 SAID_MAX_CHARS = 256 * 1024
 
 _log = logging.getLogger("windlass.step")
-_current: ContextVar[Context] = ContextVar("windlass_context")
 
 
 class Cancelled(BaseException):
@@ -34,18 +33,29 @@ class Cancelled(BaseException):
 
 
 class _Log(logging.LoggerAdapter[logging.Logger]):
-    """A logger whose records carry `job`, `step` and `attempt`, and whose lines begin with them."""
+    """A logger whose records carry the attempt's ids, and whose lines begin with job, step and attempt."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         mine = self.extra or {}
         kwargs["extra"] = {**mine, **(kwargs.get("extra") or {})}
-        return f"[{mine.get('job')}/{mine.get('step')} attempt {mine.get('attempt')}] {msg}", kwargs
+        return f"{prefix(mine.get('job'), mine.get('step'), mine.get('attempt'))}{msg}", kwargs
 
 
 class Context:
     """One attempt, as its handler sees it."""
 
-    __slots__ = ("_cancelled", "_checkpoint", "_ends_s", "_logger", "_say", "attempt", "index", "job_id", "step")
+    __slots__ = (
+        "_cancelled",
+        "_checkpoint",
+        "_ends_s",
+        "_logger",
+        "_say",
+        "attempt",
+        "index",
+        "job_id",
+        "request_id",
+        "step",
+    )
 
     def __init__(
         self,
@@ -57,11 +67,14 @@ class Context:
         checkpoint: str | None = None,
         timeout_s: float | None = None,
         say: Callable[[Words], None] | None = None,
+        request_id: str | None = None,
     ) -> None:
         self.job_id = job_id
         self.step = step
         self.index = index
         self.attempt = attempt
+        # Of the request that made the job; None for a job that no request made.
+        self.request_id = request_id
         self._checkpoint = checkpoint
         self._ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._say = say
@@ -78,7 +91,8 @@ class Context:
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """A logger that says of each line which job, step and attempt it comes from."""
         if self._logger is None:
-            self._logger = _Log(_log, {"job": str(self.job_id), "step": self.step, "attempt": self.attempt})
+            ids = {"job": str(self.job_id), "step": self.step, "index": self.index, "attempt": self.attempt}
+            self._logger = _Log(_log, {**ids, "request_id": self.request_id})
         return self._logger
 
     @property
@@ -141,7 +155,7 @@ def _said(value: Any, what: str) -> str:
 def context() -> Context:
     """The context of the handler that is running here."""
     try:
-        return _current.get()
+        return running.get()  # type: ignore[no-any-return]
     except LookupError:
         raise WrongState(
             "no handler is running here, so there is no context",
@@ -151,4 +165,4 @@ def context() -> Context:
 
 def enter(ctx: Context) -> None:
     """Make `ctx` what `context()` answers in the current contextvars context."""
-    _current.set(ctx)
+    running.set(ctx)

@@ -8,12 +8,15 @@ over, the step is no longer ours, or the worker ends.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import Any, assert_never
 
 import msgspec
 
+from windlass.core.observer import Observer
 from windlass.core.outcome import Failure, Fault, Outcome, Released, Success
 from windlass.store.artifact import Artifacts
 from windlass.worker.attempt import Attempt
@@ -43,12 +46,14 @@ class Executor:
         artifacts: Artifacts | None,
         processes: int,
         output_max_bytes: int = OUTPUT_MAX_BYTES,
+        observer: Observer | None = None,
     ) -> None:
         self.threads = Threads()
         self.processes = Processes(processes)
         self._notes = notes
         self._artifacts = artifacts
         self._output_max_bytes = output_max_bytes
+        self.observer = observer
 
     async def close(self) -> None:
         """End what runs elsewhere."""
@@ -92,19 +97,20 @@ class Executor:
             checkpoint=claimed.checkpoint,
             timeout_s=limit_s,
             say=lambda words: notes.say(key, words),
+            request_id=claimed.seen.correlation_id,
         )
         return ctx
 
     async def _on_loop(self, attempt: Attempt, handler: Handler, arguments: Any, ctx: Context) -> Outcome:
         binding = handler.binding
-        variables = _variables(ctx)
+        variables = self._variables(attempt, ctx)
         coroutine = variables.run(binding.function, **binding.arguments(arguments, ctx))
         return outcome_of(await Drive(coroutine, variables, attempt.wait))
 
     async def _in_thread(self, attempt: Attempt, handler: Handler, arguments: Any, ctx: Context) -> Outcome:
         binding = handler.binding
         keywords = binding.arguments(arguments, ctx)
-        variables = _variables(ctx)
+        variables = self._variables(attempt, ctx)
 
         def call() -> Outcome:
             # Encoding a big output takes time too, and has no business on the loop.
@@ -130,6 +136,8 @@ class Executor:
         try:
             claimed = attempt.claimed
             attempt.start_clock()
+            if self.observer is not None:
+                self._variables(attempt, ctx)
             task = Task(
                 handler.address,
                 arguments,
@@ -139,11 +147,19 @@ class Executor:
                 claimed.attempt,
                 claimed.checkpoint,
                 ctx.deadline,
+                claimed.seen.correlation_id,
             )
             return await self.processes.run(task, ctx._tell, lambda process: setattr(attempt, "process", process))
         finally:
             attempt.process = None
             self.processes.leave()
+
+    def _variables(self, attempt: Attempt, ctx: Context) -> Variables:
+        variables = copy_context()
+        variables.run(enter, ctx)
+        if self.observer is not None:
+            attempt.tell = variables.run(observe, self.observer, attempt)
+        return variables
 
     async def _fitting(self, outcome: Outcome | None) -> Outcome | None:
         """The same outcome; an output that is too big for a row goes to the artifact store, and a reference stays."""
@@ -168,10 +184,23 @@ def bad_arguments(error: BaseException) -> Failure:
     return Failure(Fault("bad_arguments", str(error), type(error).__name__), is_retryable=False)
 
 
-def _variables(ctx: Context) -> Variables:
-    variables = copy_context()
-    variables.run(enter, ctx)
-    return variables
+def observe(observer: Observer, attempt: Attempt) -> Callable[[str], None]:
+    """Tell that an attempt starts; what is given back hears how it ended."""
+    claimed, prepared = attempt.claimed, attempt.prepared
+    assert prepared is not None
+    lag_s = None
+    if claimed.attempt == 1 and not prepared.plan.nodes[claimed.node].needs:
+        # A job's id begins with the millisecond in which it was made, by the clock of whoever made it.
+        lag_s = max(0.0, time.time() - (claimed.job_id.int >> 80) / 1000)
+    return observer.attempt(
+        claimed.job_id,
+        prepared.plan.recipe,
+        prepared.name,
+        claimed.index,
+        claimed.attempt,
+        claimed.seen.correlation_id,
+        lag_s,
+    )
 
 
 def _is_being_cancelled() -> bool:

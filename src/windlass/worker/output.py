@@ -19,6 +19,8 @@ from windlass.core.outcome import Cancel, Failure, Fault, Outcome, Parked, Snooz
 
 DEPTH_MAX = 200
 WAIT_MAX_S = 10 * 366 * 86400.0
+# What most handlers return, and what can stand for nothing but itself.
+_PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})
 
 
 class NotJson(TypeError):
@@ -50,6 +52,8 @@ def encode(value: Any, root: str = "output") -> str:
 
 def outcome_of(value: Any) -> Outcome:
     """The outcome that a handler's return value stands for."""
+    if type(value) in _PLAIN:
+        return _encoded(value)
     if isinstance(value, Snooze | Parked | Cancel):
         return _checked(value)
     if inspect.isawaitable(value):
@@ -57,6 +61,10 @@ def outcome_of(value: Any) -> Outcome:
             value.close()
         message = f"the handler is a plain function but returned {_name(value)}: declare it with `async def`"
         return Failure(Fault("bad_output", message, "NotJson"), is_retryable=False)
+    return _encoded(value)
+
+
+def _encoded(value: Any) -> Outcome:
     try:
         return Success(encode(value))
     except NotJson as error:

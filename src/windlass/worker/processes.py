@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from windlass.core.outcome import Failure, Fault, Outcome
+from windlass.telemetry.logs import configured
 from windlass.worker.child import Done, Said, Stop, Task
 from windlass.worker.context import Words
 
@@ -47,7 +48,8 @@ class _Process:
             level = logging.getLogger().getEffectiveLevel()
             program = (
                 f"import sys; sys.path[:] = {path!r}; "
-                f"from windlass.worker.child import main; main({descriptor}, log_level={level})"
+                f"from windlass.worker.child import main; "
+                f"main({descriptor}, log_level={level}, log_format={configured()!r})"
             )
             self.popen = subprocess.Popen(
                 [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=(descriptor,)

@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
-from windlass.core.outcome import Failure, Outcome, Released, Snooze
+from windlass.core.outcome import Cancel, Failure, Lost, Outcome, Parked, Released, Snooze, Success
 from windlass.core.retry import Backoff
 from windlass.engine.claim import Claimed
 from windlass.engine.recipes import PLANS, plan_of
 from windlass.store.database import Database
 from windlass.worker import fault
 from windlass.worker.attempt import Attempt, Why
-from windlass.worker.execute import Executor
+from windlass.worker.execute import Executor, observe
 from windlass.worker.handler import Handlers, Prepared
 from windlass.worker.lanes import Lanes
 from windlass.worker.notes import Key, Notes
@@ -31,6 +31,17 @@ GRACE_S = 3.0
 READ_AGAIN = Backoff(0.5, 2.0, 4.0)
 # A step whose function this worker does not have: the job is not at fault, and another worker may have it.
 UNKNOWN_HANDLER = Backoff(2.0, 2.0, 60.0)
+
+# How an attempt ended, as metrics and traces have it. One that is no longer this worker's is `abandoned`.
+WORDS: dict[type[Outcome], str] = {
+    Success: "done",
+    Failure: "failed",
+    Snooze: "snoozed",
+    Parked: "parked",
+    Cancel: "cancelled",
+    Released: "released",
+    Lost: "lost",
+}
 
 _log = logging.getLogger("windlass.worker")
 
@@ -55,6 +66,7 @@ class Runner:
         self._handlers = handlers
         self._arguments = arguments
         self._executor = executor
+        self._observer = executor.observer
         self._notes = notes
         self._settler = settler
         self._on_room = on_room
@@ -173,7 +185,7 @@ class Runner:
                         self._spawn(self._read([attempt]))
                     return
                 else:
-                    _log.exception("the arguments of %s/%d cannot be read", *attempts[0].key[:2])
+                    _log.exception("the arguments of %s/%d cannot be read", *attempts[0].key[:2], extra=attempts[0].ids)
                     self._conclude(attempts[0], unreadable(error))
                     return
 
@@ -212,7 +224,8 @@ class Runner:
                 # The lane itself is cancelled: the worker is closing.
                 raise
         except BaseException as error:
-            _log.exception("an attempt of %s/%d ended in a way that nothing expected", *attempt.key[:2])
+            words = "an attempt of %s/%d ended in a way that nothing expected"
+            _log.exception(words, *attempt.key[:2], extra=attempt.ids)
             outcome = fault.failure_of(error)
         if attempt.why is not None:
             # The next attempt in this lane must not inherit the cancellation of this one.
@@ -248,7 +261,8 @@ class Runner:
         lane = attempt.task
         if attempt.is_over or lane is None:
             return
-        _log.warning("attempt %d of %s/%d does not stop; it is left to itself", attempt.key[2], *attempt.key[:2])
+        words = "attempt %d of %s/%d does not stop; it is left to itself"
+        _log.warning(words, attempt.key[2], *attempt.key[:2], extra=attempt.ids)
         self._conclude(attempt, None)
         self._lanes.give_up(lane)
 
@@ -269,6 +283,8 @@ class Runner:
                 decided = Released() if outcome is None or isinstance(outcome, Failure) else outcome
             case _:
                 assert_never(attempt.why)
+        if self._observer is not None:
+            self._tell(attempt, decided)
         if decided is None:
             self._notes.forget(attempt.key)
             self._leave(attempt)
@@ -276,6 +292,20 @@ class Runner:
             self._spawn(self._report_after_words(attempt, decided))
         else:
             self._report(attempt, decided)
+
+    def _tell(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        tell, attempt.tell = attempt.tell, None
+        if (
+            tell is None
+            and self._observer is not None
+            and attempt.prepared is not None
+            and isinstance(outcome, Failure)
+        ):
+            # It failed before its handler could start.
+            tell = observe(self._observer, attempt)
+        if tell is not None:
+            is_timeout = attempt.why is Why.TIMEOUT
+            tell("abandoned" if outcome is None else "timeout" if is_timeout else WORDS[type(outcome)])
 
     async def _report_after_words(self, attempt: Attempt, outcome: Outcome) -> None:
         await self._notes.finish(attempt.key)

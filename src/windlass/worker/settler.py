@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 from windlass.core.errors import Unavailable
+from windlass.core.observer import Observer
 from windlass.core.outcome import Failure, Fault, Report
 from windlass.core.retry import Backoff
 from windlass.engine.settle import Settled
@@ -37,9 +38,11 @@ class Settler:
         self,
         settle: Callable[[Sequence[Report]], Awaitable[Settled]],
         on_settled: Callable[[Settled], None],
+        observer: Observer | None = None,
     ) -> None:
         self._settle = settle
         self._on_settled = on_settled
+        self._observer = observer
         self._waiting: deque[Report] = deque()
         self._keys: set[Key] = set()
         # Jobs whose reports are on their way. Two batches of one wide job would only wait for each other.
@@ -117,7 +120,12 @@ class Settler:
         failures = surprises = 0
         while True:
             try:
-                return await self._settle(batch)
+                if self._observer is None:
+                    return await self._settle(batch)
+                began_s = asyncio.get_running_loop().time()
+                settled = await self._settle(batch)
+                self._observer.settled(len(batch), asyncio.get_running_loop().time() - began_s)
+                return settled
             except Exception as error:
                 # What is not known as an outage may be one all the same, as drivers have odd ways to say so.
                 surprises += not isinstance(error, Unavailable | OSError)
@@ -130,9 +138,10 @@ class Settler:
 
     async def _report_refusal(self, report: Report) -> None:
         """Say that this outcome cannot be written, so that the step does not hang until its time is over."""
-        _log.exception("the outcome of %s/%s could not be reported", report.job_id, report.no)
+        ids = {"job": str(report.job_id), "attempt": report.attempt}
+        _log.exception("the outcome of %s/%s could not be reported", report.job_id, report.no, extra=ids)
         fault = Fault("bad_report", f"the outcome ({type(report.outcome).__name__}) could not be written")
         try:
             self._on_settled(await self._until_taken([report._replace(outcome=Failure(fault))]))
         except Exception:
-            _log.exception("nor could its failure; the step waits for its time limit")
+            _log.exception("nor could its failure; the step waits for its time limit", extra=ids)

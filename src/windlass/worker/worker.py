@@ -27,6 +27,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from windlass.core.errors import BadSetting, Unavailable
+from windlass.core.observer import Observer
 from windlass.core.outcome import Report
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import workers
@@ -92,6 +93,7 @@ class Worker:
         drain_s: float = DRAIN_S,
         grace_s: float = GRACE_S,
         output_max_bytes: int = OUTPUT_MAX_BYTES,
+        observer: Observer | None = None,
     ) -> None:
         if concurrency < 1 or not queues:
             raise BadSetting("a worker needs at least one queue and a concurrency of at least 1")
@@ -112,6 +114,7 @@ class Worker:
         self._drain_s = drain_s
         self._grace_s = grace_s
         self._output_max_bytes = output_max_bytes
+        self._observer = observer
         self.id: UUID = ids.new()
         self._contended = Contended()
         self._capacity = concurrency
@@ -152,12 +155,13 @@ class Worker:
             self._watch_signals()
         notes = Notes(self._write_notes)
         self._arguments = Arguments(self._db, self._artifacts, self._resolver)
-        self._settler = Settler(self._write_reports, self._on_settled)
+        self._settler = Settler(self._write_reports, self._on_settled, self._observer)
         executor = Executor(
             notes=notes,
             artifacts=self._artifacts,
             processes=self._processes,
             output_max_bytes=self._output_max_bytes,
+            observer=self._observer,
         )
         self._runner = Runner(
             self._db,
@@ -360,9 +364,10 @@ class Worker:
 
     async def _claim_once(self, room: int) -> None:
         assert self._runner is not None
-        worker = self.id
+        worker, clock = self.id, asyncio.get_running_loop().time
         queues = [queue for queue in self._queues if queue in self._hungry]
         self._hungry.clear()
+        began_s = clock()
         try:
             if self._is_unsure:
                 # A claim's answer was lost, or the database knows of attempts that we do not.
@@ -374,7 +379,9 @@ class Worker:
                 if taken.is_more:
                     self._hungry.update(queues)
             self._took = len(taken)
-            self._claimed_s = asyncio.get_running_loop().time()
+            self._claimed_s = clock()
+            if self._observer is not None:
+                self._observer.claimed(len(taken), room, self._claimed_s - began_s)
         except Exception as error:
             self._is_unsure = True
             self._hungry.update(self._queues)
