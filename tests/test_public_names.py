@@ -7,7 +7,9 @@ import windlass.testing
 
 PUBLIC = [
     "App",
+    "AsyncClient",
     "Cancel",
+    "Client",
     "Context",
     "Job",
     "JobCancelled",

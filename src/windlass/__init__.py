@@ -13,7 +13,9 @@ from windlass.worker.context import Context, context
 
 __all__ = [
     "App",
+    "AsyncClient",
     "Cancel",
+    "Client",
     "Context",
     "Job",
     "JobCancelled",

@@ -1,9 +1,12 @@
 """Windlass: durable graphs of steps on PostgreSQL."""
 
-from windlass.app.job import Job, JobCancelled, JobFailed
+from windlass.app.job import Job
 from windlass.app.windlass import Windlass
+from windlass.client.async_client import AsyncClient
+from windlass.client.client import Client
 from windlass.core import errors
 from windlass.core.errors import Permanent, Transient, WindlassError
+from windlass.core.job_failed import JobCancelled, JobFailed
 from windlass.core.outcome import Cancel, Parked, Snooze
 from windlass.core.retry import Retry
 from windlass.recipe.app import App, load
@@ -14,7 +17,9 @@ from windlass.worker.context import Context, context
 
 __all__ = [
     "App",
+    "AsyncClient",
     "Cancel",
+    "Client",
     "Context",
     "Job",
     "JobCancelled",

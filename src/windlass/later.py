@@ -1,7 +1,7 @@
-"""Names of `windlass` that load the engine and the database driver: imported when they are first asked for.
+"""Names of `windlass` that load an engine, a database driver or an HTTP client: imported when first asked for.
 
-To write a recipe, or to run a step in a process of its own, takes neither; both should start quickly. What the names
-are is written down for type checkers in `__init__.pyi`.
+To write a recipe, or to run a step in a process of its own, takes none of these; both should start quickly. What the
+names are is written down for type checkers in `__init__.pyi`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "AsyncClient": "windlass.client.async_client",
+    "Client": "windlass.client.client",
     "Job": "windlass.app.job",
-    "JobCancelled": "windlass.app.job",
-    "JobFailed": "windlass.app.job",
+    "JobCancelled": "windlass.core.job_failed",
+    "JobFailed": "windlass.core.job_failed",
     "Windlass": "windlass.app.windlass",
 }
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from windlass.core.errors import WindlassError
+from windlass.core.job_failed import JobCancelled as JobCancelled
+from windlass.core.job_failed import JobFailed as JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.engine import control, explain, read
@@ -19,29 +20,6 @@ from windlass.store.database import Database
 EVENTS_PAGE = 500
 # How often a follower looks for new events. A person watches; nothing else waits for it.
 FOLLOW_S = 0.2
-
-
-class JobFailed(WindlassError):
-    """The job ended without a result: `state` says how, `step` and `fault` what failed first."""
-
-    code = "job_failed"
-
-    def __init__(self, job_id: UUID, state: JobState, step: str | None, fault: dict[str, Any]) -> None:
-        where = f" at step {step}" if step else ""
-        told = fault.get("message") or fault.get("code") or ""
-        super().__init__(
-            f"job {job_id} is {state}{where}{f': {told}' if told else ''}", remedy=f"See `windlass why {job_id}`"
-        )
-        self.job_id = job_id
-        self.state = state
-        self.step = step
-        self.fault = fault
-
-
-class JobCancelled(JobFailed):
-    """The job was cancelled."""
-
-    code = "job_cancelled"
 
 
 @dataclass(frozen=True, slots=True)

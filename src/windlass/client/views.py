@@ -1,0 +1,145 @@
+"""What the client gives back. The server says `job_id` and `status`; Python says `id` and `state`, as everywhere here.
+
+Fields that a server of another release adds are left out; those that it lacks have their defaults.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from windlass.core.job_failed import JobCancelled, JobFailed
+from windlass.core.states import JOB_TERMINAL, JobState
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A job, without its payloads."""
+
+    id: UUID = msgspec.field(name="job_id")
+    state: JobState = msgspec.field(name="status")
+    recipe: str
+    created_at: datetime
+    recipe_version: int | None = None
+    plan: str = ""
+    is_paused: bool = False
+    caller: str = ""
+    priority: int = 0
+    labels: dict[str, str] = {}
+    idempotency_key: str | None = None
+    correlation_id: str | None = None
+    progress_pct: float | None = None
+    progress_message: str | None = None
+    steps_total: int = 0
+    steps_open: int = 0
+    steps_failed: int = 0
+    failed_step: str | None = None
+    error: dict[str, Any] | None = None
+    parent_job: UUID | None = None
+    retry_of: UUID | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    updated_at: datetime | None = None
+    deadline_at: datetime | None = None
+    expires_at: datetime | None = None
+    deleted_at: datetime | None = None
+    is_new: bool = False
+    changed: bool = True
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in JOB_TERMINAL
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened to a job. `id` is where a stream goes on after it.
+
+    An event of a stream has the job's `state` as of then; one of a page has `source` and what it was caused by.
+    """
+
+    type: str
+    job_id: UUID | None = None
+    seq: int = 0
+    at: datetime | None = None
+    id: str = ""
+    state: JobState | None = msgspec.field(name="status", default=None)
+    recipe: str | None = None
+    step: str | None = None
+    no: int | None = None
+    attempt: int | None = None
+    source: str = ""
+    payload: Any = None
+    # The payload was too big for a stream; a page of events has it.
+    has_payload: bool = False
+    progress_pct: float | None = None
+    progress_message: str | None = None
+    labels: dict[str, str] | None = None
+    correlation_id: str | None = None
+    idempotency_key: str | None = None
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """A step, its state, and in a sentence what it waits for or why it ended so."""
+
+    step: str
+    state: str = msgspec.field(name="status")
+    because: str
+    detail: dict[str, Any] = {}
+
+
+class StepDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of a job."""
+
+    no: int
+    step: str
+    state: str = msgspec.field(name="status")
+    index: int | None = None
+    kind: str = "task"
+    run: str = ""
+    queue: str = ""
+    needs_unmet: int = 0
+    attempt: int = 0
+    failures: int = 0
+    losses: int = 0
+    worker: UUID | None = None
+    waiting_for: str | None = None
+    wake_at: datetime | None = None
+    progress: Any = None
+    error: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe and its newest version."""
+
+    name: str
+    version: int | None = None
+    plan: str = ""
+    created_at: datetime | None = None
+
+
+class KeyView(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, without what makes it one. `text` is the whole key, once, in the answer that made it."""
+
+    id: str
+    caller: str
+    caller_type: str = "user"
+    tier: str | None = None
+    scopes: list[str] = []
+    name: str = ""
+    created_at: datetime | None = None
+    created_by: str = ""
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    is_live: bool = True
+
+
+def failure_of(view: JobView) -> JobFailed:
+    """The error that stands for a job which ended badly."""
+    kind = JobCancelled if view.state is JobState.CANCELLED else JobFailed
+    return kind(view.id, view.state, view.failed_step, dict(view.error or {}))
