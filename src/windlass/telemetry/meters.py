@@ -173,7 +173,7 @@ class Meters:
 
     def __init__(self, registry: CollectorRegistry, tracer: Attempts | None = None) -> None:
         self.registry = registry
-        self._tracer = tracer
+        self.tracer = tracer
         self._recipes = Labels()
         self._steps = Labels()
         self._queues = Labels()
@@ -216,9 +216,9 @@ class Meters:
         """A commit made these jobs."""
         self._submit_jobs.observe(len(job_ids))
         self._submit_s.observe(seconds)
-        if self._tracer is not None:
+        if self.tracer is not None:
             for job_id in job_ids:
-                self._tracer.submitted(job_id, seconds)
+                self.tracer.submitted(job_id, seconds)
 
     def claimed(self, steps: int, wanted: int, seconds: float) -> None:
         """A claim took this many steps."""
@@ -246,8 +246,8 @@ class Meters:
         if lag_s is not None:
             self._lag_s.observe(lag_s)
         span = None
-        if self._tracer is not None:
-            span = self._tracer.attempt(job_id, recipe, step, index, attempt, request_id)
+        if self.tracer is not None:
+            span = self.tracer.attempt(job_id, recipe, step, index, attempt, request_id)
         return partial(self._attempt_ended, recipe, step, time.perf_counter(), span)
 
     def _attempt_ended(
@@ -279,8 +279,8 @@ class Meters:
         request_id: str | None,
     ) -> None:
         """A job has ended. It is counted in the database, where every process can read it."""
-        if self._tracer is not None:
-            self._tracer.ended(job_id, recipe, state, created_at, finished_at, request_id)
+        if self.tracer is not None:
+            self.tracer.ended(job_id, recipe, state, created_at, finished_at, request_id)
 
     def looped(self, duty: str, count: int, seconds: float) -> None:
         """A duty of the engine had one turn."""

@@ -1,0 +1,89 @@
+"""What load balancers, service managers and Prometheus ask. None of it counts against anybody's limit."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from importlib import metadata
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from windlass.api.admission import authenticate
+from windlass.api.guard import Has, guard, guarded_router
+from windlass.api.readiness import Probe
+from windlass.api.wire.health import Health, Readiness, Version
+from windlass.core.caller import Scope
+from windlass.core.errors import Forbidden
+from windlass.telemetry.exposition import CONTENT_TYPE
+
+router = guarded_router("health")
+
+
+@router.get("/healthz", operation_id="health.live", response_model=Health, summary="Is the process alive")
+@guard(is_open=True, cost=0)
+async def live() -> Health:
+    """Always 200 while the process answers at all. A process that does not should be started anew."""
+    return Health()
+
+
+@router.get(
+    "/readyz",
+    operation_id="health.ready",
+    response_model=Readiness,
+    responses={503: {"model": Readiness, "description": "Not ready; `parts` says why."}},
+    summary="Can the process do its work",
+)
+@guard(is_open=True, cost=0)
+async def ready(request: Request, parts: Has) -> Response:
+    """200 if the database answers, has this release's schema and the process's own loops turn; else 503.
+
+    A process that is not ready should get no requests, and must not be ended for it: it recovers by itself.
+    """
+    state = await _probe(request).state()
+    document = Readiness(status="ready" if state.is_ready else "not_ready", parts=state.parts, engines=state.engines)
+    headers = {} if state.is_ready else {"Retry-After": "2"}
+    return Response(document.model_dump_json(), 200 if state.is_ready else 503, headers, media_type="application/json")
+
+
+@router.get(
+    "/metrics",
+    operation_id="health.metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text."}},
+    summary="Metrics",
+)
+@guard(is_open=True, cost=0, codes=("unauthenticated", "forbidden"))
+async def metrics(request: Request, parts: Has) -> Response:
+    """Prometheus text. Open where only this machine can ask; anywhere else it takes a key with the scope `admin`."""
+    if not _is_private(request, parts.settings.listen, parts.settings.proxies):
+        caller = await authenticate(request, parts, takes_ticket=False)
+        if not caller.has(Scope.ADMIN):
+            raise Forbidden("this takes the scope admin", remedy="Or set metrics_listen, and let Prometheus ask there")
+    return Response(await parts.exposition.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+@router.get("/version", operation_id="health.version", response_model=Version, summary="The release that answers")
+@guard(is_open=True, cost=0)
+async def version() -> Version:
+    """The version of Windlass."""
+    return Version(version=metadata.version("windlass"))
+
+
+def _probe(request: Request) -> Probe:
+    state = request.app.state
+    if not hasattr(state, "probe"):
+        state.probe = Probe(state.parts, time.monotonic)
+    probe: Probe = state.probe
+    return probe
+
+
+def _is_private(request: Request, listen: str, proxies: tuple[str, ...]) -> bool:
+    """Whether only this machine can have sent the request: nothing stands between, and nobody else is listened to."""
+    if proxies or "x-forwarded-for" in request.headers or "forwarded" in request.headers:
+        return False
+    host = listen.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
