@@ -1,0 +1,91 @@
+-- The events of all jobs in the order of the transactions that wrote them (engine/feed.py, docs/decisions/feed.md).
+--
+-- What is read is always below the oldest transaction that is still under way: all those have ended, so nothing can
+-- appear there later. Every statement repeats the condition of the index events_feed.
+
+-- name: feed_page
+-- $1 to $3 is the position, $4 the horizon (NULL: that of this very snapshot), $5 the callers or NULL, $6 how many rows
+-- are looked at. The first columns tell how far it looked, whoever the rows belong to; no row at all: there are none.
+WITH page AS MATERIALIZED (
+    SELECT e.txid, e.job_id, e.seq, e.at, e.type, e.no, e.attempt, e.payload, e.correlation_id
+    FROM windlass.events e
+    WHERE (e.txid, e.job_id, e.seq) > ($1::text::xid8, $2::uuid, $3::int)
+      AND e.txid < coalesce($4::text::xid8, pg_snapshot_xmin(pg_current_snapshot()))
+      AND e.txid IS NOT NULL AND e.correlation_id IS NOT NULL AND (e.no IS NULL OR e.type = 'step.progress')
+    ORDER BY e.txid, e.job_id, e.seq LIMIT $6
+), last AS MATERIALIZED (
+    SELECT p.txid, p.job_id, p.seq, (SELECT count(*) FROM page) AS looked,
+           (SELECT bool_or(c.type = 'job.processing') FROM page c) AS is_claimed,
+           (SELECT min(f.txid) FROM page f) AS first_txid
+    FROM page p ORDER BY p.txid DESC, p.job_id DESC, p.seq DESC LIMIT 1
+)
+SELECT last.txid::text AS last_txid, last.job_id AS last_job, last.seq AS last_seq, last.looked, last.is_claimed,
+       last.first_txid::text AS first_txid,
+       coalesce($4, pg_snapshot_xmin(pg_current_snapshot())::text) AS horizon,
+       m.txid::text AS txid, m.job_id, m.seq, m.at, m.type, m.no, m.attempt, m.payload, m.correlation_id,
+       m.caller, m.recipe, m.labels, m.state, m.progress, m.created_at, m.started_at, m.finished_at
+FROM last LEFT JOIN LATERAL (
+    SELECT p.*, j.caller, j.recipe, j.labels, j.state, j.progress, j.created_at, j.started_at, j.finished_at
+    FROM page p JOIN windlass.jobs j ON j.id = p.job_id
+    WHERE $5::text[] IS NULL OR j.caller = ANY ($5)
+) AS m ON true
+ORDER BY m.txid, m.job_id, m.seq
+
+-- name: feed_torn
+-- The lowest transaction between a position ($1 to $3) and a cut ($4) that wrote an event of a job of which an earlier
+-- one, by its sequence number, is beyond the cut. It looks from there, where few events are.
+SELECT min(e.txid)::text
+FROM windlass.events p
+CROSS JOIN LATERAL (
+    SELECT e.txid FROM windlass.events e
+    WHERE e.job_id = p.job_id AND e.seq > p.seq
+      AND e.txid < $4::text::xid8 AND (e.txid, e.job_id, e.seq) > ($1::text::xid8, $2::uuid, $3::int)
+      AND e.correlation_id IS NOT NULL AND (e.no IS NULL OR e.type = 'step.progress')
+) AS e
+WHERE p.txid >= $4::text::xid8
+  AND p.txid IS NOT NULL AND p.correlation_id IS NOT NULL AND (p.no IS NULL OR p.type = 'step.progress')
+
+-- name: feed_torn_behind
+-- The same for a cut with many events beyond it: it looks at the earlier events of the jobs before the cut.
+SELECT min(e.txid)::text
+FROM (
+    SELECT b.job_id, max(b.seq) AS seq FROM windlass.events b
+    WHERE (b.txid, b.job_id, b.seq) > ($1::text::xid8, $2::uuid, $3::int) AND b.txid < $4::text::xid8
+      AND b.txid IS NOT NULL AND b.correlation_id IS NOT NULL AND (b.no IS NULL OR b.type = 'step.progress')
+    GROUP BY b.job_id
+) AS t
+CROSS JOIN LATERAL (
+    SELECT min(p.seq) AS seq FROM windlass.events p
+    WHERE p.job_id = t.job_id AND p.seq < t.seq AND p.txid >= $4::text::xid8
+      AND p.correlation_id IS NOT NULL AND (p.no IS NULL OR p.type = 'step.progress')
+) AS p
+CROSS JOIN LATERAL (
+    SELECT e.txid FROM windlass.events e
+    WHERE e.job_id = t.job_id AND e.seq > p.seq AND e.txid < $4::text::xid8
+      AND (e.txid, e.job_id, e.seq) > ($1::text::xid8, $2::uuid, $3::int)
+      AND e.correlation_id IS NOT NULL AND (e.no IS NULL OR e.type = 'step.progress')
+) AS e
+
+-- name: feed_horizon
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text
+
+-- name: feed_flush
+-- A commit that waits for the disk, and with it for all commits before: those of claims do not wait by themselves.
+SELECT pg_logical_emit_message(true, 'windlass', ''),
+       CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
+
+-- name: feed_of_jobs
+-- Events of some jobs after a sequence number each.
+SELECT w.job_id, e.seq, e.at, e.type, e.source, e.no, e.attempt, e.payload, e.correlation_id, e.idempotency_key
+FROM unnest($1::uuid[], $2::int[]) AS w (job_id, seq)
+CROSS JOIN LATERAL (
+    SELECT * FROM windlass.events e WHERE e.job_id = w.job_id AND e.seq > w.seq ORDER BY e.seq LIMIT $3
+) AS e
+ORDER BY w.job_id, e.seq
+
+-- name: cursor_get
+SELECT txid::text AS txid, job_id, seq FROM windlass.cursors WHERE name = $1
+
+-- name: cursor_put
+INSERT INTO windlass.cursors (name, txid, job_id, seq) VALUES ($1, $2::text::xid8, $3, $4)
+ON CONFLICT (name) DO UPDATE SET txid = excluded.txid, job_id = excluded.job_id, seq = excluded.seq
