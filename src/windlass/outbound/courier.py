@@ -25,6 +25,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.audit import payload_text
 from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongState
 from windlass.core.states import JobState
 from windlass.core.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
@@ -266,7 +267,7 @@ class Courier:
                 state, failures, after_s = DeliveryState.DEAD, row["failures"] + 1, 0.0
             case _:
                 assert_never(outcome)
-        note = msgspec.json.encode({"job_id": str(row["job_id"]), "error": code, "tries": row["attempt"]}).decode()
+        note = payload_text({"job_id": str(row["job_id"]), "error": code, "tries": row["attempt"]})
         values = (row["job_id"], row["attempt"], state, failures, sent.status, code, note, after_s)
         await self._db.run(lambda connection: connection.fetchval(sql("webhook_report"), *values))
         self._on_result(state)
