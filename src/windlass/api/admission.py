@@ -11,6 +11,7 @@ from uuid import UUID
 
 from starlette.requests import Request
 
+from windlass.access.limiter import OverLimit
 from windlass.api.parts import Parts
 from windlass.api.visit import visit_of
 from windlass.core.audit import AuditEvent
@@ -78,13 +79,12 @@ async def charged(request: Request, parts: Parts, caller: CallerContext, cost: i
     """Count a request against its caller's limit, and note what is left for the answer."""
     visit = visit_of(request)
     try:
-        admitted = await parts.limiter.admit(caller, cost)
-    except Limited as error:
-        visit.headers = dict(getattr(error, "headers", {}))
+        visit.headers = (await parts.limiter.admit(caller, cost)).headers
+    except OverLimit as error:
+        visit.headers = error.window.headers
         parts.audit.refused(AuditEvent.RATE_LIMIT_HIT, caller.caller_id, error.code, visit.request_id)
         parts.meters.limited(error.code)
         raise
-    visit.headers = admitted.headers
 
 
 def _credential(request: Request) -> str | None:

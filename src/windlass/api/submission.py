@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windlass.api.parts import Parts
 from windlass.api.wire.job import JobRequest, WebhookWish
 from windlass.core.caller import CallerContext
-from windlass.core.errors import BadInput, BadRequest
+from windlass.core.errors import BadInput, BadRequest, Refused
 from windlass.core.webhook import parse_secret
 from windlass.engine.submit import TTL_S, Submission, Webhook
 from windlass.recipe.schema import check_inputs
@@ -43,6 +45,23 @@ async def submission_of(
     )
     submission.check()
     return submission
+
+
+async def checked_many(
+    parts: Parts, caller: CallerContext, wishes: Sequence[JobRequest], *, request_id: str
+) -> list[Submission]:
+    """The same for a batch: whatever is wrong with one item refuses all, and is told with its place."""
+    made: list[Submission] = []
+    for place, wish in enumerate(wishes):
+        try:
+            key = checked_key(None, wish.idempotency_key)
+            made.append(await submission_of(parts, caller, wish, key=key, request_id=request_id))
+        except BadInput as error:
+            raise at_item(error, place) from None
+        except Refused as error:
+            error.message = f"job {place} of the batch: {error.message}"
+            raise
+    return made
 
 
 def at_item(error: BadInput, place: int) -> BadInput:

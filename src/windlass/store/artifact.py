@@ -1,4 +1,4 @@
-"""Where outputs live that are too big for a row: a port of two methods, and a folder that keeps the promise.
+"""Where outputs live that are too big for a row: a port of three methods, and a folder that keeps the promise.
 
 An artifact is named by the SHA-256 of its bytes. So writing one twice is writing it once, a reference can never come
 to mean something else, and a reader can tell whether it got what was written.
@@ -62,11 +62,22 @@ class Artifacts(Protocol):
         """The bytes; raises NotFound when there are none, and OSError when the store cannot be reached."""
         ...
 
+    async def part(self, ref: Ref, start: int, length: int) -> bytes:
+        """These bytes of it, as many as there are from `start`; raises as `get` does. Only the size is checked."""
+        ...
+
 
 def check(ref: Ref, body: bytes) -> bytes:
     """The bytes themselves, after making sure that they are what the reference names."""
     if len(body) != ref.size or hashlib.sha256(body).hexdigest() != ref.sha256:
         raise Broken(f"artifact {ref.sha256} is damaged: {len(body)} bytes were read where {ref.size} were written")
+    return body
+
+
+def check_part(ref: Ref, start: int, length: int, body: bytes) -> bytes:
+    """A part, after making sure that it is as long as it must be: its hash cannot be known without the rest."""
+    if len(body) != max(0, min(length, ref.size - start)):
+        raise Broken(f"artifact {ref.sha256} is damaged: it ends before its {ref.size} bytes")
     return body
 
 
@@ -90,6 +101,10 @@ class FolderArtifacts:
     async def get(self, ref: Ref) -> bytes:
         """Read it back, and make sure of it."""
         return await asyncio.to_thread(self._read, ref)
+
+    async def part(self, ref: Ref, start: int, length: int) -> bytes:
+        """Read some of it."""
+        return await asyncio.to_thread(self._read_part, ref, start, length)
 
     def _path(self, sha256: str) -> Path:
         # Two letters of the name make the folder: no folder grows to millions of files.
@@ -121,11 +136,22 @@ class FolderArtifacts:
         try:
             body = self._path(ref.sha256).read_bytes()
         except FileNotFoundError:
-            raise NotFound(
-                f"artifact {ref.sha256} is not in {self.folder}",
-                remedy="All processes must be given the same artifact store",
-            ) from None
+            raise self._missing(ref) from None
         return check(ref, body)
+
+    def _read_part(self, ref: Ref, start: int, length: int) -> bytes:
+        try:
+            with self._path(ref.sha256).open("rb") as file:
+                file.seek(start)
+                return check_part(ref, start, length, file.read(length))
+        except FileNotFoundError:
+            raise self._missing(ref) from None
+
+    def _missing(self, ref: Ref) -> NotFound:
+        return NotFound(
+            f"artifact {ref.sha256} is not in {self.folder}",
+            remedy="All processes must be given the same artifact store",
+        )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,68 +2,142 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import Annotated
+from typing import Annotated, Any
+from uuid import UUID
 
-from fastapi import Header
+from fastapi import Header, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
-from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
+from windlass.api.guard import Caller, Has, JobId, RequestId, charge, guard, guarded_router
 from windlass.api.own import owned_job
-from windlass.api.submission import checked_key, submission_of
-from windlass.api.wire.job import JobAccepted, JobDocument, JobRequest, job_document, job_values
+from windlass.api.parts import Parts
+from windlass.api.problem import problem_of
+from windlass.api.submission import checked_key, checked_many, submission_of
+from windlass.api.tagged import tagged
+from windlass.api.wire.job import (
+    BATCH_MAX,
+    Accepted,
+    BatchAccepted,
+    BatchRequest,
+    JobAccepted,
+    JobDocument,
+    JobPage,
+    JobRequest,
+    job_document,
+    job_values,
+)
+from windlass.api.wire.listing import JobsQuery
+from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
-from windlass.engine import read
+from windlass.core.cursor import decode_page, encode_page
+from windlass.core.errors import BadRequest, Conflict, TooLarge
+from windlass.engine import control, listing, read
 
 router = guarded_router("jobs")
 IdempotencyKey = Annotated[
-    str | None,
-    Header(description="Makes the request safe to repeat: the same key gives the same job.", max_length=255),
+    str | None, Header(description="Makes the request safe to repeat: the same key gives the same job.")
 ]
+IfNoneMatch = Annotated[str | None, Header(description="The ETag that is known already.")]
+_SUBMIT_CODES = ("not_found", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy")
+_PAGE = "jobs"
 
 
-@router.post("/jobs", operation_id="jobs.submit", status_code=202, response_model=JobAccepted, summary="Submit a job")
-@guard(
-    Scope.JOBS_WRITE,
-    operation="write",
-    by_depth=True,
-    codes=("not_found", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy"),
+@router.post(
+    "/jobs/batch",
+    operation_id="jobs.submit_batch",
+    status_code=202,
+    response_model=BatchAccepted,
+    summary="Submit many jobs",
 )
-async def submit(
-    wish: JobRequest,
+@guard(Scope.JOBS_WRITE, operation="write", cost=0, by_depth=True, codes=_SUBMIT_CODES)
+async def submit_batch(
+    batch: BatchRequest,
+    request: Request,
     caller: Caller,
     parts: Has,
     request_id: RequestId,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Answered once the job is stored, so whoever has the answer has the job, whatever dies afterwards.
+    """An answer for each job, in order. A job that cannot be made refuses the whole batch before any is made; only an
+    idempotency key that was used for another body refuses its own job alone. A batch costs as much as its jobs.
+    """
+    if idempotency_key is not None:
+        raise BadRequest(
+            "one Idempotency-Key cannot name the jobs of a batch", remedy="Give each job an idempotency_key of its own"
+        )
+    if len(batch.jobs) > BATCH_MAX:
+        raise TooLarge(f"{len(batch.jobs):,} jobs in a batch; at most {BATCH_MAX:,} are taken")
+    await charge(request, len(batch.jobs))
+    submissions = await checked_many(parts, caller, batch.jobs, request_id=request_id)
+    answers = await parts.submitter.submit_each(submissions)
+    items = [
+        problem_of(answer, instance=f"/jobs/batch#/jobs/{place}", request_id=request_id)
+        if isinstance(answer, Conflict)
+        else Accepted(job_id=answer.job_id, is_new=answer.is_new)
+        for place, answer in enumerate(answers)
+    ]
+    refused = sum(isinstance(answer, Conflict) for answer in answers)
+    document = BatchAccepted(items=items, accepted=len(items) - refused, refused=refused)
+    return Response(document.model_dump_json(), status_code=202, media_type="application/json")
+
+
+@router.post("/jobs", operation_id="jobs.submit", status_code=202, response_model=JobAccepted, summary="Submit a job")
+@guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=_SUBMIT_CODES)
+async def submit(
+    wish: JobRequest, caller: Caller, parts: Has, request_id: RequestId, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Answered once the job is stored: whoever has the answer has the job, whatever dies afterwards.
 
     With an `Idempotency-Key` the request can be repeated after a lost answer: it gives the job that the first one made,
     as it is now, with `Idempotency-Replayed: true`.
     """
     key = checked_key(idempotency_key, wish.idempotency_key)
     accepted = await parts.submitter.submit(await submission_of(parts, caller, wish, key=key, request_id=request_id))
-    job = await read.job(parts.db, accepted.job_id)
-    document = JobAccepted.model_construct(**job_values(job), is_new=accepted.is_new)
-    return accepted_answer(document)
+    return await accepted_answer(parts, accepted.job_id, is_new=accepted.is_new)
 
 
-def accepted_answer(document: JobAccepted) -> Response:
+async def accepted_answer(parts: Parts, job_id: UUID, *, is_new: bool) -> Response:
     """202, where the job is, and whether it was there before."""
-    headers = {"Location": document.links["self"]}
-    if not document.is_new:
+    job = await read.job(parts.db, job_id)
+    document = JobAccepted.model_construct(**job_values(job), is_new=is_new)
+    headers = {"Location": f"{parts.settings.public_url or ''}{document.links['self']}"}
+    if not is_new:
         headers["Idempotency-Replayed"] = "true"
     return Response(document.model_dump_json(), status_code=202, media_type="application/json", headers=headers)
+
+
+@router.get("/jobs", operation_id="jobs.list", response_model=JobPage, summary="List jobs")
+@guard(Scope.JOBS_READ, codes=("bad_input",))
+async def list_jobs(query: Annotated[JobsQuery, Query()], caller: Caller, parts: Has) -> Any:
+    """The newest first. `next`, given as `cursor` with the same filter, leads to the next page."""
+    wanted = query.wanted(caller)
+    before = None if query.cursor is None else _before(query.cursor, wanted.digest())
+    page = await listing.page(parts.db, wanted, before=before, limit=query.limit)
+    following = None if page.next is None else encode_page(_PAGE, wanted.digest(), str(page.next))
+    return JobPage.model_construct(items=[job_document(job) for job in page.jobs], next=following)
+
+
+def _before(cursor: str, digest: str) -> UUID:
+    try:
+        return UUID(decode_page(cursor, _PAGE, digest))
+    except ValueError:
+        raise BadRequest("the cursor cannot be read", remedy="Use `next` of the page before, as it is") from None
 
 
 @router.get("/jobs/{job_id}", operation_id="jobs.get", response_model=JobDocument, summary="Look at a job")
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def get(
-    job_id: JobId, caller: Caller, parts: Has, if_none_match: Annotated[str | None, Header()] = None
+    request: Request, job_id: JobId, caller: Caller, parts: Has, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The job without its payloads: `links` leads to those."""
-    body = job_document(await owned_job(parts, caller, job_id)).model_dump_json()
-    tag = f'"{hashlib.sha256(body.encode()).hexdigest()[:32]}"'
-    if if_none_match is not None and tag in if_none_match:
-        return Response(status_code=304, headers={"ETag": tag})
-    return Response(body, media_type="application/json", headers={"ETag": tag})
+    return tagged(request, job_document(await owned_job(parts, caller, job_id)).model_dump_json().encode())
+
+
+@router.delete("/jobs/{job_id}", operation_id="jobs.delete", status_code=204, summary="Delete a finished job")
+@guard(Scope.JOBS_WRITE, operation="write", codes=("not_found", "wrong_state"))
+async def delete(job_id: JobId, caller: Caller, parts: Has, request_id: RequestId) -> None:
+    """It is gone from lists and from its address; how it ended stays in the audit."""
+    await owned_job(parts, caller, job_id)
+    await parts.audit.note(None, AuditEvent.JOB_DELETED, caller, job_id=job_id, request_id=request_id)
+    await control.delete(parts.db, job_id)

@@ -26,4 +26,4 @@ class Problem(Told):
     request_id: str
     hint: str = Field(description="What to do next.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
-    errors: list[FieldError] = []
+    errors: list[FieldError] = Field(default_factory=list)
