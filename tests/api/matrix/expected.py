@@ -1,0 +1,112 @@
+"""Every route, who may use it, and what its rightful user is answered: written by hand, beside the code, not from it.
+
+A letter says who: `-` anybody, `*` any good key, R jobs:read, W jobs:write, U audit:read, A admin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from windlass.core.caller import Scope
+
+Kind = Literal["", "queued", "completed", "failed", "told"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One route. `job` is the kind of job that its path or body names; if any, it has an owner."""
+
+    who: str
+    good: int
+    job: Kind = ""
+    # `{job_id}`, `{no}` and so on in a path or a body are replaced by what the case has made.
+    body: Any = None
+    path: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    is_stream: bool = False
+
+
+HELLO = {"recipe": "hello"}
+KEY = {"caller": "new", "name": "new"}
+
+ROWS: dict[str, Row] = {
+    "health.live": Row("-", 200),
+    "health.ready": Row("-", 200),
+    "health.metrics": Row("-", 200),
+    "health.version": Row("-", 200),
+    "docs.openapi": Row("-", 200),
+    "docs.page": Row("-", 200),
+    "docs.problem": Row("-", 200, path={"code": "not_found"}),
+    "callers.me": Row("*", 200),
+    "streams.ticket": Row("R", 201, "queued", {"job_id": "{job_id}"}),
+    "streams.jobs": Row("R", 200, is_stream=True),
+    "streams.job": Row("R", 200, "queued", is_stream=True),
+    "jobs.submit": Row("W", 202, body=HELLO),
+    "jobs.submit_batch": Row("W", 202, body={"jobs": [HELLO, HELLO]}),
+    "jobs.bulk": Row("W", 200, body={"action": "cancel", "filter": {"recipe": "hello"}, "dry_run": True}),
+    "jobs.list": Row("R", 200),
+    "jobs.get": Row("R", 200, "queued"),
+    "jobs.delete": Row("W", 204, "completed"),
+    "jobs.input": Row("R", 200, "queued"),
+    "jobs.output": Row("R", 200, "completed"),
+    "jobs.graph": Row("R", 200, "queued"),
+    "jobs.steps": Row("R", 200, "queued"),
+    "jobs.step_output": Row("R", 200, "completed", path={"no": "0"}),
+    "jobs.events": Row("R", 200, "queued"),
+    "jobs.why": Row("R", 200, "queued"),
+    "jobs.cancel": Row("W", 200, "queued"),
+    "jobs.pause": Row("W", 200, "queued"),
+    "jobs.resume": Row("W", 200, "queued"),
+    "jobs.retry": Row("W", 202, "failed"),
+    "jobs.rerun": Row("W", 202, "completed"),
+    "webhooks.get": Row("R", 200, "told"),
+    "webhooks.redeliver": Row("W", 202, "told"),
+    "recipes.list": Row("R", 200),
+    "recipes.get": Row("R", 200, path={"name": "hello"}),
+    "recipes.versions": Row("R", 200, path={"name": "hello"}),
+    "recipes.schema": Row("R", 200, path={"name": "hello"}),
+    "workers.list": Row("A", 200),
+    "keys.list": Row("A", 200),
+    "keys.create": Row("A", 201, body=KEY),
+    "keys.revoke": Row("A", 204, path={"key_id": "{key_id}"}),
+    "audit.list": Row("U", 200),
+    "audit.verify": Row("U", 200),
+}
+
+# Who asks. `owner` is the caller that the jobs belong to; several of them are that caller, with other keys.
+STRANGERS = ("no key", "junk", "bad checksum", "revoked", "expired")
+ASKERS: dict[str, frozenset[str]] = {
+    "another caller": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
+    "read-only": frozenset({Scope.JOBS_READ}),
+    "user": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
+    "service": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
+    "auditor": frozenset({Scope.AUDIT_READ}),
+    "admin": frozenset({Scope.ADMIN}),
+}
+PERSONS = (*STRANGERS, *ASKERS)
+NEEDS = {"R": Scope.JOBS_READ, "W": Scope.JOBS_WRITE, "U": Scope.AUDIT_READ, "A": Scope.ADMIN}
+
+
+def is_allowed(who: str, scopes: frozenset[str]) -> bool:
+    """Whether these scopes are enough: an administrator may do all, and who writes may read."""
+    need = NEEDS.get(who)
+    return (
+        need is None
+        or need in scopes
+        or Scope.ADMIN in scopes
+        or (need is Scope.JOBS_READ and Scope.JOBS_WRITE in scopes)
+    )
+
+
+def expected(row: Row, person: str) -> int:
+    """What this person is answered."""
+    if row.who == "-":
+        return row.good
+    if person in STRANGERS:
+        return 401
+    if not is_allowed(row.who, ASKERS[person]):
+        return 403
+    if row.job and person == "another caller":
+        return 404
+    return row.good

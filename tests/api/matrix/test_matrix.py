@@ -1,0 +1,209 @@
+"""Every route for everyone who may ask, and for everyone who may not."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from tests.api.matrix.expected import ASKERS, NEEDS, PERSONS, ROWS, STRANGERS, Kind, Row, expected
+from tests.api.rig import Rig, rig
+from windlass.api.app import bare
+from windlass.api.guard import guard_of
+from windlass.core.outcome import Failure, Fault, Report, Success
+from windlass.engine import claim, read, settle, workers
+from windlass.engine.submit import Submission, Webhook, submit
+
+OWNER = "ada"
+UNKNOWN = "0199aaaa-0000-7000-8000-00000000dead"
+ROUTES = [route for route in bare().routes if isinstance(route, APIRoute)]
+SECRET = b"0123456789abcdef0123456789abcdef"
+
+
+def test_every_route_has_a_row_and_every_row_a_route() -> None:
+    names = [route.operation_id for route in ROUTES]
+    assert len(names) == len(set(names))
+    assert set(names) == set(ROWS)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: str(route.operation_id))
+def test_the_guard_is_what_the_row_says(route: APIRoute) -> None:
+    guard, who = guard_of(route.endpoint), ROWS[str(route.operation_id)].who
+    assert guard.is_open == (who == "-")
+    assert guard.scope == NEEDS.get(who)
+    # Whatever writes is told apart from what reads, by its guard as by its method.
+    assert (guard.operation == "write") == (who in ("W", "A") and route.methods != {"GET"}), route.path
+
+
+class Stage:
+    """The API, a key for each person, and jobs of each kind."""
+
+    def __init__(self, api: Rig) -> None:
+        self.api = api
+        self.keys: dict[str, str | None] = {}
+        self._worker = api.parts.ids.new()
+
+    async def open(self) -> None:
+        api = self.api
+        await workers.enlist(api.parts.db, self._worker, host="h", pid=1, queues=["main_processing"], concurrency=9)
+        good = await api.key("unused")
+        self.keys = {
+            "no key": None,
+            "junk": "let me in",
+            "bad checksum": good[:-1] + ("0" if good[-1] != "0" else "1"),
+            "revoked": await api.key(OWNER),
+            "expired": await api.key(OWNER, expires_in_s=-1),
+        }
+        revoked = str(self.keys["revoked"])
+        assert api.parts.keys is not None
+        await api.parts.keys.revoke(revoked.split("_")[1], by="test")
+        for person, scopes in ASKERS.items():
+            caller = {"another caller": "eve", "admin": "root", "auditor": "clerk"}.get(person, OWNER)
+            kind = "service" if person == "service" else "user"
+            self.keys[person] = await api.key(caller, scopes=scopes, caller_type=kind)
+
+    async def job(self, kind: Kind) -> UUID:
+        """A new job of the owner's."""
+        parts = self.api.parts
+        plan = await parts.plans.latest("hello")
+        webhook = Webhook("https://example.com/", parts.secret.seal(SECRET)) if kind == "told" else None
+        job_id = parts.ids.new()
+        await submit(parts.db, [Submission(plan, {"name": "x"}, job_id, OWNER, correlation_id="c", webhook=webhook)])
+        if kind != "queued":
+            await self._end(job_id, is_failed=kind == "failed")
+        return job_id
+
+    async def _end(self, job_id: UUID, *, is_failed: bool) -> None:
+        db = self.api.parts.db
+        while True:
+            taken = await claim.claim(db, worker=self._worker, queues=["main_processing"], limit=100)
+            outcome = Failure(Fault("x", ""), is_retryable=False) if is_failed else Success('"y"')
+            reports = [Report(one.job_id, one.no, one.attempt, outcome) for one in taken if one.job_id == job_id]
+            if reports:
+                await settle.settle(db, reports, chance=lambda: 0.0)
+                return
+            assert taken, "the job was not found"
+
+    async def values(self, row: Row) -> dict[str, str]:
+        """What the placeholders of a request stand for."""
+        made: dict[str, str] = dict(row.path)
+        if row.job:
+            made["job_id"] = str(await self.job(row.job))
+        if "{key_id}" in row.path.values():
+            made["key_id"] = (await self.api.key("fired")).split("_")[1]
+        return made
+
+    async def ask(self, route: APIRoute, row: Row, person: str, values: dict[str, str]) -> httpx.Response:
+        key = self.keys[person]
+        [method] = route.methods
+        async with self.api.client(key) as client:
+            path = route.path.format(**values)
+            body = None if row.body is None else _filled(row.body, values)
+            async with client.stream(method, path, json=body, params=row.query) as answer:
+                if not (row.is_stream and answer.status_code == 200):
+                    await answer.aread()
+            return answer
+
+
+def _filled(body: Any, values: dict[str, str]) -> Any:
+    match body:
+        case dict():
+            return {name: _filled(value, values) for name, value in body.items()}
+        case list():
+            return [_filled(value, values) for value in body]
+        case str() if any(name for _, name, _, _ in string.Formatter().parse(body)):
+            return body.format(**values)
+        case _:
+            return body
+
+
+@pytest.fixture
+async def stage(dsn: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    async with rig(dsn, tmp_path) as api:
+        made = Stage(api)
+        await made.open()
+        yield made
+
+
+async def test_every_route_gives_everyone_the_right_answer(stage: Stage) -> None:
+    wrong: list[str] = []
+    asked = 0
+    for route in ROUTES:
+        row = ROWS[str(route.operation_id)]
+        values: dict[str, str] = {}
+        for person in PERSONS:
+            should = expected(row, person)
+            # Whoever is refused is given a job that stays as it is, so one will do for all of them.
+            if not values or should < 400:
+                values = await stage.values(row)
+            before = await _versions(stage, values)
+            answer = await stage.ask(route, row, person, values)
+            asked += 1
+            if answer.status_code != should:
+                wrong.append(f"{route.operation_id} for {person}: {answer.status_code}, not {should}")
+            elif should >= 400:
+                wrong += [f"{route.operation_id} for {person}: {fault}" for fault in faults(answer, should)]
+                if await _versions(stage, values) != before:
+                    wrong.append(f"{route.operation_id} for {person}: refused, and yet something was done")
+            if answer.status_code < 400:
+                values = {}
+    assert not wrong, "\n".join(wrong)
+    assert asked == len(ROWS) * len(PERSONS)
+
+
+CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
+
+
+def faults(answer: httpx.Response, status: int) -> list[str]:
+    """What a refusal lacks."""
+    found = []
+    if answer.headers["content-type"] != "application/problem+json":
+        return ["no problem document"]
+    told = answer.json()
+    if (told["status"], told["code"]) != (status, CODES[status]):
+        found.append(f"it says {told['status']} {told['code']}")
+    if not told["hint"] or told["request_id"] != answer.headers["x-request-id"]:
+        found.append("no hint, or not its request's id")
+    if status == 401 and "bearer" not in answer.headers.get("www-authenticate", "").lower():
+        found.append("no WWW-Authenticate")
+    return found
+
+
+async def _versions(stage: Stage, values: dict[str, str]) -> tuple[int, bool] | None:
+    if "job_id" not in values:
+        return None
+    job = await read.job(stage.api.parts.db, UUID(values["job_id"]))
+    return job.event_seq, job.deleted_at is not None
+
+
+async def test_anothers_job_and_no_job_are_told_alike(stage: Stage) -> None:
+    for route in ROUTES:
+        row = ROWS[str(route.operation_id)]
+        if not row.job:
+            continue
+        theirs = await stage.values(row)
+        nobodys = {**theirs, "job_id": UNKNOWN}
+        told = []
+        for values in (theirs, nobodys):
+            answer = await stage.ask(route, row, "another caller", values)
+            body = answer.json()
+            del body["request_id"]
+            told.append(str(body).replace(values["job_id"], "<id>"))
+        assert told[0] == told[1], route.operation_id
+
+
+async def test_all_bad_keys_are_told_alike(stage: Stage) -> None:
+    [route] = [route for route in ROUTES if route.operation_id == "jobs.list"]
+    told = []
+    for person in STRANGERS:
+        answer = await stage.ask(route, ROWS["jobs.list"], person, {})
+        body = answer.json()
+        del body["request_id"]
+        told.append((body, answer.headers["www-authenticate"]))
+    assert all(one == told[0] for one in told)
