@@ -1,5 +1,7 @@
 """The limit: the same rows that Windlass writes for a one-step job, written by bare batched SQL.
 
+Column by column the same: a test compares them (tests/bench/test_limit.py).
+
 No claim is searched for, nothing is decided, no handler runs, nobody is told. The statements take arrays, as the
 engine's do, three commits a batch, and the claim's commit does not wait for the disk, as the engine's does not.
 Tried with several batch sizes and numbers of connections from one client process; the best is the limit.
@@ -26,34 +28,37 @@ STATEMENTS = {
     "job_insert": """
         INSERT INTO windlass.jobs (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open,
                                    input, created_at, expires_at, due_at)
-        SELECT id, 'one', $2, 'QUEUED', 'local', 0, 1, 1, 1, '{"n": 1}', now(), now() + interval '1 day',
+        SELECT id, 'one', $2, 'QUEUED', 'local', 0, 1, 1, 1, '{"n":1}', now(), now() + interval '1 day',
                now() + interval '1 day'
         FROM unnest($1::uuid[]) AS x (id)""",
     "step_insert": """
         INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
-        SELECT id, 0, 0, 'QUEUED', 'default', 0, 0, 600 FROM unnest($1::uuid[]) AS x (id)""",
+        SELECT id, 0, 0, 'QUEUED', 'main_processing', 0, 0, 3600 FROM unnest($1::uuid[]) AS x (id)""",
     "event_insert": """
-        INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt)
-        SELECT job_id, seq, now(), type, 'engine', no, attempt
+        INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload)
+        SELECT job_id, seq, now(), type, $6, no, attempt, CASE WHEN type = 'step.running' THEN $7::json END
         FROM unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::int[]) AS x (job_id, seq, type, no, attempt)""",
     "step_claim": """
-        UPDATE windlass.steps SET state = 'RUNNING', attempt = attempt + 1, worker = $2, started_at = now()
+        UPDATE windlass.steps SET state = 'RUNNING', attempt = attempt + 1, worker = $2, started_at = now(),
+                                  wake_at = now() + make_interval(secs => timeout_s)
         WHERE job_id = ANY ($1::uuid[]) AND no = 0""",
     "job_claim": """
-        UPDATE windlass.jobs SET state = 'PROCESSING', event_seq = event_seq + 2, started_at = now()
+        UPDATE windlass.jobs SET state = 'PROCESSING', event_seq = event_seq + 2, version = version + 1,
+                                 started_at = now()
         WHERE id = ANY ($1::uuid[])""",
     "step_end": """
-        UPDATE windlass.steps s SET state = 'COMPLETED', worker = NULL, output = x.output::json, finished_at = now()
+        UPDATE windlass.steps s SET state = 'COMPLETED', worker = NULL, wake_at = NULL, output = x.output::json,
+                                    finished_at = now()
         FROM unnest($1::uuid[], $2::text[]) AS x (id, output) WHERE s.job_id = x.id AND s.no = 0""",
     "job_end": """
-        UPDATE windlass.jobs SET state = 'COMPLETED', event_seq = event_seq + 2, steps_open = 0, due_at = NULL,
-                                 finished_at = now()
+        UPDATE windlass.jobs SET state = 'COMPLETED', event_seq = event_seq + 2, version = version + 1, steps_open = 0,
+                                 due_at = NULL, finished_at = now()
         WHERE id = ANY ($1::uuid[])""",
 }
 
 # (seq, type, no, attempt) of the events of each commit.
 SUBMITTED = ((1, "job.submitted", None, None),)
-CLAIMED = ((2, "job.processing", None, None), (3, "step.started", 0, 1))
+CLAIMED = ((2, "job.processing", None, None), (3, "step.running", 0, 1))
 ENDED = ((4, "step.completed", 0, 1), (5, "job.completed", None, None))
 
 
@@ -63,12 +68,16 @@ def ordered_ids(count: int) -> list[uuid.UUID]:
     return [uuid.UUID(int=start | number << 30 | random.getrandbits(30)) for number in range(count)]
 
 
+Events = tuple[tuple[int, str, int | None, int | None], ...]
+
+
 class Lane:
     """One connection that writes whole lives of batches of jobs."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
         self._worker = uuid.uuid4()
+        self._payload = json.dumps({"worker": str(self._worker)}, separators=(",", ":"))
 
     async def open(self) -> None:
         """Prepare every statement."""
@@ -80,24 +89,24 @@ class Lane:
         async with self._connection.transaction():
             await run["job_insert"](ids, PLAN_HASH)
             await run["step_insert"](ids)
-            await self._events(ids, SUBMITTED)
+            await self._events(ids, SUBMITTED, "local")
         async with self._connection.transaction():
             await self._connection.execute("SET LOCAL synchronous_commit = off")
             await run["step_claim"](ids, self._worker)
             await run["job_claim"](ids)
-            await self._events(ids, CLAIMED)
+            await self._events(ids, CLAIMED, "worker")
         async with self._connection.transaction():
             await run["step_end"](ids, ["1"] * len(ids))
             await run["job_end"](ids)
-            await self._events(ids, ENDED)
+            await self._events(ids, ENDED, "worker")
 
     async def close(self) -> None:
         """Hang up."""
         await self._connection.close()
 
-    async def _events(self, ids: list[uuid.UUID], events: tuple[tuple[int, str, int | None, int | None], ...]) -> None:
+    async def _events(self, ids: list[uuid.UUID], events: Events, source: str) -> None:
         columns = [list(column) * len(ids) for column in zip(*events, strict=True)]
-        await self._run["event_insert"]([job for job in ids for _ in events], *columns)
+        await self._run["event_insert"]([job for job in ids for _ in events], *columns, source, self._payload)
 
 
 async def rate(dsn: str, *, count: int, batch: int, connections: int) -> float:

@@ -117,32 +117,14 @@ async def held_keys(db: Database, worker: UUID) -> set[tuple[UUID, int, int]]:
 
 
 def _claimed(rows: Sequence[asyncpg.Record], inputs: Mapping[UUID, str]) -> list[Claimed]:
+    # Taken apart by place, as looking up twenty names takes longer than all else that is done for a row.
     return [
         Claimed(
-            row["job_id"],
-            row["no"],
-            row["attempt"],
-            row["plan"],
-            row["node"],
-            row["index"],
-            inputs[row["job_id"]],
-            row["item"],
-            row["checkpoint"],
-            row["failures"],
-            row["timeout_s"],
-            row["deadline_s"],
-            Seen(
-                row["version"],
-                row["job_state"] == "PREVIEW",
-                row["is_paused"],
-                row["steps_total"],
-                row["steps_open"],
-                row["steps_failed"],
-                row["has_parent"],
-                row["correlation_id"],
-                row["failures"],
-                row["losses"],
-            ),
+            job_id, no, attempt, plan, node, index, inputs[job_id], item, checkpoint, failures, timeout_s, deadline_s,
+            Seen(version, is_preview, is_paused, total, open_, failed, has_parent, correlation_id, failures, losses),
         )
-        for row in rows
-    ]
+        for (
+            job_id, no, attempt, plan, node, index, item, checkpoint, failures, timeout_s, deadline_s,
+            version, is_preview, is_paused, total, open_, failed, has_parent, correlation_id, losses, *_,
+        ) in rows
+    ]  # fmt: skip

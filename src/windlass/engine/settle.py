@@ -27,6 +27,7 @@ import asyncpg
 from windlass.core import settle as law
 from windlass.core.draft import Draft, Job, Step, touched_by
 from windlass.core.outcome import Report, Success
+from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.engine.recipes import read_plan
 from windlass.store import drafts
@@ -137,33 +138,39 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
     if len({report.job_id for report in reports}) < len(reports):
         return None
     found: list[Draft] = []
+    known: dict[tuple[str, int], tuple[Plan, tuple[int, ...]] | None] = {}
     for report in reports:
-        seen = report.seen
-        if seen is None or report.plan_hash is None or seen.has_parent:
+        job_id, no, attempt, outcome, _, _, plan_hash, node, seen = report
+        if seen is None or plan_hash is None or seen.has_parent or no != node or not isinstance(outcome, Success):
             return None
-        if report.no != report.node or not isinstance(report.outcome, Success):
+        place = (plan_hash, node)
+        if place not in known:
+            known[place] = _alone(await read_plan(connection, plan_hash), node)
+        if (to_know := known[place]) is None:
             return None
-        plan = await read_plan(connection, report.plan_hash)
-        after = plan.successors[report.node]
-        # A step that needs nothing but this one is still as it was made; of any other, too little is known.
-        if any(len(plan.nodes[no].needs) > 1 for no in after):
-            return None
-        steps = {no: Step(no, no, None, StepState.BLOCKED, 1, 0, 0, 0) for no in after}
-        steps[report.no] = Step(
-            report.no, report.node, None, StepState.RUNNING, 0, report.attempt, seen.failures, seen.losses
-        )
+        plan, after = to_know
+        steps = {next_no: Step(next_no, next_no, None, StepState.BLOCKED, 1, 0, 0, 0) for next_no in after}
+        steps[no] = Step(no, node, None, StepState.RUNNING, 0, attempt, seen.failures, seen.losses)
         job = Job(
-            report.job_id,
+            job_id,
             JobState.PREVIEW if seen.is_preview else JobState.PROCESSING,
             seen.is_paused,
             seen.version,
             seen.steps_total,
             seen.steps_open,
             seen.steps_failed,
-            correlation_id=seen.correlation_id,
+            None,
+            None,
+            seen.correlation_id,
         )
-        found.append(Draft(job, plan, steps, _NO_TIME, fences={report.no: report.attempt}))
+        found.append(Draft(job, plan, steps, _NO_TIME, "engine", {no: attempt}))
     return found
+
+
+def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
+    """The plan and the steps after this one, if each of them needs nothing else: then it is still as it was made."""
+    after = tuple(plan.successors[node])
+    return None if any(len(plan.nodes[no].needs) > 1 for no in after) else (plan, after)
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report]) -> list[Draft]:

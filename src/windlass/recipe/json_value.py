@@ -10,10 +10,14 @@ from windlass.core.errors import BadRecipe
 DEPTH_MAX = 32
 # PostgreSQL and most readers keep whole numbers of 64 bits, signed or not.
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
+INTEGER_SAFE = 2**53
 
 
 def json_fault(value: Any, place: str, depth: int = 0) -> tuple[str, str] | None:
     """The first thing that is wrong with a value, as its place and the reason; None when nothing is."""
+    # Most values are small and plain, and their places are not worth spelling out.
+    if type(value) is dict and all(map(_is_name, value)) and all(map(_is_plain, value.values())):
+        return None
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, str):
@@ -37,6 +41,17 @@ def json_fault(value: Any, place: str, depth: int = 0) -> tuple[str, str] | None
                 return fault
         return None
     return place, f"a {type(value).__name__} is not JSON"
+
+
+def _is_name(key: Any) -> bool:
+    return type(key) is str and key.isascii()
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    return value is None or kind is bool or (kind is int and -INTEGER_SAFE < value < INTEGER_SAFE)
 
 
 def check_json(value: Any, place: str) -> None:

@@ -157,7 +157,7 @@ class _Checker:
         return msgspec.json.decode(text), text.decode()
 
     def _plain(self, inputs: Any) -> dict[str, Any]:
-        if not isinstance(inputs, Mapping):
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
             raise BadInput(f"inputs of {self.recipe} must be an object, not a {type(inputs).__name__}")
         values = dict(inputs)
         fault = json_fault(values, "inputs")

@@ -55,16 +55,16 @@ WITH seen AS MATERIALIZED (
     SELECT job_id, event_seq + 1, (SELECT windlass.clock()), 'job.processing', 'worker', NULL, NULL, NULL, correlation_id
     FROM numbered WHERE is_first AND i = 1
 )
-SELECT job_id, no, node, index, attempt, failures, item, checkpoint, timeout_s, plan, losses,
+SELECT job_id, no, attempt, plan, node, index, item, checkpoint, failures, timeout_s,
+       extract(epoch FROM deadline_at - (SELECT windlass.clock()))::float8 AS deadline_s,
+       version + is_first::int AS version, job_state = 'PREVIEW' AS is_preview,
        -- A claim takes nothing from a paused job; what a worker is told again later (step_held) may be of one.
-       version + is_first::int AS version, job_state, false AS is_paused,
+       false AS is_paused, steps_total, steps_open, steps_failed, has_parent, correlation_id, losses,
        -- Once per job, and only if it is small. It must not pass through the parts above, which would unpack it for
        -- every step.
        CASE WHEN i = 1 THEN (
            SELECT j.input FROM windlass.jobs j WHERE j.id = job_id AND pg_column_size(j.input) < 2000
        ) END AS input,
-       steps_total, steps_open, steps_failed, has_parent, correlation_id,
-       extract(epoch FROM deadline_at - (SELECT windlass.clock()))::float8 AS deadline_s,
        (SELECT count(*) FROM seen) AS seen,
        -- A claim need not wait for the disk (engine/claim.py).
        (SELECT set_config('synchronous_commit', 'off', true)) AS commits
@@ -87,11 +87,11 @@ ORDER BY c.priority DESC, c.job_id
 LIMIT 1
 
 -- name: step_held
--- What a worker holds, as the database knows it.
-SELECT s.job_id, s.no, s.node, s.index, s.attempt, s.failures, s.item, s.checkpoint, s.timeout_s, j.plan, j.input,
-       s.losses, j.version, j.state AS job_state, j.is_paused, j.steps_total, j.steps_open, j.steps_failed,
-       j.parent_job IS NOT NULL AS has_parent, j.correlation_id,
-       extract(epoch FROM j.deadline_at - windlass.clock())::float8 AS deadline_s
+-- What a worker holds, as the database knows it; in the order of a claim's columns.
+SELECT s.job_id, s.no, s.attempt, j.plan, s.node, s.index, s.item, s.checkpoint, s.failures, s.timeout_s,
+       extract(epoch FROM j.deadline_at - windlass.clock())::float8 AS deadline_s,
+       j.version, j.state = 'PREVIEW' AS is_preview, j.is_paused, j.steps_total, j.steps_open, j.steps_failed,
+       j.parent_job IS NOT NULL AS has_parent, j.correlation_id, s.losses, j.input
 FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
 WHERE s.worker = $1 AND s.state = 'RUNNING'
 
