@@ -48,30 +48,43 @@ CREATE TABLE windlass.caller_aliases (
     created_at  timestamptz NOT NULL
 );
 
--- Requests per caller: 61 slices of the window, the newest first. Lost in a crash, in the callers' favour.
+-- Requests per caller in 61 slices, each a sixtieth of the window long, the newest first. Windows of another length are
+-- counted apart: their slices have other numbers. Lost in a crash, in the callers' favour.
 CREATE UNLOGGED TABLE windlass.limits (
-    caller  text PRIMARY KEY,
-    slice   bigint NOT NULL,
-    taken   int[] NOT NULL
+    caller   text NOT NULL,
+    slice_s  double precision NOT NULL,
+    slice    bigint NOT NULL,                    -- the newest one's number: its time divided by its length
+    taken    int[] NOT NULL,
+    PRIMARY KEY (caller, slice_s)
 ) WITH (fillfactor = 50);
+-- When the last of it leaves the window. It changes once a slice, so most updates touch no index.
+CREATE INDEX limits_until ON windlass.limits (((slice + 61) * slice_s));
 
--- Counts the requests that fit, in order, and says which; the row is locked, so it is exact across processes. The oldest
--- slice counts by the part of it that is still in the window.
-CREATE FUNCTION windlass.limit_take(who text, costs int[], most int, slice_s float8)
+-- Counts the requests that fit, in order, and says which; the row is locked, so it is exact across processes. A slice
+-- counts whole until all of it has left the window: so no window has more than `most`, wherever it begins.
+-- `core/limit.py take` is the same in Python.
+CREATE FUNCTION windlass.limit_take(who text, costs int[], most int, length_s float8)
 RETURNS TABLE (granted boolean[], taken int[], into_slice float8) LANGUAGE plpgsql AS $$
 DECLARE
-    at float8 := extract(epoch FROM windlass.clock())::float8 / slice_s;
+    at float8 := extract(epoch FROM windlass.clock())::float8 / length_s;
     here bigint := floor(at);
-    was bigint; counts int[]; used float8; cost int; gap int;
+    was bigint; counts int[]; used bigint; cost int; gap int;
 BEGIN
-    INSERT INTO windlass.limits AS l (caller, slice, taken) VALUES (who, here, array_fill(0, ARRAY[61]))
-        ON CONFLICT (caller) DO NOTHING;
-    SELECT l.slice, l.taken INTO was, counts FROM windlass.limits l WHERE l.caller = who FOR UPDATE;
+    LOOP
+        SELECT l.slice, l.taken INTO was, counts FROM windlass.limits l
+        WHERE l.caller = who AND l.slice_s = length_s FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO windlass.limits AS l (caller, slice_s, slice, taken)
+        VALUES (who, length_s, here, array_fill(0, ARRAY[61])) ON CONFLICT DO NOTHING;
+    END LOOP;
+    -- A clock that was set back by more than a window must not shut the caller out until it has caught up.
+    IF was > here + 61 THEN
+        was := here - 61;
+    END IF;
     here := greatest(here, was);
     gap := least(here - was, 61);
     counts := array_fill(0, ARRAY[gap]) || counts[1:61 - gap];
-    into_slice := least(1.0, greatest(0.0, at - here));
-    used := (SELECT sum(n) FROM unnest(counts[1:60]) AS n) + counts[61] * (1.0 - into_slice);
+    used := (SELECT sum(n) FROM unnest(counts) AS n);
     granted := '{}';
     FOREACH cost IN ARRAY costs LOOP
         granted := granted || (used + cost <= most);
@@ -80,8 +93,9 @@ BEGIN
             counts[1] := counts[1] + cost;
         END IF;
     END LOOP;
-    UPDATE windlass.limits l SET slice = here, taken = counts WHERE l.caller = who;
+    UPDATE windlass.limits l SET slice = here, taken = counts WHERE l.caller = who AND l.slice_s = length_s;
     taken := counts;
+    into_slice := greatest(0.0, at - here);
     RETURN NEXT;
 END $$;
 
