@@ -59,8 +59,8 @@ class NewIds(Protocol):
 class Follows(Protocol):
     """The hub, as far as routes need it; see `api/hub.py`."""
 
-    async def follow_caller(self, caller: str, after: str | None) -> Any:
-        """Every event of a caller's jobs, after a position of the feed."""
+    async def follow_caller(self, caller: str, after: str | None, *, of: str | None = None) -> Any:
+        """Every event of the caller's jobs, or of another's, after a position of the feed."""
         ...
 
     async def follow_job(self, job_id: UUID, caller: str, after: int) -> Any:

@@ -31,6 +31,7 @@ from windlass.access.verifier import Verifier
 from windlass.api.app import create
 from windlass.api.hub import Hub
 from windlass.api.parts import Parts
+from windlass.api.sse import Connection
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSetting
@@ -115,7 +116,7 @@ async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncItera
     server_socket = bound(address, tries)
     config = uvicorn.Config(
         create(parts),
-        http="httptools",
+        http=Connection,
         ws="none",
         lifespan="off",
         loop="none",
@@ -213,7 +214,7 @@ async def _verifier(
         stack.push_async_callback(keys.stop)
         return keys, keys
     callers = Callers(windlass.db, entropy=secrets.token_bytes)
-    membership = Membership.open(windlass.settings.membership_url, secret, callers, meters.membership)
+    membership = Membership.open(windlass.settings.membership_url, secret, callers, meters)
     stack.push_async_callback(membership.close)
     return None, membership
 

@@ -1,0 +1,380 @@
+"""One hub per process: looks for new events once, and gives them to every stream that follows them.
+
+    subscription   reads on by itself, at its client's pace, until it stands where the hub stands …
+    hub            … from then on it is given what the hub finds: bytes that are made once for all
+
+A subscription joins only between two looks and only if it stands at or after the hub's place; the hub then gives it
+what is greater than its own place. So joining has neither gap nor repeat, however long the history was.
+
+The hub looks when a bell rings, and by itself: often while something happens, seldom otherwise, not at all while nobody
+follows. It never waits for a client. One that leaves QUEUE_MAX frames lying from one look to the next is cut off; it
+comes back with the last id that it has, and reads on at its own pace.
+
+A database that is away is silence: the hub tries again, and clients see heartbeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+import msgspec
+
+from windlass.api.follow import FeedReader, JobReader, Told, feed_frames
+from windlass.api.sse import frame
+from windlass.api.subscription import AGAIN_S, Reader, Subscription
+from windlass.api.wire.listing import EVERYBODY
+from windlass.core.cursor import FeedAt, Place, parse_feed_id
+from windlass.core.errors import BadRequest, TooManyStreams, Unavailable
+from windlass.engine import feed, read
+from windlass.engine.recipes import plan_of
+from windlass.store.database import Database, is_transient
+
+QUEUE_MAX = 256
+STREAM_MAX_S = 600.0
+LOOK_S = 0.05
+IDLE_LOOK_S = 0.25
+# After this long without news, looks become seldom.
+QUIET_S = 5.0
+# A look may take this part of the time, no more; but news is never this late because of it.
+SHARE = 20
+PAUSE_MAX_S = 0.5
+RETRY_MS = 2_000
+# How many may read on by themselves at once; the others wait for their turn.
+READERS_MAX = 4
+
+_log = logging.getLogger("windlass.streams")
+
+
+class Hears(Protocol):
+    """Who counts streams; `telemetry/meters.py` has the one there is."""
+
+    def streams(self, kind: str, change: int) -> None:
+        """A stream was opened (1) or has ended (-1)."""
+        ...
+
+    def dropped(self, reason: str) -> None:
+        """A stream was cut off."""
+        ...
+
+
+class _Track:
+    """A job that is followed: how far the hub has told it, and to whom."""
+
+    def __init__(self, reader: JobReader) -> None:
+        self.reader = reader
+        self.subscriptions: set[Subscription] = set()
+
+
+class Hub:
+    """All streams of a process."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        epoch: int,
+        streams_max: int,
+        per_caller_max: int,
+        clock: Callable[[], float] = time.monotonic,
+        meters: Hears | None = None,
+        stream_max_s: float = STREAM_MAX_S,
+    ) -> None:
+        self._db = db
+        self._epoch = epoch
+        self._streams_max = streams_max
+        self._per_caller_max = per_caller_max
+        self._clock = clock
+        self._meters = meters
+        self._stream_max_s = stream_max_s
+        # In the order of their opening, which is the order of their ends.
+        self._all: dict[Subscription, None] = {}
+        self._slots: dict[str, int] = {}
+        self._feeds: dict[str | None, set[Subscription]] = {}
+        self._jobs: dict[UUID, _Track] = {}
+        self._at: FeedAt | None = None
+        self._looked = asyncio.Event()
+        self._looked.set()
+        self._rung = asyncio.Event()
+        self._readers = asyncio.Semaphore(READERS_MAX)
+        self._news_s = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        self.alive_s = clock()
+
+    @property
+    def count(self) -> int:
+        """How many streams are open."""
+        return sum(self._slots.values())
+
+    async def start(self) -> None:
+        """Hear the bells, and begin to look."""
+        self._is_stopped = False
+        for channel in ("windlass_work", "windlass_done"):
+            await self._db.listen(channel, self._ring)
+        self._task = asyncio.create_task(self._run(), name="windlass-hub")
+
+    async def stop(self) -> None:
+        """Send everybody away, to another process or to this one's next life, and stop looking."""
+        self._is_stopped = True
+        for subscription in list(self._all):
+            subscription.finish("bye", "the server stops")
+        tasks = [*self._tasks, *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task = None
+
+    async def follow_caller(self, caller: str, after: str | None, *, of: str | None = None) -> Subscription:
+        """Follow the caller's jobs, or those of another or of EVERYBODY, from a place on, else from now on."""
+        whose = caller if of is None else None if of == EVERYBODY else of
+        place = None if not after else parse_feed_id(after)
+        release = self._take_slot(caller)
+        try:
+            here = await feed.here(self._db)
+            is_foreign = place is not None and place[0] != self._epoch
+            start = Place(here) if place is None or is_foreign else place[1]
+            if start.slot > here:
+                raise BadRequest("that id is of an event still to come", remedy="Send an id as it was given, or none")
+            reader = FeedReader(self._db, self._epoch, whose, start)
+        except BaseException:
+            release()
+            raise
+        frames = [_opening(reader)]
+        if is_foreign:
+            frames.append(frame("reset", reader.id, msgspec.json.encode({"after": reader.id})))
+        return self._subscribed(caller, reader, frames)
+
+    async def follow_job(self, job_id: UUID, caller: str, after: int) -> Subscription:
+        """Follow one job from an event's number on. Whether it is the caller's to see was asked before."""
+        release = self._take_slot(caller)
+        try:
+            job = await read.job(self._db, job_id)
+            if not 0 <= after <= job.event_seq:
+                raise BadRequest(
+                    f"job {job_id} has {job.event_seq} events so far, not {after}", remedy="Send an id as it was given"
+                )
+            reader = JobReader(self._db, job, await plan_of(self._db, job.plan), after)
+        except BaseException:
+            release()
+            raise
+        return self._subscribed(caller, reader, [_opening(reader)])
+
+    def forget(self, caller: str) -> None:
+        """A key of this caller is good no more: its streams end, and whoever comes back is asked for a key."""
+        for subscription in [s for s in self._all if s.caller == caller]:
+            subscription.finish("bye", "a key was revoked")
+
+    def note_drop(self, reason: str) -> None:
+        """A client was given up."""
+        if self._meters is not None:
+            self._meters.dropped(reason)
+
+    def leave(self, subscription: Subscription) -> None:
+        """A stream is over. The second time it changes nothing."""
+        if subscription not in self._all:
+            return
+        del self._all[subscription]
+        self._unjoin(subscription)
+        self._release_slot(subscription.caller)
+        if self._meters is not None:
+            self._meters.streams(subscription.reader.kind, -1)
+
+    def spawn(self, reading: Coroutine[Any, Any, None]) -> None:
+        """Read on beside the stream that asks for it: a client that goes does not break off a look at the database."""
+        task = asyncio.create_task(reading, name="windlass-stream-reads")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def read(self, reader: Reader) -> list[bytes]:
+        """Read on for one stream, not too many at once."""
+        async with self._readers:
+            return await reader.read()
+
+    async def try_join(self, subscription: Subscription) -> bool:
+        """Take over a stream that stands where the hub stands. What is decided here is decided between two looks."""
+        while not self._looked.is_set():
+            await self._looked.wait()
+        if subscription.is_over:
+            return True
+        reader = subscription.reader
+        if isinstance(reader, JobReader):
+            subscription.is_joined = self._join_job(subscription, reader)
+        else:
+            subscription.is_joined = self._join_feed(subscription, reader)
+        return subscription.is_joined
+
+    def _join_feed(self, subscription: Subscription, reader: FeedReader) -> bool:
+        if reader.place.through is not None:
+            return False
+        if not self._feeds or self._at is None:
+            self._at = reader.place.at
+        if reader.place.at < self._at:
+            return False
+        self._feeds.setdefault(reader.caller, set()).add(subscription)
+        return True
+
+    def _join_job(self, subscription: Subscription, reader: JobReader) -> bool:
+        if reader.is_ending:
+            return False
+        track = self._jobs.get(reader.job.id)
+        if track is None:
+            track = self._jobs[reader.job.id] = _Track(reader.twin())
+        if reader.seq < track.reader.seq:
+            return False
+        track.subscriptions.add(subscription)
+        return True
+
+    def _unjoin(self, subscription: Subscription) -> None:
+        subscription.is_joined = False
+        match subscription.reader:
+            case JobReader() as reader:
+                track = self._jobs.get(reader.job.id)
+                if track is not None:
+                    track.subscriptions.discard(subscription)
+                    if not track.subscriptions:
+                        del self._jobs[reader.job.id]
+            case FeedReader() as reader:
+                group = self._feeds.get(reader.caller, set())
+                group.discard(subscription)
+                if not group:
+                    self._feeds.pop(reader.caller, None)
+
+    def _subscribed(self, caller: str, reader: Reader, opening: Sequence[bytes]) -> Subscription:
+        made = Subscription(self, caller, reader, opening, self._clock() + self._stream_max_s)
+        self._all[made] = None
+        if self._meters is not None:
+            self._meters.streams(reader.kind, 1)
+        if self._is_stopped:
+            made.finish("bye", "the server stops")
+        return made
+
+    def _take_slot(self, caller: str) -> Callable[[], None]:
+        own = self._slots.get(caller, 0)
+        if own >= self._per_caller_max or self.count >= self._streams_max:
+            most, whose = (
+                (self._per_caller_max, "you have") if own >= self._per_caller_max else (self._streams_max, "there are")
+            )
+            raise TooManyStreams(
+                f"{whose} {most} open streams, which is the limit",
+                retry_after_s=5.0,
+                remedy="Close one; one stream of all jobs tells as much as a stream for each",
+            )
+        self._slots[caller] = own + 1
+        return lambda: self._release_slot(caller)
+
+    def _release_slot(self, caller: str) -> None:
+        self._slots[caller] -= 1
+        if not self._slots[caller]:
+            del self._slots[caller]
+
+    def _ring(self, _payload: str) -> None:
+        self._rung.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._rung.clear()
+            self._end_old()
+            began_s = self._clock()
+            try:
+                await self._look()
+                pause_s = min(PAUSE_MAX_S, SHARE * (self._clock() - began_s))
+            except Exception as error:
+                if not isinstance(error, Unavailable) and not is_transient(error):
+                    _log.exception("looking for events failed")
+                pause_s = AGAIN_S
+            self.alive_s = self._clock()
+            await asyncio.sleep(pause_s)
+            is_busy = self._clock() - self._news_s < QUIET_S
+            await self._until_rung(max(0.0, (LOOK_S if is_busy else IDLE_LOOK_S) - pause_s))
+
+    async def _until_rung(self, within_s: float) -> None:
+        try:
+            async with asyncio.timeout(within_s):
+                await self._rung.wait()
+        except TimeoutError:
+            return
+
+    def _end_old(self) -> None:
+        """Nobody stays for ever: who comes back is asked for a key again."""
+        now_s = self._clock()
+        for subscription in list(self._all):
+            if subscription.until_s > now_s:
+                break
+            subscription.finish("bye", "come back")
+            if now_s > subscription.until_s + self._stream_max_s:
+                # Its answer was never begun, or hangs.
+                subscription.drop("stuck")
+                self.leave(subscription)
+
+    async def _look(self) -> None:
+        if not self._feeds and not self._jobs:
+            return
+        self._looked.clear()
+        try:
+            if self._feeds:
+                await self._look_at_feed()
+            if self._jobs:
+                await self._look_at_jobs()
+        finally:
+            self._looked.set()
+
+    async def _look_at_feed(self) -> None:
+        callers = None if None in self._feeds else sorted(name for name in self._feeds if name is not None)
+        start = self._at
+        assert start is not None
+        rows, self._at = await feed.after(self._db, start, callers=callers)
+        if not rows:
+            return
+        self._news_s = self._clock()
+        told = feed_frames(self._epoch, rows, start)
+        by_caller: dict[str | None, list[Told]] = {None: told}
+        for one in told:
+            by_caller.setdefault(one.caller, []).append(one)
+        for caller, group in self._feeds.items():
+            own = by_caller.get(caller, [])
+            frames = [one.frame for one in own]
+            for subscription in list(group):
+                # Who stood beyond the hub's place when it joined has been told some of this already.
+                assert isinstance(subscription.reader, FeedReader)
+                joined_at = subscription.reader.place.at
+                fresh = frames if joined_at <= start else [one.frame for one in own if one.slot > joined_at]
+                self._give(subscription, fresh)
+
+    async def _look_at_jobs(self) -> None:
+        wanted = {job_id: track.reader.seq for job_id, track in self._jobs.items()}
+        found = await feed.of_jobs(self._db, wanted)
+        for job_id, events in found.items():
+            track = self._jobs.get(job_id)
+            if track is None:
+                continue
+            self._news_s = self._clock()
+            before = track.reader.seq
+            frames = await track.reader.frames(events)
+            for subscription in list(track.subscriptions):
+                reader = subscription.reader
+                assert isinstance(reader, JobReader)
+                # A job's numbers have no gap, so what it was told already is so many frames.
+                self._give(subscription, frames[max(0, reader.seq - before) :])
+                reader.catch_up(track.reader)
+                if reader.is_ending:
+                    # It reads the rest by itself, and how the job ended.
+                    self._unjoin(subscription)
+
+    def _give(self, subscription: Subscription, frames: Sequence[bytes]) -> None:
+        if frames and subscription.waiting >= QUEUE_MAX:
+            subscription.drop("slow")
+        else:
+            subscription.give(frames)
+
+
+def _opening(reader: Reader) -> bytes:
+    """Says from where it goes on, so that a client that is cut off at once comes back without a gap."""
+    data = msgspec.json.encode({"after": reader.id})
+    return frame("open", reader.id, data, RETRY_MS + random.randrange(1_000))
