@@ -82,6 +82,7 @@ def test_a_user_name_is_refused() -> None:
 @pytest.mark.parametrize("port", [0, 22, 25, 8080, 8443, 65535])
 def test_odd_ports_are_refused(port: int) -> None:
     assert f"port {port}" in refused("example.org", port=port)
+    assert "port 0" in refused("example.org", port=0, loopback=True)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def check_target(target: Target, *, is_loopback_allowed: bool) -> None:
         raise BadUrl("this URL may not be called: it is neither http nor https", remedy=_REMEDY)
     if target.has_userinfo:
         raise BadUrl("this URL may not be called: it holds a user name or password", remedy=_REMEDY)
-    if not is_loopback_allowed and target.port not in PORTS:
+    if target.port == 0 or (not is_loopback_allowed and target.port not in PORTS):
         raise BadUrl(f"this URL may not be called: port {target.port} is neither 80 nor 443", remedy=_REMEDY)
     if _parse(target.host) is not None:
         if not may_dial(target.host, target.port, is_loopback_allowed=is_loopback_allowed):
