@@ -13,11 +13,11 @@ from windlass.api.edge import Edge
 from windlass.api.guard import GuardedRoute
 from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
-from windlass.api.routes import jobs
+from windlass.api.routes import jobs, streams
 from windlass.core.errors import Broken, MethodNotAllowed
 
 # The first route that matches answers, so a path that is spelled out comes before one with a name in its place.
-ROUTERS: tuple[APIRouter, ...] = (jobs.router,)
+ROUTERS: tuple[APIRouter, ...] = (streams.router, jobs.router)
 
 
 def create(parts: Parts) -> FastAPI:
