@@ -122,3 +122,34 @@ async def test_the_bell_of_a_lone_job_tells_its_output(rig: Rig) -> None:
 async def test_what_a_bell_tells_too_little_of_is_read(output: str, told: str) -> None:
     of = plan(task("a"), task("b", "a"), task("c", "b"), recipe="chain", output=output)
     assert await read.ended_as_told(shared_evaluator(), of, told) is None
+
+
+FAN = plan(task("a", each="inputs.items"), task("b", "a"), recipe="fan", output="${steps.b.outputs}")
+
+
+async def test_a_fan_outs_children_need_not_be_read(rig: Rig) -> None:
+    await rig.enlist()
+    jobs = [await rig.submit(FAN, {"items": [1, 2, 3, 4]}) for _ in range(2)]
+    await rig.loops.run_until_idle()
+    while taken := await rig.claim():
+        for job, is_seen in zip(jobs, (True, False), strict=True):
+            reports = [report(one) if is_seen else report(one)._replace(seen=None) for one in taken]
+            mine = [one for one in reports if one.job_id == job]
+            settled = await settling.settle(rig.db, mine, chance=lambda: 0.0)
+            assert all(settled.took_effect)
+        assert await rows(rig, jobs[0]) == await rows(rig, jobs[1])
+        await rig.loops.run_until_idle()
+    assert await rig.state(jobs[0]) == "COMPLETED"
+
+
+async def test_a_child_that_is_no_longer_running_is_not_completed(rig: Rig) -> None:
+    await rig.enlist()
+    job = await rig.submit(FAN, {"items": [1, 2]})
+    await rig.loops.run_until_idle()
+    taken = await rig.claim()
+    async with rig.db.connection() as connection:
+        await connection.execute(
+            "UPDATE windlass.steps SET state = 'QUEUED' WHERE job_id = $1 AND no = $2", job, taken[0].no
+        )
+    settled = await settling.settle(rig.db, [report(one) for one in taken], chance=lambda: 0.0)
+    assert settled.took_effect == (False, True)

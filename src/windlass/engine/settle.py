@@ -91,7 +91,7 @@ async def settle(
     async def operation(connection: asyncpg.Connection) -> Settled:
         placed = await _placed(connection, reports)
         if contended is None or not contended.has_any(placed):
-            found = await _remembered(connection, placed) or await _load(connection, placed)
+            found = await _remembered(connection, placed) or await _load(connection, placed, is_trusting=True)
             settled = _decide(found, placed, chances)
             if all(map(drafts.is_simple, found)):
                 try:
@@ -173,15 +173,47 @@ def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
     return None if any(len(plan.nodes[no].needs) > 1 for no in after) else (plan, after)
 
 
-async def _load(connection: asyncpg.Connection, reports: Iterable[Report]) -> list[Draft]:
+async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is_trusting: bool = False) -> list[Draft]:
+    """The jobs and what the reports can touch of them.
+
+    With `is_trusting` a fan-out's child that succeeded is taken as its claim saw it, under the same condition as above:
+    of a wide job only the fan-out itself is read.
+    """
     wanted: dict[UUID, set[int]] = {}
+    children: dict[UUID, list[Report]] = {}
+    known: dict[tuple[str, int], frozenset[int]] = {}
     for report in reports:
-        if report.plan_hash is not None:
+        if report.plan_hash is None:
+            continue
+        is_success = isinstance(report.outcome, Success)
+        if is_trusting and is_success and report.no != report.node and report.seen is not None:
+            place = (report.plan_hash, report.node)
+            if place not in known:
+                plan = await read_plan(connection, report.plan_hash)
+                known[place] = plan.descendants[report.node] | {report.node}
+            children.setdefault(report.job_id, []).append(report)
+            touched: Iterable[int] = known[place]
+        else:
             plan = await read_plan(connection, report.plan_hash)
-            is_success = isinstance(report.outcome, Success)
             touched = touched_by(plan, report.no, report.node, is_success=is_success)
-            wanted.setdefault(report.job_id, set()).update(touched)
-    return await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
+        wanted.setdefault(report.job_id, set()).update(touched)
+    found = await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
+    for draft in found:
+        for report in children.get(draft.job.id, ()):
+            _add_child(draft, report)
+    return found
+
+
+def _add_child(draft: Draft, report: Report) -> None:
+    if report.seen is None or report.no in draft.steps:
+        return
+    # Which place it has in the fan-out does not matter here, only that it has one.
+    draft.steps[report.no] = Step(
+        report.no, report.node, 0, StepState.RUNNING, 0, report.attempt, report.seen.failures, report.seen.losses
+    )
+    if draft.fences is None:
+        draft.fences = {}
+    draft.fences[report.no] = report.attempt
 
 
 def _decide(found: list[Draft], reports: Sequence[Report], chances: Sequence[float]) -> Settled:

@@ -142,7 +142,12 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
 
 def _completed(draft: Draft) -> Step | None:
     """The step whose completion is all that the draft says, but for the steps that it made ready."""
-    if draft.fences is None or draft.sweep or any(event.payload or event.idempotency_key for event in draft.events):
+    if (
+        draft.fences is None
+        or len(draft.fences) > 1
+        or draft.sweep
+        or any(event.payload or event.idempotency_key for event in draft.events)
+    ):
         return None
     (no,) = draft.fences
     after = (step for step in draft.changed.values() if step.no != no)
