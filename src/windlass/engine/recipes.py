@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,8 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 _KEPT_MAX = 2_000
+# A recipe asked for by name is looked up again after this long: a new version applies to new jobs within a second.
+NAME_KEPT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +100,35 @@ async def latest(db: Database, name: str, version: int | None = None) -> Plan:
     async with db.connection() as connection:
         if version is None:
             row = await connection.fetchrow(sql("recipe_latest"), name)
+        elif not 0 < version < 2**31:
+            row = None
         else:
             row = await connection.fetchrow(sql("recipe_version"), name, version)
         if row is None:
             what = f"recipe {name}" if version is None else f"version {version} of recipe {name}"
             raise NotFound(f"there is no {what}", remedy="`windlass recipes` lists the known ones")
         return await read_plan(connection, row["plan"])
+
+
+class NamedPlans:
+    """Plans by the names of their recipes, looked up again when a second has passed. `clock` gives seconds."""
+
+    def __init__(self, db: Database, clock: Callable[[], float]) -> None:
+        self._db = db
+        self._clock = clock
+        self._kept: dict[tuple[str, int | None], tuple[float, Plan]] = {}
+
+    async def latest(self, name: str, version: int | None = None) -> Plan:
+        """The newest version of a recipe as of a second ago, or the one asked for."""
+        now_s = self._clock()
+        kept = self._kept.get((name, version))
+        if kept is not None and now_s - kept[0] <= NAME_KEPT_S:
+            return kept[1]
+        plan = await latest(self._db, name, version)
+        while len(self._kept) >= _KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
+        self._kept[name, version] = (now_s, plan)
+        return plan
 
 
 async def listing(db: Database) -> list[RecipeVersion]:

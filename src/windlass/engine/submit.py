@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -19,6 +19,7 @@ import asyncpg
 
 from windlass.core.errors import BadInput, Conflict
 from windlass.core.graph import starts
+from windlass.core.observer import Observer
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.store.database import Database
@@ -31,6 +32,13 @@ _STEPS_MAX = 20_000
 # The expirer looks at least this often by itself.
 _SOON_S = 10.0
 PRIORITY_MAX = 100
+
+
+class Webhook(NamedTuple):
+    """Where a job's end is told; the secret is sealed already."""
+
+    url: str
+    secret: bytes
 
 
 class Submission(NamedTuple):
@@ -49,6 +57,7 @@ class Submission(NamedTuple):
     parent: tuple[UUID, int, int] | None = None
     depth: int = 0
     retry_of: UUID | None = None
+    webhook: Webhook | None = None
 
     def check(self) -> None:
         """Refuse what the tables could not hold or no one could mean."""
@@ -63,17 +72,22 @@ class Submission(NamedTuple):
             self._check_labels(self.labels)
         for text in (self.caller, self.idempotency_key, self.correlation_id):
             if text is not None:
-                _check_text(text)
+                check_text(text)
+        if self.webhook is not None:
+            check_text(self.webhook.url)
+            if self.correlation_id is None:
+                raise BadInput("a job with a webhook needs a correlation id: its end is learnt from the feed")
 
     def _check_labels(self, labels: Mapping[str, str]) -> None:
         if len(labels) > 64 or any(len(text) > 255 for pair in labels.items() for text in pair):
             raise BadInput("there may be 64 labels at most, of 255 characters each")
         for pair in labels.items():
             for text in pair:
-                _check_text(text)
+                check_text(text)
 
 
-def _check_text(text: str) -> None:
+def check_text(text: str) -> None:
+    """Refuse what PostgreSQL cannot store as text."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -95,10 +109,29 @@ async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accept
     for submission in submissions:
         submission.check()
 
+    has_webhook = any(submission.webhook for submission in submissions)
+
     async def operation(connection: asyncpg.Connection) -> list[Accepted | Conflict]:
-        return await insert(connection, submissions)
+        if not has_webhook:
+            return await insert(connection, submissions)
+        async with connection.transaction():
+            answers = await insert(connection, submissions)
+            await connection.execute(sql("webhook_put"), *_webhook_columns(submissions, answers))
+        return answers
 
     return await db.run(operation)
+
+
+def _webhook_columns(
+    submissions: Sequence[Submission], answers: Sequence[Accepted | Conflict]
+) -> tuple[list[UUID], list[str], list[str], list[bytes]]:
+    """Those of the jobs that were made now; a job that was there before has its own, or none."""
+    made = [
+        (submission.job_id, submission.caller, *submission.webhook)
+        for submission, answer in zip(submissions, answers, strict=True)
+        if submission.webhook is not None and isinstance(answer, Accepted) and answer.is_new
+    ]
+    return [m[0] for m in made], [m[1] for m in made], [m[2] for m in made], [m[3] for m in made]
 
 
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
@@ -168,7 +201,12 @@ async def _compare(
 
 def _body_hash(submission: Submission, body: str) -> str:
     # What the caller asked for: the recipe by name, not by plan, as a redeploy must not turn a retry into a conflict.
-    asked = [submission.plan.recipe, body, dict(submission.labels or {}), submission.priority, submission.deadline_s]
+    asked: list[Any] = [
+        submission.plan.recipe, body, dict(submission.labels or {}), submission.priority, submission.deadline_s
+    ]  # fmt: skip
+    if submission.webhook is not None:
+        # Not its secret: sealing the same one twice gives two texts.
+        asked.append(submission.webhook.url)
     return hashlib.sha256(encode(asked).encode()).hexdigest()
 
 
@@ -294,31 +332,60 @@ def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
 class Submitter:
     """Lets concurrent submits share commits: while one commit is under way, the next batch gathers.
 
-    Each caller is answered only after the commit that holds its job.
+    Each caller is answered only after the commit that holds its job. An observer needs the clock to go with it.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(
+        self, db: Database, observer: Observer | None = None, clock: Callable[[], float] | None = None
+    ) -> None:
         self._db = db
+        self._observer = observer
+        self._clock = clock
         self._waiting: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]] = []
         self._task: asyncio.Task[None] | None = None
 
     async def submit(self, submission: Submission) -> Accepted:
         """Make the job; raises Conflict."""
         submission.check()
+        answer = await self._put(submission)
+        if isinstance(answer, Conflict):
+            raise answer
+        return answer
+
+    async def submit_each(self, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
+        """Make these jobs, in as few commits as they and others need; an answer each, in order.
+
+        An error is raised after all of them were tried: some of the jobs may have been made.
+        """
+        for submission in submissions:
+            submission.check()
+        futures = [self._put(submission) for submission in submissions]
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException) and not isinstance(answer, Conflict):
+                raise answer
+        return [answer for answer in answers if isinstance(answer, Accepted | Conflict)]
+
+    def _put(self, submission: Submission) -> asyncio.Future[Accepted | Conflict]:
         future: asyncio.Future[Accepted | Conflict] = asyncio.get_running_loop().create_future()
         self._waiting.append((submission, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain(), name="windlass-submitter")
-        answer = await future
-        if isinstance(answer, Conflict):
-            raise answer
-        return answer
+        return future
+
+    async def _submit(self, submissions: list[Submission]) -> list[Accepted | Conflict]:
+        if self._observer is None or self._clock is None:
+            return await submit(self._db, submissions)
+        start_s = self._clock()
+        answers = await submit(self._db, submissions)
+        self._observer.submitted([submission.job_id for submission in submissions], self._clock() - start_s)
+        return answers
 
     async def _drain(self) -> None:
         while self._waiting:
             batch = self._take()
             try:
-                answers = await submit(self._db, [submission for submission, _ in batch])
+                answers = await self._submit([submission for submission, _ in batch])
             except Exception as error:
                 # One bad submission must not take its neighbours with it: each is told apart.
                 await self._one_by_one(batch, error)
@@ -347,6 +414,6 @@ class Submitter:
                 future.set_exception(error)
                 continue
             try:
-                future.set_result((await submit(self._db, [submission]))[0])
+                future.set_result((await self._submit([submission]))[0])
             except Exception as own:
                 future.set_exception(own)

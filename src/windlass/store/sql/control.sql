@@ -10,8 +10,12 @@ UPDATE windlass.jobs SET deleted_at = coalesce(deleted_at, windlass.clock()) WHE
 -- name: job_row
 SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total,
        extract(epoch FROM deadline_at - created_at)::float8 AS deadline_s,
-       extract(epoch FROM expires_at - created_at)::float8 AS ttl_s
+       extract(epoch FROM expires_at - created_at)::float8 AS ttl_s,
+       (SELECT is_served FROM windlass.installation) AS is_served
 FROM windlass.jobs WHERE id = $1
+
+-- name: job_by_key
+SELECT id FROM windlass.jobs WHERE caller = $1 AND idempotency_key = $2
 
 -- name: step_rows
 SELECT no, node, index, state, queue, unmet, fan, fanned, item, output, timeout_s FROM windlass.steps
@@ -38,8 +42,8 @@ FROM unnest($2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::real[],
 WHERE j.id = $1
 
 -- name: retry_event
-INSERT INTO windlass.events (job_id, seq, at, type, source, payload)
-VALUES ($1, 2, windlass.clock(), 'job.kept', $2, $3)
+INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
+VALUES ($1, 2, windlass.clock(), 'job.kept', $2, $3, $4)
 
 -- name: retry_bells
 SELECT pg_notify('windlass_work', $1), pg_notify('windlass_route', '')
@@ -59,6 +63,8 @@ WITH old AS (
     DELETE FROM windlass.steps WHERE job_id IN (SELECT id FROM old)
 ), note AS (
     DELETE FROM windlass.inbox WHERE job_id IN (SELECT id FROM old)
+), webhook AS (
+    DELETE FROM windlass.webhooks WHERE job_id IN (SELECT id FROM old)
 )
 DELETE FROM windlass.jobs WHERE id IN (SELECT id FROM old) RETURNING id
 

@@ -66,3 +66,7 @@ SELECT count(*) FROM (
 
 -- name: read_queue_workers
 SELECT count(*) FROM windlass.workers WHERE lost_at IS NULL AND lease_until > windlass.clock() AND $1 = ANY (queues)
+
+-- name: read_owned
+-- Whether the job is there for this caller; every caller's when $2 is NULL. What was deleted is not there.
+SELECT FROM windlass.jobs WHERE id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR caller = $2)
