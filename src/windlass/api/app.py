@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
+from windlass.api import pages
 from windlass.api.admission import Refusals
 from windlass.api.edge import Edge
 from windlass.api.guard import GuardedRoute
+from windlass.api.openapi import document
 from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
-from windlass.api.routes import jobs, streams
+from windlass.api.routes import (
+    bulk,
+    control,
+    graph,
+    health,
+    jobs,
+    keys,
+    me,
+    recipes,
+    results,
+    streams,
+    webhooks,
+    workers,
+)
 from windlass.core.errors import Broken, MethodNotAllowed
 
 # The first route that matches answers, so a path that is spelled out comes before one with a name in its place.
-ROUTERS: tuple[APIRouter, ...] = (streams.router, jobs.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    streams.router,
+    bulk.router,
+    jobs.router,
+    control.router,
+    results.router,
+    graph.router,
+    webhooks.router,
+    recipes.router,
+    me.router,
+    keys.router,
+    workers.router,
+    health.router,
+    pages.router,
+)
 
 
 def create(parts: Parts) -> FastAPI:
@@ -39,7 +70,14 @@ def bare() -> FastAPI:
         if not isinstance(route, GuardedRoute):
             raise Broken(f"{route} is not guarded: make it with guarded_router()")
     app.add_exception_handler(HTTPException, _unanswered)
+    app.openapi = lambda: _documented(app)  # type: ignore[method-assign]
     return app
+
+
+def _documented(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        app.openapi_schema = document(app)
+    return app.openapi_schema
 
 
 async def _unanswered(request: Request, error: Exception) -> Response:

@@ -35,8 +35,8 @@ def step_name(plan: Plan, step: StepView) -> str:
     return name if step.index is None else f"{name}[{step.index}]"
 
 
-async def why(db: Database, job_id: UUID, step: str | None = None) -> list[Reason]:
-    """The reasons of one step, or of every step of the job that is not done."""
+async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int | None = None) -> list[Reason]:
+    """The reasons of one step, or of every step of the job that is not done; of the first `limit`, if given."""
     view = await job(db, job_id)
     plan = await plan_of(db, view.plan)
     rows = await steps(db, job_id)
@@ -48,7 +48,7 @@ async def why(db: Database, job_id: UUID, step: str | None = None) -> list[Reaso
     else:
         chosen = [row for row in rows if row.state not in STEP_DONE]
     async with db.connection() as connection:
-        return [await _reason(connection, view, plan, rows, row) for row in chosen]
+        return [await _reason(connection, view, plan, rows, row) for row in chosen[:limit]]
 
 
 async def _reason(

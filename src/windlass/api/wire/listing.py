@@ -79,9 +79,9 @@ class JobsQuery(Sought):
 class BulkFilter(Asked):
     """Which jobs a bulk action is for; at least one condition."""
 
-    status: Statuses = []
+    status: Statuses = Field(default=[])
     recipe: Text | None = None
-    label: Labels = []
+    label: Labels = Field(default=[])
     corpus: Text | None = None
     failed_step: Text | None = None
     since: Instant | None = None

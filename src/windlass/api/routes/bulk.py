@@ -1,0 +1,52 @@
+"""One action for many jobs."""
+
+from __future__ import annotations
+
+from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
+from windlass.api.wire.listing import BulkDone, BulkItem, BulkRefusal, BulkRequest
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import Scope
+from windlass.engine.bulk import bulk
+
+router = guarded_router("jobs")
+
+
+@router.post("/jobs/bulk", operation_id="jobs.bulk", response_model=BulkDone, summary="Cancel or retry many jobs")
+@guard(Scope.JOBS_WRITE, operation="write", codes=("bad_input", "count_changed", "too_large", "bad_media"))
+async def act(wish: BulkRequest, caller: Caller, parts: Has, request_id: RequestId) -> BulkDone:
+    """Nothing is done unless `dry_run` is false. The jobs are acted on one by one, the newest first, so a request that
+    was cut off may be sent again: what it did before is no longer found.
+    """
+    wanted = wish.filter.wanted(caller)
+    if not wish.dry_run:
+        await parts.audit.note(
+            None,
+            AuditEvent.BULK_APPLIED,
+            caller,
+            request_id=request_id,
+            action=wish.action,
+            filter=wish.filter.model_dump(mode="json", exclude_defaults=True),
+            expect=wish.expect,
+            limit=wish.limit,
+            reason=wish.reason,
+        )
+    done = await bulk(
+        parts.db,
+        wanted,
+        wish.action,
+        new_id=parts.ids.new,
+        limit=wish.limit,
+        dry_run=wish.dry_run,
+        expect=wish.expect,
+        reason=wish.reason,
+        source=caller.caller_id,
+        request_id=request_id,
+    )
+    return BulkDone(
+        action=wish.action,
+        dry_run=wish.dry_run,
+        matched=done.matched,
+        is_more=done.is_more,
+        done=[BulkItem(job_id=job_id, new_job_id=new_id) for job_id, new_id in done.done],
+        refused=[BulkRefusal(job_id=job_id, code=code) for job_id, code in done.refused],
+    )

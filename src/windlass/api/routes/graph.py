@@ -1,0 +1,79 @@
+"""Into a job: its graph, its steps, its events, and why it stands where it does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
+from windlass.api.own import owned_job
+from windlass.api.wire.step import (
+    EventPage,
+    EventsQuery,
+    GraphDocument,
+    GraphQuery,
+    Reasons,
+    StepPage,
+    StepsQuery,
+    WhyQuery,
+    event_document,
+    graph_document,
+    reason_document,
+    step_document,
+)
+from windlass.core.caller import Scope
+from windlass.core.states import StepState
+from windlass.engine import explain, graph_view, read
+
+router = guarded_router("jobs")
+REASONS_MAX = 200
+
+
+@router.get(
+    "/jobs/{job_id}/graph", operation_id="jobs.graph", response_model=GraphDocument, summary="Look at a job's graph"
+)
+@guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
+async def graph(job_id: JobId, query: Annotated[GraphQuery, Query()], caller: Caller, parts: Has) -> Any:
+    """Every step of the recipe with where it stands. A fan-out is one node with counts; its children are steps."""
+    job = await owned_job(parts, caller, job_id)
+    return graph_document(job, await graph_view.graph(parts.db, job, with_results=query.results))
+
+
+@router.get("/jobs/{job_id}/steps", operation_id="jobs.steps", response_model=StepPage, summary="List a job's steps")
+@guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
+async def steps(job_id: JobId, query: Annotated[StepsQuery, Query()], caller: Caller, parts: Has) -> Any:
+    """The steps in order, children of fan-outs among them."""
+    job = await owned_job(parts, caller, job_id)
+    plan, found, is_more = await graph_view.steps_page(
+        parts.db,
+        job,
+        step=query.step,
+        states=[StepState(name) for name in query.status],
+        after=query.after,
+        limit=query.limit,
+    )
+    items = [step_document(job.id, plan, step) for step in found]
+    return StepPage.model_construct(items=items, next=found[-1].no if is_more else None)
+
+
+@router.get(
+    "/jobs/{job_id}/events", operation_id="jobs.events", response_model=EventPage, summary="List a job's events"
+)
+@guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
+async def events(job_id: JobId, query: Annotated[EventsQuery, Query()], caller: Caller, parts: Has) -> Any:
+    """Everything that happened to the job, in order and without a gap. /jobs/{job_id}/stream tells it as it happens."""
+    await owned_job(parts, caller, job_id)
+    found = await read.events(parts.db, job_id, after=query.after, limit=query.limit)
+    items = [event_document(job_id, event) for event in found]
+    return EventPage.model_construct(items=items, next=found[-1].seq if len(found) == query.limit else None)
+
+
+@router.get("/jobs/{job_id}/why", operation_id="jobs.why", response_model=Reasons, summary="Why a job stands still")
+@guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
+async def why(job_id: JobId, query: Annotated[WhyQuery, Query()], caller: Caller, parts: Has) -> Reasons:
+    """For each step that is not done, what it waits for, read from the very rows that the engine goes by."""
+    await owned_job(parts, caller, job_id)
+    found = await explain.why(parts.db, job_id, query.step, limit=REASONS_MAX + 1)
+    items = [reason_document(reason) for reason in found[:REASONS_MAX]]
+    return Reasons(items=items, is_more=len(found) > REASONS_MAX)

@@ -1,0 +1,86 @@
+"""Recipes: which there are, what they take, how they look."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Path, Query
+from pydantic import BeforeValidator
+from starlette.requests import Request
+from starlette.responses import Response
+
+from windlass.api.guard import Has, guard, guarded_router
+from windlass.api.routes.jobs import IfNoneMatch
+from windlass.api.tagged import is_known
+from windlass.api.wire.recipe import (
+    RecipeDocument,
+    RecipeList,
+    VersionQuery,
+    recipe_document,
+    recipe_summary,
+)
+from windlass.api.wire.wire import TEXT_MAX, storable
+from windlass.core.caller import Scope
+from windlass.core.errors import NotFound
+from windlass.engine import recipes
+
+router = guarded_router("recipes")
+
+
+def _name(text: Any) -> str:
+    try:
+        if isinstance(text, str) and 0 < len(text) <= TEXT_MAX:
+            return storable(text)
+    except ValueError:
+        pass
+    raise NotFound("there is no such recipe")
+
+
+Name = Annotated[str, BeforeValidator(_name), Path(description="A recipe.")]
+Version = Annotated[VersionQuery, Query()]
+
+
+@router.get("/recipes", operation_id="recipes.list", response_model=RecipeList, summary="List recipes")
+@guard(Scope.JOBS_READ)
+async def list_recipes(parts: Has) -> RecipeList:
+    """Every recipe with its newest version."""
+    return RecipeList(items=[recipe_summary(recipe) for recipe in await recipes.listing(parts.db)])
+
+
+@router.get("/recipes/{name}", operation_id="recipes.get", response_model=RecipeDocument, summary="Look at a recipe")
+@guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
+async def get(name: Name, query: Version, parts: Has) -> RecipeDocument:
+    """Its steps and what needs what, the schema of its inputs, and the expression of its output."""
+    return recipe_document(await recipes.latest(parts.db, name, query.version))
+
+
+@router.get(
+    "/recipes/{name}/versions", operation_id="recipes.versions", response_model=RecipeList, summary="List versions"
+)
+@guard(Scope.JOBS_READ, codes=("not_found",))
+async def versions(name: Name, parts: Has) -> RecipeList:
+    """Every version, the newest first."""
+    found = await recipes.versions(parts.db, name)
+    if not found:
+        raise NotFound(f"there is no recipe {name}", remedy="GET /recipes lists them")
+    return RecipeList(items=[recipe_summary(recipe) for recipe in found])
+
+
+@router.get(
+    "/recipes/{name}/schema",
+    operation_id="recipes.schema",
+    response_model=dict[str, Any],
+    summary="The schema of a recipe's inputs",
+    responses={304: {"description": "It is what is known already."}},
+)
+@guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
+async def schema(
+    request: Request, name: Name, query: Version, parts: Has, if_none_match: IfNoneMatch = None
+) -> Response:
+    """JSON Schema; its ETag is the plan's hash."""
+    plan = await recipes.latest(parts.db, name, query.version)
+    headers = {"ETag": f'"{plan.hash}"', "Cache-Control": "private, no-cache"}
+    if is_known(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(msgspec.json.encode(plan.inputs_schema), media_type="application/json", headers=headers)

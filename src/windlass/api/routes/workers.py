@@ -1,0 +1,20 @@
+"""The processes that do the work."""
+
+from __future__ import annotations
+
+from windlass.api.guard import Has, guard, guarded_router
+from windlass.api.wire.key import WorkerList, worker_document
+from windlass.core.caller import Scope
+from windlass.engine import gauge, workers
+
+router = guarded_router("workers")
+
+
+@router.get("/workers", operation_id="workers.list", response_model=WorkerList, summary="List workers")
+@guard(Scope.ADMIN)
+async def list_workers(parts: Has) -> WorkerList:
+    """Every worker with what it holds; one whose lease ran out is lost, and its steps run elsewhere."""
+    found = await workers.listing(parts.db)
+    return WorkerList.model_construct(
+        items=[worker_document(view) for view in found], engines=await gauge.engines(parts.db)
+    )

@@ -1,0 +1,23 @@
+-- A job's graph and its results, in bounded looks.
+
+-- name: graph_steps
+-- A page of a job's steps in the order of their numbers.
+SELECT * FROM windlass.steps
+WHERE job_id = $1 AND no > $2
+  AND ($3::int IS NULL OR node = $3)
+  AND ($4::text[] IS NULL OR state = ANY ($4))
+ORDER BY no LIMIT $5
+
+-- name: graph_waits
+-- The waiting children of fan-outs; those of the graph's own nodes are known already.
+SELECT * FROM windlass.steps
+WHERE job_id = $1 AND index IS NOT NULL AND state IN ('PARKED', 'HELD')
+ORDER BY no LIMIT $2
+
+-- name: graph_fan_outputs
+-- What the children of one fan-out returned, in order.
+SELECT index, state, output FROM windlass.steps
+WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index LIMIT $3
+
+-- name: graph_output
+SELECT state, output FROM windlass.steps WHERE job_id = $1 AND no = $2
