@@ -5,7 +5,7 @@ It needs the extra `service`, so whoever wants no measuring does not import it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CollectorRegistry
@@ -13,20 +13,9 @@ from prometheus_client import CollectorRegistry
 from windlass.app.settings import Settings
 from windlass.engine import gauge
 from windlass.store.database import Database
-from windlass.telemetry import logs
 from windlass.telemetry.exposition import Exposition, exposed
 from windlass.telemetry.meters import Meters
 from windlass.telemetry.traces import open_tracer
-
-
-def configure_logs(settings: Settings) -> None:
-    """Write this process's log as the settings say."""
-    logs.configure(settings.log_format, settings.log_level)
-
-
-def is_wanted(settings: Settings) -> bool:
-    """Whether anybody asked for this process to be measured; one that has an API always is."""
-    return settings.metrics_listen is not None or settings.traces is not None
 
 
 @asynccontextmanager
@@ -45,11 +34,19 @@ async def observing(db: Database, settings: Settings, role: str) -> AsyncIterato
         yield meters
 
 
-def looks(db: Database, meters: Meters, depth_max: int) -> Callable[[], Awaitable[None]]:
-    """Bring up to date what is read from the database: one bounded look each, when somebody asks for metrics."""
+def looks(
+    db: Database,
+    meters: Meters,
+    depth_max: int,
+    queues: Callable[[], Awaitable[Mapping[str, tuple[int, float]]]] | None = None,
+) -> Callable[[], Awaitable[None]]:
+    """Bring up to date what is read from the database: one bounded look each, when somebody asks for metrics.
+
+    `queues` spares a look of our own where somebody looks at them anyway.
+    """
 
     async def look() -> None:
-        meters.show_queues(await gauge.queues(db, depth_max + 1), depth_max)
+        meters.show_queues(await queues() if queues else await gauge.queues(db, depth_max + 1), depth_max)
         meters.show_tallies(await gauge.tallies(db))
         meters.show_installation(await gauge.engines(db), await gauge.feed_lag_s(db))
 
