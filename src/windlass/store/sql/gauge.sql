@@ -29,7 +29,7 @@ WITH RECURSIVE place AS (
 SELECT q.queue,
        (SELECT count(*) FROM (
             SELECT FROM windlass.steps s WHERE s.state = 'QUEUED' AND s.queue = q.queue LIMIT $1
-        ) AS some) AS count,
+        ) AS held) AS count,
        greatest(0, extract(epoch FROM windlass.clock())
            - ('x' || left(replace(q.oldest, '-', ''), 12))::bit(48)::bigint / 1000.0)::float8 AS age_s
 FROM queues q
