@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.core.world import BOOM, World, child, plan, task, timer
 from windlass.core.graph import Start, starts
 from windlass.core.outcome import Failure, Fault
@@ -42,7 +44,7 @@ def test_a_fan_out_fails_only_when_all_its_children_have_ended() -> None:
     world.run("a", index=1)
     assert world.states() == {"a": S.FAILED, "b": S.ABANDONED, "c": S.ABANDONED}
     assert world.job.state is J.FAILED
-    assert world.job.error == BOOM
+    assert world.job.error == replace(BOOM, step="a")
     assert world.step("a").error == Fault("children_failed", "1 of 2 children failed")
     assert world.job.steps_failed == 1, "a child's failure is not counted again for the fan-out"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -54,7 +55,7 @@ def test_the_last_allowed_failure_is_final() -> None:
     world.run("a", Failure(BOOM))
     assert world.states() == {"a": S.FAILED}
     assert world.job.state is J.FAILED
-    assert world.job.error == BOOM
+    assert world.job.error == replace(BOOM, step="a")
 
 
 def test_a_final_failure_is_not_tried_again() -> None:
@@ -198,7 +199,7 @@ def test_the_first_failure_is_the_jobs_error() -> None:
     world = World.of(task("a"), task("b"))
     world.run("a", Failure(BOOM, is_retryable=False))
     world.run("b", Failure(Fault("later", ""), is_retryable=False))
-    assert world.job.error == BOOM
+    assert world.job.error == replace(BOOM, step="a")
     assert world.job.steps_failed == 2
 
 

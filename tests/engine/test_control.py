@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.engine.rig import Rig, plan, task
-from windlass.core.errors import NotFound, WrongState
+from windlass.core.errors import BadInput, NotFound, WrongState
 from windlass.core.outcome import Cancel, Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure
 from windlass.core.retry import Retry
@@ -227,3 +229,93 @@ async def test_a_job_that_waits_outside_can_be_cancelled(rig: Rig) -> None:
     await control.cancel(rig.db, job)
     assert not await rig.settle(one)
     assert await rig.states(job) == ["CANCELLED"]
+
+
+async def test_a_job_is_there_for_its_owner_and_for_nobody_else(rig: Rig) -> None:
+    job = await rig.submit(plan(task("a")), caller="ada")
+    await control.owned(rig.db, job, "ada")
+    await control.owned(rig.db, job, None)
+    for job_id, owner in ((job, "bob"), (rig.ids.new(), "ada"), (rig.ids.new(), None)):
+        with pytest.raises(NotFound, match=f"no job {job_id}"):
+            await control.owned(rig.db, job_id, owner)
+    await rig.run_out()
+    await control.delete(rig.db, job)
+    for owner in ("ada", None):
+        with pytest.raises(NotFound):
+            await control.owned(rig.db, job, owner)
+
+
+async def test_whoever_asked_is_named_in_the_events(rig: Rig) -> None:
+    job = await rig.submit(WIDE, {"x": True}, correlation_id="first")
+    await control.pause(rig.db, job, source="ada", request_id="req-1")
+    await control.resume(rig.db, job, source="bob")
+    await control.cancel(rig.db, job, source="ada", request_id="req-2")
+    told = [(e.type, e.source, e.correlation_id) for e in await read.events(rig.db, job) if e.no is None]
+    assert told == [
+        ("job.submitted", "local", "first"), ("job.paused", "ada", "req-1"), ("job.resumed", "bob", "first"),
+        ("job.cancelled", "ada", "req-2"),
+    ]  # fmt: skip
+    assert (await read.job(rig.db, job)).correlation_id == "first"
+
+
+@pytest.mark.parametrize("given", [{"source": "a\x00"}, {"source": "\ud800"}, {"request_id": "\x00"}])
+async def test_an_actor_that_is_no_text_is_refused(rig: Rig, given: dict[str, str]) -> None:
+    job = await rig.submit(plan(task("a")))
+    for action in (control.cancel, control.pause, control.resume, control.delete):
+        with pytest.raises(BadInput):
+            await action(rig.db, job, **given)
+    for again in (control.retry, control.rerun):
+        with pytest.raises(BadInput):
+            await again(rig.db, job, rig.ids.new(), **given)
+    assert await rig.types(job) == ["job.submitted"]
+
+
+@pytest.mark.parametrize("key", ["k", "k" * 255])
+async def test_the_same_key_gives_the_same_new_job(rig: Rig, key: str) -> None:
+    job = await rig.submit(plan(task("a")))
+    await rig.run_one(BOOM)
+    for again in (control.retry, control.rerun):
+        new = await again(rig.db, job, rig.ids.new(), key=key, source="ada", request_id="req-1")
+        await rig.run_out()
+        assert await rig.state(new) == "COMPLETED"
+        assert await again(rig.db, job, rig.ids.new(), key=key) == new
+        assert await again(rig.db, job, rig.ids.new(), key="another") != new
+        assert (await read.job(rig.db, new)).correlation_id == "req-1"
+        assert {e.correlation_id for e in await read.events(rig.db, new)} == {"req-1"}
+    with pytest.raises(WrongState, match="is COMPLETED"):
+        await control.retry(rig.db, new, rig.ids.new(), key=key)
+
+
+async def test_requests_with_one_key_at_once_make_one_job(rig: Rig) -> None:
+    job = await rig.submit(plan(task("a")))
+    await rig.run_one(BOOM)
+    made = await asyncio.gather(*(control.retry(rig.db, job, rig.ids.new(), key="k") for _ in range(6)))
+    assert len(set(made)) == 1
+    await whole(rig, made[0])
+
+
+async def test_a_child_is_its_parents_callers(rig: Rig) -> None:
+    await recipes.register(rig.db, plan(task("a"), recipe="leaf"))
+    await recipes.register(rig.db, plan(Node("l", NodeKind.RECIPE, run="leaf"), recipe="branch"))
+    await rig.submit(plan(Node("b", NodeKind.RECIPE, run="branch"), recipe="root"), caller="ada")
+    await rig.loops.run_until_idle()
+    assert [view.caller for view in await read.jobs(rig.db)] == ["ada"] * 3
+
+
+async def test_the_error_of_a_failed_job_names_the_step(rig: Rig) -> None:
+    job = await rig.submit(plan(task("a"), task("b", "a")))
+    await rig.run_one()
+    await rig.run_one(BOOM)
+    assert (await read.job(rig.db, job)).error == {"code": "boom", "message": "it broke", "step": "b"}
+    [step] = [step for step in await read.steps(rig.db, job) if step.error]
+    assert step.error == {"code": "boom", "message": "it broke"}
+    [failed] = [event for event in await read.events(rig.db, job) if event.type == "step.failed"]
+    assert failed.payload == {"error": {"code": "boom", "message": "it broke"}}
+
+
+async def test_the_error_names_the_first_step_that_failed(rig: Rig) -> None:
+    job = await rig.submit(plan(task("a"), task("b"), on_failure=OnFailure.STOP))
+    await rig.run_one(BOOM)
+    assert (await read.job(rig.db, job)).error["step"] == "a"
+    [ended] = [event for event in await read.events(rig.db, job) if event.type == "job.failed"]
+    assert ended.payload["error"]["step"] == "a"

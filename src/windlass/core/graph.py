@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windlass.core.draft import Draft, Step
 from windlass.core.outcome import Fault
@@ -49,10 +49,11 @@ def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None 
     step.waiting_for = step.wake_at = None
     draft.move_step(step, StepState.FAILED, payload={"error": fault.as_json()}, idempotency_key=idempotency_key)
     draft.job.steps_failed += 1
+    named = replace(fault, step=draft.plan.nodes[step.node].name)
     if draft.job.error is None:
-        draft.job.error = fault
+        draft.job.error = named
     if draft.plan.on_failure is OnFailure.STOP:
-        end(draft, JobState.FAILED, fault)
+        end(draft, JobState.FAILED, named)
         return
     if not step.is_child:
         _abandon_dependents(draft, step)

@@ -12,16 +12,20 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why something failed: a stable code, a sentence for people, and what kind of exception it was."""
+    """Why something failed: a stable code, a sentence for people, and what kind of exception it was.
+
+    A job's fault also names the step that failed first.
+    """
 
     code: str
     message: str
     kind: str = ""
     detail: str = ""
+    step: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """What is stored and shown; empty parts are left out."""
-        return {k: v for k in ("code", "message", "kind", "detail") if (v := getattr(self, k))}
+        return {k: v for k in ("code", "message", "kind", "detail", "step") if (v := getattr(self, k))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class Router:
                 resolved[at] = (row, Unresolvable(Fault("bad_child", str(error))))
                 continue
             calls[row["job_id"], row["no"]] = Submission(
-                plan=child, inputs=inputs, job_id=self._new_id(), depth=row["depth"] + 1
+                plan=child, inputs=inputs, job_id=self._new_id(), caller=row["caller"], depth=row["depth"] + 1
             )
         return calls
 

@@ -106,7 +106,7 @@ JOIN windlass.jobs j ON j.id = t.job_id
 
 -- name: step_ready
 -- Steps for the router, of jobs that nobody has paused.
-SELECT s.job_id, s.no, s.node, s.index, s.item, s.fan, s.fanned, j.plan, j.input, j.depth
+SELECT s.job_id, s.no, s.node, s.index, s.item, s.fan, s.fanned, j.plan, j.input, j.depth, j.caller
 FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
 WHERE s.state = 'READY' AND NOT j.is_paused
 ORDER BY s.job_id, s.no
