@@ -5,24 +5,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.outbound.receiver import Receiver, receiving
+from tests.outbound.receiver import Receiver
 from windlass.core.errors import BadUrl
 from windlass.outbound import dial, send
 from windlass.outbound.send import Sender
 
 WITHIN_S = 1.0
-
-
-@pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    with receiving(tmp_path / "journal") as made:
-        yield made
 
 
 @pytest.fixture

@@ -1,0 +1,79 @@
+"""Jobs with webhooks on the test's clock: ended, heralded, and carried by hand."""
+
+from __future__ import annotations
+
+import base64
+import random
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tests.engine.rig import Rig, plan, task
+from windlass.access.secret import Secret
+from windlass.core.outcome import Failure, Fault, Outcome
+from windlass.core.webhook import parse_secret
+from windlass.engine.loops.herald import Herald
+from windlass.outbound.courier import Courier, Posts, WebhookView, webhook_of
+from windlass.outbound.send import Sender
+from windlass.store.statements import sql
+
+INSTALLATION = "the-installation's-secret-of-the-tests"
+WEBHOOK_SECRET = "whsec_" + base64.b64encode(b"a webhook's secret, of 32 bytes.").decode()
+ONE = plan(task("a"))
+
+
+class Hooks:
+    """The engine's rig, a herald and couriers."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.secret = Secret.of([INSTALLATION])
+        self.herald = Herald(rig.db)
+        self.sender = Sender(is_loopback_allowed=True, within_s=1.0)
+        self.seconds = 0.0
+
+    def courier(self, sender: Posts | None = None, **given: Any) -> Courier:
+        return Courier(
+            self.rig.db,
+            given.pop("secret", self.secret),
+            sender or self.sender,
+            chance=random.Random(7).random,
+            clock_s=lambda: self.seconds,
+            **given,
+        )
+
+    async def submit(self, url: str, **given: Any) -> UUID:
+        """A job with a webhook, as a submit makes it."""
+        job = await self.rig.submit(ONE, correlation_id=given.pop("correlation_id", "request-1"), **given)
+        sealed = self.secret.seal(parse_secret(WEBHOOK_SECRET))
+
+        async def put(connection: asyncpg.Connection) -> None:
+            await connection.execute(sql("webhook_put"), [job], [given.get("caller", "local")], [url], [sealed])
+
+        await self.rig.db.run(put)
+        return job
+
+    async def ended(self, url: str, outcome: Outcome | None = None, **given: Any) -> UUID:
+        """The same, with the job run to its end and the webhook due."""
+        job = await self.submit(url, **given)
+        await self.rig.run_one(outcome)
+        assert (await self.herald.run_once()).count == 1
+        return job
+
+    async def many(self, urls: list[str]) -> list[UUID]:
+        """Many of them."""
+        jobs = [await self.submit(url) for url in urls]
+        await self.rig.run_out()
+        while (await self.herald.run_once()).count:
+            pass
+        return jobs
+
+    async def view(self, job: UUID) -> WebhookView:
+        return await webhook_of(self.rig.db, job)
+
+    async def state(self, job: UUID) -> str:
+        return (await self.view(job)).state
+
+
+FAILED = Failure(Fault("broke", "it broke"), is_retryable=False)
