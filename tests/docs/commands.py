@@ -1,4 +1,4 @@
-"""Whether a shell command of the docs exists: through the real command line, the Makefile, or pip."""
+"""Whether a shell command of the docs exists: through the real command line, the API's routes, the Makefile, or pip."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import typer.main
 
 from tests.docs.blocks import ROOT
+from tests.docs.curl import curl_complaint
 from windlass.cli.main import app
 
 _ASSIGNMENT = re.compile(r"^[A-Z_]+=")
@@ -40,6 +41,8 @@ def complaint(words: list[str]) -> str | None:
         case ["pip", "install", *packages]:
             strange = [name for name in packages if not re.fullmatch(r"windlass(\[[a-z0-9,]+\])?", name)]
             return f"pip installs {strange}" if strange else None
+        case ["curl", *rest]:
+            return curl_complaint(rest)
         case ["export" | "cd" | "mkdir" | "echo", *_]:
             return None
         case ["pytest" | "python", *_]:

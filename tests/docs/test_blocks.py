@@ -146,3 +146,29 @@ def test_a_wrong_command_is_seen() -> None:
     assert complaint(["windlass", "no-such-command"])
     assert complaint(["make", "coffee"])
     assert complaint(["rm", "-rf", "/"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "curl -H 'X-API-Key: k' http://127.0.0.1:8420/no/such/path",
+        "curl http://127.0.0.1:8420/jobs",
+        "curl -H 'X-API-Key: k' 'http://127.0.0.1:8420/jobs?colour=red'",
+        "curl -H 'X-API-Key: k' -H 'Content-Type: application/json' -d '{\"recipes\": 1}' http://127.0.0.1:8420/jobs",
+        "curl -H 'X-API-Key: k' -d '{\"recipe\": \"hello\"}' http://127.0.0.1:8420/jobs",
+        "curl -X DELETE -H 'X-API-Key: k' http://127.0.0.1:8420/jobs",
+    ],
+)
+def test_a_wrong_request_is_seen(line: str) -> None:
+    assert [complaint(words) for words in command_lines(line)] != [None]
+
+
+def test_a_right_request_is_let_through() -> None:
+    head = 'curl -s -H "X-API-Key: $KEY" '
+    for line in (
+        '--json \'{"recipe": "hello"}\' http://127.0.0.1:8420/jobs',
+        "'http://127.0.0.1:8420/jobs?status=FAILED&limit=10'",
+        "-X POST http://127.0.0.1:8420/jobs/$JOB/cancel",
+        "$SERVER/api/v1/jobs/$JOB",
+    ):
+        assert [complaint(words) for words in command_lines(head + line)] == [None], line

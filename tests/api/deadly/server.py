@@ -1,9 +1,10 @@
 """The API of the product, in processes that die at a named point.
 
-One process imports everything and then forks a server for each line that it reads: `PORT POINT`. So a server is there in
-a moment, and hundreds of them can be killed. It answers with the server's process id once that listens.
+One process imports everything and then forks a server for each line that it reads: `PORT POINT`. So a server is there
+in a moment, and hundreds of them can be killed. It answers with the server's process id once that listens.
 
-Points: `never`, `before insert`, `after commit`, `before answer`; there the process ends at once, as SIGKILL would end it.
+Points: `never`, `before insert`, `after commit`, `before answer`. There the process ends at once, as SIGKILL would end
+it.
 """
 
 from __future__ import annotations
