@@ -1,0 +1,164 @@
+"""The auditor makes the chain of the audit: notes of what callers did, and what came of jobs, become records.
+
+It is the only one who appends, and nobody waits for it. One commit takes the notes, moves the auditor's position in
+the feed, appends the records and counts jobs by recipe and state:
+
+    audit_notes ──(taken)──┐
+                           ├─► records, each hashed with the one before ─► audit      one commit
+    feed ──(own cursor)────┘                                            └─► tallies
+
+Any number of processes may run it. Whoever does not get the lock does nothing; whoever is killed leaves nothing half
+done. What it reads twice (its position was lost in a restore) it finds in the chain, and leaves out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.audit import GENESIS, AuditEvent, Record, chain_hash, payload_text
+from windlass.core.cursor import arrange
+from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine import feed
+from windlass.engine.feed import FeedRow
+from windlass.engine.loops.duty import Done
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BATCH_MAX = 500
+# What of the feed becomes a record; a job's other events are told by its own history.
+_ENDINGS = {f"job.{state.lower()}": state for state in JOB_TERMINAL}
+_EVENTS = {
+    **dict.fromkeys(sorted(_ENDINGS), AuditEvent.JOB_FAILED),
+    "job.submitted": AuditEvent.JOB_SUBMITTED,
+    "job.completed": AuditEvent.JOB_COMPLETED,
+    "job.cancelled": AuditEvent.JOB_CANCELLED,
+}
+
+log = logging.getLogger("windlass.audit")
+
+
+class Auditor:
+    """See the module."""
+
+    name = "auditor"
+
+    def __init__(self, db: Database, *, with_jobs: bool = True) -> None:
+        self._db = db
+        self._with_jobs = with_jobs
+
+    async def run_once(self) -> Done:
+        """Append one batch."""
+        return await self._db.run(self._append)
+
+    async def _append(self, connection: asyncpg.Connection) -> Done:
+        async with connection.transaction():
+            if not await connection.fetchval(sql("audit_lock")):
+                return Done(0)
+            notes = await connection.fetch(sql("audit_take_notes"), BATCH_MAX)
+            news, is_more = await self._news(connection)
+            tail = await connection.fetchrow(sql("audit_tail"))
+            no, before = (0, GENESIS) if tail is None else (tail["no"], tail["hash"])
+            made = [_of_note(no + 1 + place, row) for place, row in enumerate(sorted(notes, key=lambda row: row["id"]))]
+            made += [_of_job(no + 1 + len(made) + place, row) for place, row in enumerate(news)]
+            if made:
+                head = await _write(connection, made, before)
+                log.info("the audit's record %d has the hash %s", made[-1].no, head.hex())
+            await _tally(connection, news)
+        return Done(len(made), is_more or len(notes) >= BATCH_MAX)
+
+    async def _news(self, connection: asyncpg.Connection) -> tuple[list[FeedRow], bool]:
+        """What of the feed is to be recorded, in the order of each job; and whether there is more."""
+        if not self._with_jobs:
+            return [], False
+        start = await feed.cursor(connection, self.name)
+        look = await feed.read(connection, start, limit=BATCH_MAX)
+        if look.end > start:
+            await feed.keep_cursor(connection, self.name, look.end)
+        rows = [row for row, _ in arrange(look.rows, lambda row: row.at, start) if row.type in _EVENTS]
+        known = await connection.fetch(sql("audit_known"), sorted({row.at.job_id for row in rows})) if rows else []
+        seen = {(row["job_id"], row["event"]) for row in known}
+        fresh = [row for row in rows if (row.at.job_id, str(_EVENTS[row.type])) not in seen]
+        return fresh, look.is_more
+
+
+def _of_note(no: int, row: asyncpg.Record) -> Record:
+    payload = msgspec.json.decode(row["payload"])
+    if not isinstance(payload, dict):
+        payload = {"value": payload}
+    own = {name: payload.pop(name) for name in ("caller_type", "tier", "request_id") if _is_text(payload.get(name))}
+    job_id = _uuid(payload.get("job_id"))
+    if job_id is not None:
+        del payload["job_id"]
+    return Record(
+        no,
+        row["at"],
+        row["event"],
+        row["caller"],
+        own.get("caller_type"),
+        own.get("tier"),
+        job_id,
+        own.get("request_id"),
+        payload_text(payload),
+    )
+
+
+def _of_job(no: int, row: FeedRow) -> Record:
+    payload: dict[str, Any] = {"recipe": row.recipe}
+    event = _EVENTS[row.type]
+    if event is AuditEvent.JOB_FAILED:
+        payload["state"] = _ENDINGS[row.type]
+        # What a fault says may hold anything; the audit has its code and its step.
+        error = row.payload.get("error") if isinstance(row.payload, dict) else None
+        if isinstance(error, dict):
+            payload |= {name: error[name] for name in ("code", "step") if _is_text(error.get(name))}
+    return Record(no, row.when, event, row.caller, None, None, row.at.job_id, row.correlation_id, payload_text(payload))
+
+
+async def _write(connection: asyncpg.Connection, made: Sequence[Record], before: bytes) -> bytes:
+    hashes = []
+    for record in made:
+        before = chain_hash(before, record)
+        hashes.append(before)
+    columns = zip(
+        *((r.no, r.at, r.event, r.caller, r.caller_type, r.tier, r.job_id, r.request_id, r.payload) for r in made),
+        strict=True,
+    )
+    await connection.execute(sql("audit_append"), *map(list, columns), hashes)
+    return before
+
+
+async def _tally(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> None:
+    """Count jobs by recipe and state: QUEUED for those that came, else how they ended and how long they took."""
+    counts: dict[tuple[str, str], tuple[int, float]] = {}
+    for row in news:
+        ending = _ENDINGS.get(row.type)
+        seconds = 0.0 if ending is None else (row.when - row.created_at).total_seconds()
+        key = (row.recipe, str(ending or JobState.QUEUED))
+        count, total = counts.get(key, (0, 0.0))
+        counts[key] = (count + 1, total + max(0.0, seconds))
+    if counts:
+        keys = sorted(counts)
+        await connection.execute(
+            sql("audit_tally"),
+            [recipe for recipe, _ in keys],
+            [state for _, state in keys],
+            [counts[key][0] for key in keys],
+            [counts[key][1] for key in keys],
+        )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\x00" not in value
+
+
+def _uuid(value: Any) -> UUID | None:
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
