@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,32 @@ def parse_seconds(flag: str, value: str | None) -> float | None:
     if value is None:
         return None
     return duration_s(float(value) if re.fullmatch(r"\d+(\.\d+)?", value) else value, flag)
+
+
+def parse_instant(flag: str, value: str | None) -> str | None:
+    """Read a time with its zone, such as 2026-01-31T12:00:00Z; the answer is the same time in UTC."""
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value)
+        if at.tzinfo is None:
+            raise ValueError
+        return at.astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise BadSetting(
+            f"{flag} {value!r} is no time", remedy="Write it with its zone: 2026-01-31T12:00:00Z"
+        ) from None
+
+
+def parse_webhook(url: str | None, secret_file: str | None) -> tuple[str, str] | None:
+    """Read `--webhook` and the file that holds its secret. Secrets are not typed: a process list shows what is."""
+    if url is None and secret_file is None:
+        return None
+    if url is None or secret_file is None:
+        raise BadSetting(
+            "a webhook is an address and a secret", remedy="Give both: --webhook URL --webhook-secret-file FILE"
+        )
+    return url, _read(secret_file).strip()
 
 
 def _object_in(name: str) -> dict[str, Any]:

@@ -29,6 +29,10 @@ Home = Annotated[
     str | None,
     typer.Option("--home", metavar="DIR", help="Folder of the embedded server.", rich_help_panel="Shared options"),
 ]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", help="Ask this server, not a database.", rich_help_panel="Shared options"),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel="Shared options")]
 Json = Annotated[bool, typer.Option("--json", help="JSON for programs.", rich_help_panel="Shared options")]
 
@@ -39,13 +43,14 @@ class Ambient:
 
     database: str | None = None
     home: str | None = None
+    server: str | None = None
     debug: bool = False
     as_json: bool = False
 
     @cached_property
     def settings(self) -> Settings:
         """The settings that hold for this command."""
-        return load({"database_url": self.database, "home": self.home})
+        return load({"database_url": self.database, "home": self.home, "server": self.server})
 
     @cached_property
     def screen(self) -> Any:
@@ -55,11 +60,23 @@ class Ambient:
         return Screen()
 
 
-_SHARED = {"database": Database, "home": Home, "debug": Debug}
+_SHARED = {"database": Database, "home": Home, "server": Server, "debug": Debug}
+# What the server and its client are made of; the rest of Windlass runs without.
+_EXTRAS = {
+    "cryptography": "service",
+    "fastapi": "service",
+    "httpcore": "service",
+    "httptools": "service",
+    "httpx": "client",
+    "prometheus_client": "service",
+    "uvicorn": "service",
+}
 
 
-def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Add a function to an app as a command; see the module's docstring."""
+def command(
+    app: typer.Typer, name: str, *, panel: str, has_json: bool = False, is_local: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
+    """Add a function to an app as a command; see the module's docstring. A local one has no use for a server."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         hints = get_type_hints(function, include_extras=True)
@@ -72,7 +89,7 @@ def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) 
             inspect.Parameter(
                 key,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=None if key in ("database", "home") else False,
+                default=None if key in ("database", "home", "server") else False,
                 annotation=annotation,
             )
             for key, annotation in shared.items()
@@ -84,7 +101,13 @@ def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) 
             outer: Ambient = ctx.find_root().obj or Ambient()
             given = {key: values.pop(key) for key in shared}
             at = Ambient(**{key: value or getattr(outer, key) for key, value in given.items()})
-            raise typer.Exit(perform(at, lambda: function(at, **_texts(values))))
+
+            def act() -> Any:
+                if is_local and at.server is not None:
+                    raise _not_remote(ctx.info_name or name)
+                return function(at, **_texts(values))
+
+            raise typer.Exit(perform(at, act))
 
         run.__signature__ = inspect.Signature([context, *keyword, *extra])  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in (context, *keyword, *extra)}
@@ -94,6 +117,13 @@ def command(app: typer.Typer, name: str, *, panel: str, has_json: bool = False) 
         return function
 
     return decorate
+
+
+def _not_remote(name: str) -> BadSetting:
+    return BadSetting(
+        f"`windlass {name}` works on this machine and cannot use --server",
+        remedy="Leave --server out; the commands that look at jobs and act on them take it",
+    )
 
 
 def _texts(values: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +156,12 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
         return Exit.DONE
     except OSError as error:
         return _tell(at, f"the system refused: {error}", "Check the disk, the folder and its permissions", Exit.BROKEN)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        remedy = f"pip install 'windlass[{extra}]'"
+        return _tell(at, f"this needs {error.name}, which is not installed", remedy, Exit.USAGE)
     except Exception as error:
         from windlass.store.database import is_transient
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from windlass.core.errors import Conflict, NotFound, Refused, Unavailable, WaitTimeout, WindlassError, WrongState
+from windlass.core.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    Refused,
+    Unauthenticated,
+    Unavailable,
+    WaitTimeout,
+    WindlassError,
+    WrongState,
+)
 from windlass.core.states import JobState
 
 
@@ -27,9 +37,9 @@ MEANING: dict[Exit, str] = {
     Exit.DONE: "done",
     Exit.BROKEN: "a fault of ours",
     Exit.USAGE: "usage: a flag, setting, input or recipe that cannot be used",
-    Exit.UNREACHABLE: "the database cannot be reached",
+    Exit.UNREACHABLE: "the database or the server cannot be reached, or has too much to do",
     Exit.NOT_FOUND: "no such job, step or recipe",
-    Exit.REFUSED: "refused: a conflict, or the job's state does not allow it",
+    Exit.REFUSED: "refused: no good key, a conflict, or the job's state does not allow it",
     Exit.WAITED_TOO_LONG: "timed out waiting; the job goes on",
     Exit.JOB_FAILED: "the job failed (also TIMEOUT, EXPIRED, DENIED, OUTPUT_QUARANTINED)",
     Exit.JOB_CANCELLED: "the job was cancelled",
@@ -41,6 +51,8 @@ _BY_ERROR: tuple[tuple[type[WindlassError], Exit], ...] = (
     (NotFound, Exit.NOT_FOUND),
     (Conflict, Exit.REFUSED),
     (WrongState, Exit.REFUSED),
+    (Unauthenticated, Exit.REFUSED),
+    (Forbidden, Exit.REFUSED),
     (Refused, Exit.USAGE),
     (WaitTimeout, Exit.WAITED_TOO_LONG),
     (Unavailable, Exit.UNREACHABLE),

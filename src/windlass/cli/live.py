@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import replace
 from uuid import UUID
@@ -12,21 +11,21 @@ from rich.live import Live
 from rich.text import Text
 
 from windlass.cli import marks
+from windlass.cli.desk import Desk
 from windlass.cli.graph import Box, layout
 from windlass.cli.screen import one_line, picture
-from windlass.cli.snapshot import Snapshot, take
+from windlass.cli.snapshot import Snapshot
+from windlass.core.errors import Broken
 from windlass.core.states import JobState
-from windlass.store.database import Database
 
-REDRAW_S = 0.15
 # Lines that the headline and the note below the picture take.
 MARGIN_LINES = 4
 
 
-async def follow(db: Database, job_id: UUID, console: Console, *, hint: str = "") -> JobState:
+async def follow(desk: Desk, job_id: UUID, console: Console, *, hint: str = "") -> JobState:
     """Show the job on a console until it ends; the answer is how it ended."""
-    last = await (_redraw(db, job_id, console, hint) if can_redraw(console) else _tell_changes(db, job_id, console))
-    return last.state
+    show = _redraw(desk, job_id, console, hint) if can_redraw(console) else _tell_changes(desk, job_id, console)
+    return await show
 
 
 def can_redraw(console: Console) -> bool:
@@ -34,15 +33,13 @@ def can_redraw(console: Console) -> bool:
     return console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
 
 
-async def _redraw(db: Database, job_id: UUID, console: Console, hint: str) -> Snapshot:
-    snapshot = await take(db, job_id)
+async def _redraw(desk: Desk, job_id: UUID, console: Console, hint: str) -> JobState:
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        while True:
+        async for snapshot in desk.watching(job_id):
             live.update(_frame(snapshot, console.height, "" if snapshot.is_over else hint), refresh=True)
             if snapshot.is_over:
-                return snapshot
-            await asyncio.sleep(REDRAW_S)
-            snapshot = await take(db, job_id)
+                return snapshot.state
+    raise _early(job_id)
 
 
 def _frame(snapshot: Snapshot, height: int, hint: str) -> Group:
@@ -66,10 +63,9 @@ def fitting(boxes: list[Box], room: int) -> tuple[list[Box], int]:
     return shown, len(boxes) - len(shown)
 
 
-async def _tell_changes(db: Database, job_id: UUID, console: Console) -> Snapshot:
+async def _tell_changes(desk: Desk, job_id: UUID, console: Console) -> JobState:
     told: dict[str, str] = {}
-    while True:
-        snapshot = await take(db, job_id)
+    async for snapshot in desk.watching(job_id):
         for text in changes(snapshot.boxes, told):
             console.print(text)
         state = str(snapshot.state)
@@ -77,8 +73,12 @@ async def _tell_changes(db: Database, job_id: UUID, console: Console) -> Snapsho
             told[""] = state
             console.print(f"{marks.glyph(state)} job {job_id} {state}")
         if snapshot.is_over:
-            return snapshot
-        await asyncio.sleep(REDRAW_S)
+            return snapshot.state
+    raise _early(job_id)
+
+
+def _early(job_id: UUID) -> Broken:
+    return Broken(f"what is told of job {job_id} stopped before its end")
 
 
 def changes(boxes: list[Box], told: dict[str, str]) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from windlass.cli.command import Ambient, Database, Debug, Home
-from windlass.cli.commands import control, database, jobs, recipes, serve, submit, watch
+from windlass.cli.command import Ambient, Database, Debug, Home, Server
+from windlass.cli.commands import audit, control, database, jobs, keys, recipes, serve, submit, watch, webhooks
 from windlass.cli.ending import leave
 from windlass.cli.exits import table
 
@@ -33,6 +33,9 @@ submit.add_to(app)
 jobs.add_to(app)
 watch.add_to(app)
 control.add_to(app)
+webhooks.add_to(app)
+keys.add_to(app)
+audit.add_to(app)
 recipes.add_to(app)
 database.add_to(app)
 
@@ -42,11 +45,12 @@ def root(
     ctx: typer.Context,
     database_url: Database = None,
     home: Home = None,
+    server: Server = None,
     debug: Debug = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Durable graphs of steps on PostgreSQL: a recipe becomes a finished job, whatever dies."""
-    ctx.obj = Ambient(database=database_url, home=home, debug=debug)
+    ctx.obj = Ambient(database=database_url, home=home, server=server, debug=debug)
     if version:
         database.print_version()
         raise typer.Exit(0)

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from windlass.app.embedded import EmbeddedPostgres
 from windlass.app.job import Job, failure_of
 from windlass.app.postmaster import find_running
 from windlass.app.service import App, Service, holding, is_held, serving
-from windlass.app.settings import Settings, masked
+from windlass.app.settings import LISTEN_DEFAULT, Settings, masked
 from windlass.app.windlass import Windlass
 from windlass.cli import marks
 from windlass.cli.arguments import fitting_inputs
@@ -27,6 +28,7 @@ from windlass.cli.command import Ambient
 from windlass.cli.ending import run_on
 from windlass.cli.exits import Exit, exit_for_job
 from windlass.cli.live import follow
+from windlass.cli.local_desk import LocalDesk
 from windlass.cli.session import opened
 from windlass.cli.wire import error_json
 from windlass.core.errors import WindlassError
@@ -35,9 +37,11 @@ from windlass.engine import read
 from windlass.recipe.app import load
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
+from windlass.telemetry.logs import configure
 
 _log = logging.getLogger("windlass.postgres")
 
+KEY_FILE = "key"
 REVIVE_EVERY_S = 1.0
 EXAMPLES = "windlass.examples"
 DEMO_RECIPE = "trailer"
@@ -46,9 +50,13 @@ DEMO_INPUTS = {"topic": "the sea"}
 RUN_LABEL = {"windlass": "run"}
 
 
-def start(main: Coroutine[Any, Any, Exit]) -> Exit:
+def start(at: Ambient, main: Coroutine[Any, Any, Exit]) -> Exit:
     """Run a long-lived command on the quick loop, with its log on standard error."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        configure(at.settings.log_format, at.settings.log_level)
+    except BaseException:
+        main.close()
+        raise
 
     async def guarded() -> Exit:
         task = asyncio.current_task()
@@ -98,7 +106,47 @@ async def _migrated(dsn: str) -> list[str]:
         await db.close()
 
 
-async def up(at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None) -> Exit:
+@asynccontextmanager
+async def _answering(windlass: Windlass, listen: str | None, *, with_key: bool) -> AsyncIterator[str]:
+    """The API in this process, while the block lasts; gives its address. Whoever is not on this machine needs a key."""
+    from windlass.app import http
+    from windlass.app.first_key import announced, first_key, has_keys, secret_of
+    from windlass.app.observing import observing
+
+    settings = windlass.settings
+    address = listen or settings.listen
+    is_here = http.is_loopback(address)
+    secret = secret_of(settings, is_open=not is_here)
+    has_membership = settings.membership_url is not None
+    http.check_bind(address, is_here or has_membership or await has_keys(windlass, secret), has_membership)
+    # Nobody chose the port: several may be started side by side.
+    tries = http.PORTS_TRIED if with_key and listen is None and settings.listen == LISTEN_DEFAULT else 1
+    async with (
+        observing(windlass.db, settings, "up" if with_key else "api") as meters,
+        http.making_parts(windlass, secret, meters=meters, observer=meters) as parts,
+        http.listening(parts, address, tries=tries) as found,
+    ):
+        if not with_key:
+            yield found.url
+            return
+        await first_key(windlass, secret)
+        with announced(settings.home, found.url):
+            yield found.url
+
+
+@asynccontextmanager
+async def _answering_if_installed(windlass: Windlass, listen: str | None) -> AsyncIterator[str | None]:
+    missing = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
+    if missing:
+        yield None
+        return
+    async with _answering(windlass, listen, with_key=True) as url:
+        yield url
+
+
+async def up(
+    at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None, listen: str | None
+) -> Exit:
     """Everything in one process, until told to stop."""
     began_s = time.monotonic()
     settings = at.settings
@@ -108,9 +156,11 @@ async def up(at: Ambient, targets: list[str] | None, queues: list[str] | None, c
             _database(settings) as dsn,
             Windlass.connect(dsn, settings=settings) as windlass,
             serving(windlass, app, queues=queues, concurrency=concurrency) as service,
+            _answering_if_installed(windlass, listen) as url,
         ):
             _report(at, settings, dsn, service)
-            _next_commands(at, app)
+            _report_api(at, settings, url)
+            _next_commands(at, app, url)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
             await service.until_stopped()
             at.screen.note("stopping; once more to stop at once")
@@ -131,7 +181,15 @@ def _report(at: Ambient, settings: Settings, dsn: str, service: Service) -> None
         at.screen.line(Text(marks.glyph("COMPLETED"), style="green").append(f" {name:<10}{text}", style="default"))
 
 
-def _next_commands(at: Ambient, app: App) -> None:
+def _report_api(at: Ambient, settings: Settings, url: str | None) -> None:
+    told = url or "not installed (pip install 'windlass[service]')"
+    state = "SKIPPED" if url is None else "COMPLETED"
+    at.screen.line(Text(marks.glyph(state), style=marks.colour(state)).append(f" {'api':<10}{told}", style="default"))
+    if url is not None and settings.membership_url is None:
+        at.screen.line(f"  {'key':<10}{settings.home / KEY_FILE}")
+
+
+def _next_commands(at: Ambient, app: App, url: str | None) -> None:
     home = f"--home {at.home} " if at.home else ""
     recipe = DEMO_RECIPE if DEMO_RECIPE in app.recipes else next(iter(app.recipes), "RECIPE")
     schema = app.recipes[recipe].plan.inputs_schema if recipe in app.recipes else {}
@@ -141,6 +199,7 @@ def _next_commands(at: Ambient, app: App) -> None:
         ("Run one", f"windlass {home}submit {recipe}{flags} --follow"),
         ("See all", f"windlass {home}jobs"),
         ("Watch", f"windlass {home}watch @last"),
+        *([("Ask", f'curl -H "X-API-Key: $(cat {at.settings.home / KEY_FILE})" {url}/jobs')] if url else []),
         ("Stop", "Ctrl-C (jobs go on at the next up)"),
     ):
         at.screen.line(f"  {label:<9}{text}")
@@ -196,7 +255,7 @@ async def _one_job(
                 state = await job.wait()
             else:
                 console = at.screen.out if is_demo else at.screen.err
-                state = await follow(windlass.db, job.id, console, hint="Ctrl-C stops; run it again to go on")
+                state = await follow(LocalDesk(windlass), job.id, console, hint="Ctrl-C stops; run it again to go on")
         except asyncio.CancelledError:
             at.screen.note(f"stopped; job {job.id} goes on when this is run again")
             raise
@@ -239,6 +298,17 @@ async def worker(
         at.screen.note(f"{serves} on {masked(windlass.dsn)}; Ctrl-C stops")
         await service.until_stopped()
         at.screen.note("stopping; once more to stop at once")
+    return Exit.DONE
+
+
+async def serve_api(at: Ambient, listen: str | None) -> Exit:
+    """The API alone, until told to stop."""
+    async with opened(at) as windlass, _answering(windlass, listen, with_key=False) as url:
+        service = Service(None, {})
+        at.screen.line(url)
+        at.screen.note(f"api on {masked(windlass.dsn)}; Ctrl-C stops")
+        await service.until_stopped()
+        at.screen.note("stopping: requests under way are finished, streams are sent elsewhere")
     return Exit.DONE
 
 

@@ -1,16 +1,15 @@
-"""How a command finds the database and the job that it is about."""
+"""How a command finds the database or the server that it asks."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from uuid import UUID
 
 from windlass.app.postmaster import find_running
 from windlass.app.windlass import Windlass
 from windlass.cli.command import Ambient
-from windlass.core.errors import DatabaseUnavailable
-from windlass.engine import read
+from windlass.cli.desk import Desk
+from windlass.core.errors import BadSetting, DatabaseUnavailable
 
 
 def find_dsn(at: Ambient) -> str:
@@ -32,6 +31,21 @@ async def opened(at: Ambient) -> AsyncIterator[Windlass]:
         yield windlass
 
 
-async def find_job(windlass: Windlass, name: str) -> UUID:
-    """The job of an id, of the beginning of one that fits no other, or the last that was submitted (`@last`)."""
-    return await read.find(windlass.db, name.strip())
+@asynccontextmanager
+async def desk(at: Ambient) -> AsyncIterator[Desk]:
+    """Where the command asks: the server that is named, else the database that was found."""
+    if at.server is not None and at.database is not None:
+        raise BadSetting("--server and --database name two places", remedy="Give one of them")
+    # A flag wins over the environment and the file, so --database is heard although a server is set there.
+    if at.settings.server is None or at.database is not None:
+        from windlass.cli.local_desk import LocalDesk
+
+        async with opened(at) as windlass:
+            yield LocalDesk(windlass)
+        return
+    from windlass.cli.remote_desk import RemoteDesk
+    from windlass.client.async_client import AsyncClient
+
+    settings = at.settings
+    async with AsyncClient(settings.server, api_key=settings.api_key, home=settings.home) as client:
+        yield RemoteDesk(client)

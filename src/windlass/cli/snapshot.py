@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from rich.text import Text
 
 from windlass.cli.graph import Box
-from windlass.cli.picture import boxes_of_job
 from windlass.cli.screen import headline, one_line
 from windlass.cli.wire import seconds_between
-from windlass.core.plan import Plan
 from windlass.core.states import JobState
 from windlass.engine import read
-from windlass.engine.recipes import plan_of
-from windlass.store.database import Database
 
 INPUT_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The job, its plan, one box per node, and when it was read."""
+    """The job, one box per node of its plan, and when it was read."""
 
     job: read.JobView
-    plan: Plan
     boxes: list[Box]
     now: datetime
 
@@ -70,13 +64,3 @@ class Snapshot:
         for name, value in known.items():
             if value:
                 yield name, one_line(str(value))
-
-
-async def take(db: Database, job_id: UUID) -> Snapshot:
-    """Read a job as it is now."""
-    job = await read.job(db, job_id)
-    plan = await plan_of(db, job.plan)
-    steps, counts = await read.overview(db, job_id)
-    # Only for the lengths of time on the screen: nothing is decided by this clock.
-    now = datetime.now(UTC)
-    return Snapshot(job, plan, boxes_of_job(plan, steps, counts, now), now)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from windlass.app.job import JobFailed
+import msgspec
+
+from windlass.core.audit import Record
+from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.engine.read import EventView, JobView, StepView
+from windlass.engine.recipes import RecipeVersion
+from windlass.engine.workers import WorkerView
+
+WORKER = (
+    "id", "host", "pid", "queues", "concurrency", "started_at", "seen_at", "lease_until", "lost_at", "running",
+)  # fmt: skip
 
 
 def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
     """How long something took, or None while it is not known."""
     return (end - start).total_seconds() if start is not None and end is not None else None
+
+
+def moment(at: datetime | None) -> str | None:
+    """A time as programs read it: UTC, to the millisecond, as a server tells it too."""
+    return None if at is None else f"{at.astimezone(UTC).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def job_json(job: JobView) -> dict[str, Any]:
@@ -36,12 +50,12 @@ def job_json(job: JobView) -> dict[str, Any]:
         "error": job.error,
         "parent_job": job.parent_job,
         "retry_of": job.retry_of,
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "deadline_at": job.deadline_at,
-        "expires_at": job.expires_at,
-        "deleted_at": job.deleted_at,
+        "created_at": moment(job.created_at),
+        "started_at": moment(job.started_at),
+        "finished_at": moment(job.finished_at),
+        "deadline_at": moment(job.deadline_at),
+        "expires_at": moment(job.expires_at),
+        "deleted_at": moment(job.deleted_at),
     }
 
 
@@ -62,11 +76,11 @@ def step_json(step: StepView, plan: Plan) -> dict[str, Any]:
         "losses": step.losses,
         "worker": step.worker,
         "waiting_for": step.waiting_for,
-        "wake_at": step.wake_at,
+        "wake_at": moment(step.wake_at),
         "progress": step.progress,
         "error": step.error,
-        "started_at": step.started_at,
-        "finished_at": step.finished_at,
+        "started_at": moment(step.started_at),
+        "finished_at": moment(step.finished_at),
     }
 
 
@@ -80,7 +94,7 @@ def event_json(job_id: UUID, event: EventView) -> dict[str, Any]:
     return {
         "job_id": job_id,
         "seq": event.seq,
-        "at": event.at,
+        "at": moment(event.at),
         "type": event.type,
         "source": event.source,
         "no": event.no,
@@ -88,4 +102,92 @@ def event_json(job_id: UUID, event: EventView) -> dict[str, Any]:
         "payload": event.payload,
         "correlation_id": event.correlation_id,
         "idempotency_key": event.idempotency_key,
+    }
+
+
+def recipe_json(recipe: RecipeVersion) -> dict[str, Any]:
+    """A version of a recipe."""
+    return {
+        "name": recipe.name,
+        "version": recipe.version,
+        "plan_hash": recipe.plan_hash,
+        "created_at": moment(recipe.created_at),
+    }
+
+
+def worker_json(worker: WorkerView) -> dict[str, Any]:
+    """A worker process."""
+    return {
+        "id": str(worker.id),
+        "host": worker.host,
+        "pid": worker.pid,
+        "queues": list(worker.queues),
+        "concurrency": worker.concurrency,
+        "started_at": moment(worker.started_at),
+        "seen_at": moment(worker.seen_at),
+        "lease_until": moment(worker.lease_until),
+        "lost_at": moment(worker.lost_at),
+        "running": worker.running,
+    }
+
+
+def key_json(key: Any) -> dict[str, Any]:
+    """A key, without what makes it one."""
+    return {
+        "id": key.id,
+        "caller": key.caller,
+        "caller_type": key.caller_type,
+        "tier": key.tier,
+        "scopes": sorted(key.scopes),
+        "name": key.name,
+        "created_at": moment(key.created_at),
+        "created_by": key.created_by,
+        "expires_at": moment(key.expires_at),
+        "revoked_at": moment(key.revoked_at),
+        "last_used_at": moment(key.last_used_at),
+        "is_live": key.is_live,
+    }
+
+
+def record_json(record: Record, digest: bytes) -> dict[str, Any]:
+    """A record of the audit, with its place in the chain."""
+    return {
+        "no": record.no,
+        "at": moment(record.at),
+        "event": record.event,
+        "caller": record.caller,
+        "caller_type": record.caller_type,
+        "tier": record.tier,
+        "job_id": None if record.job_id is None else str(record.job_id),
+        "request_id": record.request_id,
+        "payload": msgspec.json.decode(record.payload),
+        "hash": digest.hex(),
+    }
+
+
+def webhook_json(view: Any) -> dict[str, Any]:
+    """How far the word of a job's end has come."""
+    return {
+        "job_id": str(view.job_id),
+        "url": view.url,
+        "state": str(view.state),
+        "tries": view.attempt,
+        "failures": view.failures,
+        "next_try_at": moment(view.due_at),
+        "last_answer": view.answer,
+        "last_error": view.error,
+        "created_at": moment(view.created_at),
+        "ended_at": moment(view.ended_at),
+    }
+
+
+def verdict_json(verdict: Any) -> dict[str, Any]:
+    """What a look at the audit's chain found."""
+    flaw = verdict.flaw
+    return {
+        "is_whole": verdict.is_whole,
+        "records": verdict.records,
+        "head": verdict.head.hex(),
+        "broken_at": None if flaw is None else flaw.no,
+        "because": None if flaw is None else flaw.reason,
     }

@@ -16,7 +16,7 @@ from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, Means, 
 from windlass.client.flows import Made, Time, Wanted
 from windlass.client.line import httpx, lost_of, options_of
 from windlass.client.place import find
-from windlass.client.views import Event, JobView, Reason, RecipeView, StepDocument
+from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument
 from windlass.core.states import JobState
 
 T = TypeVar("T")
@@ -122,6 +122,32 @@ class AsyncClient:
         """Who the server takes the caller for."""
         found: dict[str, Any] = await self.run(flows.document(self._means, "/me"))
         return found
+
+    async def create_key(
+        self,
+        caller: str,
+        *,
+        name: str,
+        caller_type: str = "user",
+        tier: str | None = None,
+        scopes: Sequence[str] | None = None,
+        expires_in: float | None = None,
+    ) -> tuple[str, KeyView]:
+        """Make a key (for admins): its text, which cannot be asked for again, and what is kept of it."""
+        known = {
+            "caller": caller, "name": name, "caller_type": caller_type, "tier": tier,
+            "scopes": None if scopes is None else list(scopes), "expires_in": expires_in,
+        }  # fmt: skip
+        wish = {name: value for name, value in known.items() if value is not None}
+        return await self.run(flows.create_key(self._means, wish))
+
+    async def keys(self, caller: str | None = None) -> list[KeyView]:
+        """The keys that there are (for admins)."""
+        return await self.run(flows.keys(self._means, caller))
+
+    async def revoke_key(self, key_id: str) -> None:
+        """End a key's life at once (for admins)."""
+        await self.run(flows.revoke_key(self._means, key_id))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -17,7 +17,7 @@ from windlass.client.asking import asked, converted, decoded, encoded, get, send
 from windlass.client.exchange import Ask, Flow, Give, Means
 from windlass.client.following import wait
 from windlass.client.problems import error_from
-from windlass.client.views import Event, JobView, Reason, RecipeView, StepDocument, failure_of
+from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument, failure_of
 from windlass.core.errors import BadInput, NotFound, WindlassError
 from windlass.core.states import JobState
 
@@ -242,6 +242,58 @@ def delete(means: Means, job_id: UUID) -> Flow[None]:
 def document(means: Means, path: str, query: Sequence[tuple[str, str]] = ()) -> Flow[Any]:
     """A document as it came."""
     return (yield from get(means, path, query))
+
+
+def post(means: Means, path: str) -> Flow[Any]:
+    """A document that comes back for a request without a body; sent twice, it does no more than once."""
+    return (yield from send(means, "POST", path))
+
+
+def create_key(means: Means, wish: Mapping[str, Any]) -> Flow[tuple[str, KeyView]]:
+    """Make a key: its text, which nobody can tell again, and what is kept of it.
+
+    Not sent again when the answer is lost: the first key may exist, and nobody would know its text.
+    """
+    body = yield from send(means, "POST", "/keys", wish, is_safe=False)
+    return str(body["key"]), converted(body, KeyView)
+
+
+def keys(means: Means, caller: str | None) -> Flow[list[KeyView]]:
+    """The keys that there are."""
+    body = yield from get(means, "/keys", [] if caller is None else [("caller", caller)])
+    return converted(body["items"], list[KeyView])
+
+
+def revoke_key(means: Means, key_id: str) -> Flow[None]:
+    """End a key's life."""
+    yield from asked(means, Ask("DELETE", f"/keys/{quote(key_id, safe='')}"))
+
+
+def verify_audit(means: Means, head: str | None) -> Flow[dict[str, Any]]:
+    """Whether the audit's chain is whole, over as many requests as it takes."""
+    after, records = 0, 0
+    while True:
+        body = yield from get(means, "/audit/verify", [("after", str(after))])
+        records += body["checked"]
+        if not body["is_good"] or body["next"] is None:
+            break
+        after = body["next"]
+    told = {"is_whole": body["is_good"], "records": records, "head": body["head"]}
+    if body["is_good"] and head is not None and not (yield from _has_hash(means, head.lower())):
+        reason = "the head that was noted is not in the chain: records were removed, or it was written anew"
+        return {**told, "is_whole": False, "broken_at": records + 1, "because": reason}
+    return {**told, "broken_at": body["flaw_no"], "because": body["flaw"]}
+
+
+def _has_hash(means: Means, wanted: str) -> Flow[bool]:
+    after = 0
+    while True:
+        body = yield from get(means, "/audit", [("after", str(after)), ("limit", str(PAGE))])
+        if any(record["hash"] == wanted for record in body["items"]):
+            return True
+        if body["next"] is None:
+            return False
+        after = body["next"]
 
 
 def recipes(means: Means) -> Flow[list[RecipeView]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -23,57 +22,45 @@ def add_to(app: typer.Typer) -> None:
 
 async def cancel(at: Ambient, job: Jobs, reason: Annotated[str, typer.Option(help="Kept with the job.")] = "") -> None:
     """End jobs: open steps are cancelled, running ones are told to stop."""
-    from windlass.engine import control
-
-    await _each(at, job, "cancelled", lambda db, job_id, _: control.cancel(db, job_id, reason=reason))
+    await _each(at, job, "cancel", "cancelled", reason)
 
 
 async def retry(at: Ambient, job: Jobs) -> None:
     """Run failed jobs again from where they failed, keeping what succeeded. Makes new jobs."""
-    from windlass.engine import control
-
-    await _each(at, job, "retried", lambda db, job_id, ids: control.retry(db, job_id, ids.new()))
+    await _each(at, job, "retry", "retried")
 
 
 async def rerun(at: Ambient, job: Jobs) -> None:
     """Run finished jobs again from the start, with the same inputs. Makes new jobs."""
-    from windlass.engine import control
-
-    await _each(at, job, "run again", lambda db, job_id, ids: control.rerun(db, job_id, ids.new()))
+    await _each(at, job, "rerun", "run again")
 
 
 async def pause(at: Ambient, job: Jobs) -> None:
     """Start no further steps of these jobs; running ones finish."""
-    from windlass.engine import control
-
-    await _each(at, job, "paused", lambda db, job_id, _: control.pause(db, job_id))
+    await _each(at, job, "pause", "paused")
 
 
 async def resume(at: Ambient, job: Jobs) -> None:
     """Go on with paused jobs."""
-    from windlass.engine import control
-
-    await _each(at, job, "resumed", lambda db, job_id, _: control.resume(db, job_id))
+    await _each(at, job, "resume", "resumed")
 
 
 async def delete(at: Ambient, job: Jobs) -> None:
     """Hide finished jobs from listings; retention removes them later."""
-    from windlass.engine import control
-
-    await _each(at, job, "deleted", lambda db, job_id, _: control.delete(db, job_id))
+    await _each(at, job, "delete", "deleted")
 
 
-async def _each(at: Ambient, names: list[str], done: str, act: Callable[[Any, UUID, Any], Awaitable[Any]]) -> None:
+async def _each(at: Ambient, names: list[str], action: str, done: str, reason: str = "") -> None:
     """Find all jobs first, so that a slip in one name leaves everything as it was; then act on each in turn."""
     import sys
 
-    from windlass.cli.session import find_job, opened
+    from windlass.cli.session import desk
 
     wanted = [name for given in names for name in (sys.stdin.read().split() if given == "-" else [given])]
-    async with opened(at) as windlass:
-        found = [await find_job(windlass, name) for name in wanted]
+    async with desk(at) as ask:
+        found = [await ask.find(name) for name in wanted]
         for job_id in dict.fromkeys(found):
-            answer = await act(windlass.db, job_id, windlass.ids)
+            answer = await ask.control(action, job_id, reason)
             made = answer if isinstance(answer, UUID) else None
             if at.as_json:
                 at.screen.record({"id": job_id, "action": done, "new_job": made, "changed": answer is not False})

@@ -16,9 +16,10 @@ PANEL = "Set up"
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     db = typer.Typer(help="The database: bring its schema up to date, see its state.", no_args_is_help=True)
-    command(db, "migrate", panel=PANEL, has_json=True)(migrate)
-    command(db, "status", panel=PANEL, has_json=True)(status)
-    command(db, "url", panel=PANEL)(url)
+    command(db, "migrate", panel=PANEL, has_json=True, is_local=True)(migrate)
+    command(db, "status", panel=PANEL, has_json=True, is_local=True)(status)
+    command(db, "url", panel=PANEL, is_local=True)(url)
+    command(db, "restored", panel=PANEL, has_json=True, is_local=True)(restored)
     app.add_typer(db, name="db", rich_help_panel=PANEL)
     command(app, "workers", panel=PANEL, has_json=True)(workers)
     command(app, "version", panel=PANEL)(version)
@@ -101,15 +102,27 @@ def url(at: Ambient) -> None:
     sys.stdout.write(find_dsn(at) + "\n")
 
 
+async def restored(at: Ambient) -> None:
+    """Say that this database was restored from a dump: streams and followers begin anew. Run it before the servers."""
+    from windlass.cli.session import opened
+    from windlass.engine import installation
+
+    async with opened(at) as windlass:
+        found = await installation.restored(windlass.db)
+    if at.as_json:
+        at.screen.document({"epoch": found.epoch})
+        return
+    at.screen.line(f"epoch {found.epoch}: whoever follows a stream is told to begin anew")
+
+
 async def workers(
     at: Ambient, everyone: Annotated[bool, typer.Option("--all", help="Also those lost in the last day.")] = False
 ) -> None:
     """The worker processes and what they serve."""
-    from windlass.cli.session import opened
-    from windlass.engine.workers import listing
+    from windlass.cli.session import desk
 
-    async with opened(at) as windlass:
-        found = [worker for worker in await listing(windlass.db) if everyone or worker.lost_at is None]
+    async with desk(at) as ask:
+        found = [worker for worker in await ask.workers() if everyone or worker["lost_at"] is None]
     if at.as_json:
         at.screen.document(found)
         return
@@ -117,14 +130,14 @@ async def workers(
         ("id", "host", "pid", "running", "concurrency", "queues", "seen", "lost"),
         [
             (
-                str(worker.id),
-                worker.host,
-                str(worker.pid),
-                str(worker.running),
-                str(worker.concurrency),
-                ",".join(worker.queues),
-                worker.seen_at.astimezone().strftime("%H:%M:%S"),
-                worker.lost_at.astimezone().strftime("%H:%M:%S") if worker.lost_at else "",
+                worker["id"],
+                worker["host"],
+                str(worker["pid"]),
+                str(worker["running"]),
+                str(worker["concurrency"]),
+                ",".join(worker["queues"]),
+                worker["seen_at"],
+                worker["lost_at"] or "",
             )
             for worker in found
         ],

@@ -33,24 +33,21 @@ async def jobs(
     """List jobs, the newest first."""
     from windlass.cli import marks
     from windlass.cli.arguments import parse_labels
-    from windlass.cli.session import find_job, opened
+    from windlass.cli.session import desk
     from windlass.cli.wire import job_json, seconds_between
     from windlass.core.errors import BadSetting
     from windlass.core.states import JobState
-    from windlass.engine import read
 
     if state is not None and state.upper() not in JobState.__members__:
         raise BadSetting(f"--state {state!r} is not a state", remedy=f"One of: {', '.join(JobState)}")
     wanted = parse_labels([label]) if label else None
-    async with opened(at) as windlass:
-        cursor = await find_job(windlass, before) if before else None
-        found = await read.jobs(
-            windlass.db,
-            states=[JobState(state.upper())] if state else None,
+    async with desk(at) as ask:
+        found = await ask.jobs(
+            state=JobState(state.upper()) if state else None,
             recipe=recipe,
             labels=wanted,
             limit=limit,
-            before=cursor,
+            before=await ask.find(before) if before else None,
         )
     following = str(found[-1].id) if len(found) == limit else None
     if at.as_json:
@@ -80,20 +77,16 @@ async def jobs(
 async def show(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)]) -> None:
     """One job: where it stands, its graph, its error."""
     from windlass.cli.screen import picture
-    from windlass.cli.session import find_job, opened
-    from windlass.cli.snapshot import take
-    from windlass.cli.wire import job_json, step_json
-    from windlass.engine import read
+    from windlass.cli.session import desk
+    from windlass.cli.wire import job_json
 
-    async with opened(at) as windlass:
-        job_id = await find_job(windlass, job)
-        snapshot = await take(windlass.db, job_id)
+    async with desk(at) as ask:
+        job_id = await ask.find(job)
         if at.as_json:
-            steps = await read.steps(windlass.db, job_id)
-            body = job_json(snapshot.job)
-            body["input"] = snapshot.job.input
-            at.screen.document(body | {"steps": [step_json(step, snapshot.plan) for step in steps]})
+            view = await ask.job(job_id)
+            at.screen.document(job_json(view) | {"input": view.input, "steps": await ask.steps(job_id)})
             return
+        snapshot = await ask.snapshot(job_id)
     screen = at.screen
     screen.line(snapshot.headline())
     screen.line(picture(snapshot.boxes))
@@ -108,18 +101,12 @@ async def events(
 ) -> None:
     """What happened to a job, in order. With --json, one event a line."""
     from windlass.cli.screen import one_line
-    from windlass.cli.session import find_job, opened
+    from windlass.cli.session import desk
     from windlass.cli.wire import event_json
-    from windlass.engine import read
-    from windlass.engine.recipes import plan_of
 
-    async with opened(at) as windlass:
-        job_id = await find_job(windlass, job)
-        view = await read.job(windlass.db, job_id)
-        plan = await plan_of(windlass.db, view.plan)
-        names: dict[int, str] = {}
-        async for event in windlass.job(job_id).events(follow=follow):
-            name = await _step_name(windlass, job_id, plan, names, event.no)
+    async with desk(at) as ask:
+        job_id = await ask.find(job)
+        async for event, name in ask.events(job_id, follow=follow):
             if at.as_json:
                 at.screen.record(event_json(job_id, event) | {"step": name or None})
                 continue
@@ -135,24 +122,22 @@ async def result(
     within: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="How long to wait: 30s, 2m.")] = None,
 ) -> Exit:
     """What the recipe returned, as JSON."""
-    from windlass.app.job import failure_of
     from windlass.cli.arguments import parse_seconds
-    from windlass.cli.session import find_job, opened
+    from windlass.cli.session import desk
     from windlass.core.errors import WrongState
     from windlass.core.states import JOB_TERMINAL, JobState
 
     limit_s = parse_seconds("--timeout", within)
-    async with opened(at) as windlass:
-        job_id = await find_job(windlass, job)
-        job_ = windlass.job(job_id)
-        state = await (job_.wait(limit_s) if wait else job_.status())
+    async with desk(at) as ask:
+        job_id = await ask.find(job)
+        state = await (ask.wait(job_id, limit_s) if wait else ask.state(job_id))
         if state not in JOB_TERMINAL:
             raise WrongState(f"job {job_id} is {state} and has no result yet", remedy="Add --wait, or `windlass watch`")
         if state is not JobState.COMPLETED:
-            failure = await failure_of(windlass.db, await job_.view())
+            failure = await ask.failure(job_id)
             at.screen.error(failure.message, failure.remedy, int(exit_for_job(state)))
             return exit_for_job(state)
-        at.screen.document(await job_.result())
+        at.screen.document(await ask.result(job_id))
     return Exit.DONE
 
 
@@ -162,11 +147,10 @@ async def why(
     step: Annotated[str | None, typer.Argument(metavar="[STEP]", help="One step; else all that wait.")] = None,
 ) -> None:
     """Exactly what a job, or one of its steps, waits for."""
-    from windlass.cli.session import find_job, opened
+    from windlass.cli.session import desk
 
-    async with opened(at) as windlass:
-        job_id = await find_job(windlass, job)
-        reasons = await windlass.job(job_id).why(step)
+    async with desk(at) as ask:
+        reasons = await ask.why(await ask.find(job), step)
     if at.as_json:
         at.screen.document(
             [{"step": r.step, "state": str(r.state), "because": r.because, "detail": r.detail} for r in reasons]
@@ -183,18 +167,3 @@ def _short(payload: Any) -> str:
 
     text = "" if payload is None else msgspec.json.encode(payload).decode()
     return text if len(text) <= 200 else text[:200] + "…"
-
-
-async def _step_name(windlass: Any, job_id: Any, plan: Any, names: dict[int, str], no: int | None) -> str:
-    """A step's name; the children of a fan-out have numbers after the plan's and are looked up once."""
-    if no is None:
-        return ""
-    if no < len(plan.nodes):
-        return str(plan.nodes[no].name)
-    if no not in names:
-        from windlass.engine import read
-
-        for step in await read.steps(windlass.db, job_id):
-            if step.index is not None:
-                names[step.no] = f"{plan.nodes[step.node].name}[{step.index}]"
-    return names.get(no, f"#{no}")

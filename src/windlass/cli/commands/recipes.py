@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
     group.callback(invoke_without_command=True)(default)
     command(group, "list", panel=PANEL, has_json=True)(listing)
     command(group, "show", panel=PANEL, has_json=True)(show)
-    command(group, "register", panel=PANEL, has_json=True)(register)
+    command(group, "register", panel=PANEL, has_json=True, is_local=True)(register)
     app.add_typer(group, name="recipes", rich_help_panel=PANEL)
 
 
@@ -30,13 +30,13 @@ def default(ctx: typer.Context) -> None:
 
 async def listing(at: Ambient) -> None:
     """Every recipe with its newest version."""
-    from windlass.cli.session import opened
-    from windlass.engine import recipes
+    from windlass.cli.session import desk
+    from windlass.cli.wire import recipe_json
 
-    async with opened(at) as windlass:
-        found = await recipes.listing(windlass.db)
+    async with desk(at) as ask:
+        found = await ask.recipes()
     if at.as_json:
-        at.screen.document(found)
+        at.screen.document([recipe_json(one) for one in found])
         return
     at.screen.table(
         ("recipe", "version", "registered", "plan"),
@@ -59,11 +59,10 @@ async def show(
 
     from windlass.cli.graph import boxes_of
     from windlass.cli.screen import picture
-    from windlass.cli.session import opened
-    from windlass.engine import recipes
+    from windlass.cli.session import desk
 
-    async with opened(at) as windlass:
-        plan = await recipes.latest(windlass.db, recipe, version)
+    async with desk(at) as ask:
+        plan = await ask.recipe(recipe, version)
     if at.as_json:
         at.screen.document(msgspec.Raw(plan.canonical))
         return

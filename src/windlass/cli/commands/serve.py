@@ -14,14 +14,22 @@ TARGETS = "module, module:app, file.py or file.yaml."
 Queues = Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue to serve; may be repeated.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", "-c", min=1, help="How many steps at once.")]
 
+Listen = Annotated[
+    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where the API listens; port 0 takes a free one.")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    command(app, "up", panel=PANEL)(up)
-    command(app, "demo", panel=PANEL)(demo)
-    command(app, "run", panel=PANEL, has_json=True)(run)
-    command(app, "worker", panel=PANEL)(worker)
-    command(app, "engine", panel=PANEL)(engine)
+    command(app, "up", panel=PANEL, is_local=True)(up)
+    command(app, "demo", panel=PANEL, is_local=True)(demo)
+    command(app, "run", panel=PANEL, has_json=True, is_local=True)(run)
+    command(app, "worker", panel=PANEL, is_local=True)(worker)
+    group = typer.Typer(help="Processes for others: the API alone, the engine's loops alone.", no_args_is_help=True)
+    command(group, "api", panel=PANEL, is_local=True)(api)
+    command(group, "engine", panel=PANEL, is_local=True)(engine)
+    app.add_typer(group, name="serve", rich_help_panel=PANEL)
+    command(app, "engine", panel=PANEL, is_local=True)(engine)
 
 
 def up(
@@ -29,19 +37,20 @@ def up(
     app: Annotated[list[str] | None, typer.Argument(metavar="[APP]...", help=TARGETS + " Else the examples.")] = None,
     queue: Queues = None,
     concurrency: Concurrency = None,
+    listen: Listen = None,
     is_demo: Annotated[bool, typer.Option("--demo", help="The same as `windlass demo`.")] = False,
 ) -> Exit:
-    """Start PostgreSQL, the engine and a worker, here and now. Ctrl-C stops them; the data stays."""
+    """Start PostgreSQL, the engine, a worker and the API, here and now. Ctrl-C stops them; the data stays."""
     from windlass.cli import serving
 
-    return serving.start(serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency))
+    return serving.start(at, serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency, listen))
 
 
 def demo(at: Ambient) -> Exit:
     """Run an example recipe to its end, with its graph, and stop."""
     from windlass.cli import serving
 
-    return serving.start(serving.demo(at))
+    return serving.start(at, serving.demo(at))
 
 
 def run(
@@ -55,7 +64,7 @@ def run(
     """Run one recipe to its end in this process. Needs no server. If it is cut short, running it again goes on."""
     from windlass.cli import serving
 
-    return serving.start(serving.run(at, target, app or [], inputs or [], key=key, is_new=new))
+    return serving.start(at, serving.run(at, target, app or [], inputs or [], key=key, is_new=new))
 
 
 def worker(
@@ -68,14 +77,21 @@ def worker(
     """Run the steps of an app until told to stop. SIGTERM or Ctrl-C drains; once more ends at once."""
     from windlass.cli import serving
 
-    return serving.start(serving.worker(at, app, queue, concurrency, with_loops=not no_loops))
+    return serving.start(at, serving.worker(at, app, queue, concurrency, with_loops=not no_loops))
 
 
 def engine(at: Ambient) -> Exit:
     """Run the engine's loops alone: timers, leases, deadlines, retention."""
     from windlass.cli import serving
 
-    return serving.start(serving.worker(at, None, None, None, with_loops=True))
+    return serving.start(at, serving.worker(at, None, None, None, with_loops=True))
+
+
+def api(at: Ambient, listen: Listen = None) -> Exit:
+    """Run the API alone. Any number may run on one database. SIGTERM drains: requests under way are finished."""
+    from windlass.cli import serving
+
+    return serving.start(at, serving.serve_api(at, listen))
 
 
 def greet(at: Ambient) -> int:

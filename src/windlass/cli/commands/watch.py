@@ -32,18 +32,17 @@ async def watch(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", h
     import asyncio
 
     from windlass.cli.live import follow
-    from windlass.cli.session import find_job, opened
+    from windlass.cli.session import desk
     from windlass.cli.wire import event_json
 
-    async with opened(at) as windlass:
-        job_id = await find_job(windlass, job)
-        handle = windlass.job(job_id)
+    async with desk(at) as ask:
+        job_id = await ask.find(job)
         try:
             if at.as_json:
-                async for event in handle.events():
+                async for event, _ in ask.events(job_id, follow=True):
                     at.screen.record(event_json(job_id, event))
-                return exit_for_job(await handle.status())
-            return exit_for_job(await follow(windlass.db, job_id, at.screen.out, hint="Ctrl-C leaves; the job goes on"))
+                return exit_for_job(await ask.state(job_id))
+            return exit_for_job(await follow(ask, job_id, at.screen.out, hint="Ctrl-C leaves; the job goes on"))
         except asyncio.CancelledError:
             at.screen.note(f"detached; the job goes on. Come back: windlass watch {job_id}")
             raise
@@ -58,30 +57,27 @@ async def graph(
     from windlass.cli import diagram
     from windlass.cli.graph import boxes_of
     from windlass.cli.screen import picture
-    from windlass.cli.session import find_job, opened
-    from windlass.cli.snapshot import take
+    from windlass.cli.session import desk
     from windlass.core.errors import BadInput, NotFound
-    from windlass.engine import recipes
 
-    async with opened(at) as windlass:
+    async with desk(at) as ask:
         try:
-            plan = await recipes.latest(windlass.db, target)
-            boxes = boxes_of(plan)
+            boxes, name = boxes_of(await ask.recipe(target)), target
         except NotFound as unknown:
             try:
-                snapshot = await take(windlass.db, await find_job(windlass, target))
+                snapshot = await ask.snapshot(await ask.find(target))
             except (NotFound, BadInput):
                 raise NotFound(
                     f"there is no recipe and no job {target!r}",
                     remedy="See `windlass recipes list` and `windlass jobs`",
                 ) from unknown
-            plan, boxes = snapshot.plan, snapshot.boxes
+            boxes, name = snapshot.boxes, snapshot.job.recipe
     match Format.JSON if at.as_json else form:
         case Format.TREE:
             at.screen.line(picture(boxes))
         case Format.MERMAID:
             at.screen.line(diagram.mermaid(boxes))
         case Format.DOT:
-            at.screen.line(diagram.dot(boxes, plan.recipe))
+            at.screen.line(diagram.dot(boxes, name))
         case Format.JSON:
-            at.screen.document(diagram.as_json(boxes, plan.recipe))
+            at.screen.document(diagram.as_json(boxes, name))

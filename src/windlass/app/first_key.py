@@ -1,0 +1,137 @@
+"""What an installation on one machine needs before anybody can ask it anything: its secret, and a first key.
+
+Both are files of the home that only its owner may read. They are made once, also when several processes begin at the
+same time: whoever comes second takes what the first one wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windlass.access.keys import Keys
+from windlass.access.secret import Secret
+from windlass.app.settings import Settings
+from windlass.app.windlass import Windlass
+from windlass.core.caller import Scope
+from windlass.core.errors import BadSetting, Unauthenticated
+
+KEY_FILE = "key"
+SECRET_FILE = "secret"
+SERVER_FILE = "server"
+SECRET_BYTES = 32
+# Whose jobs the first key sees: those that the command line of this home makes.
+KEY_NAME = "windlass up"
+_PRIVATE = 0o600
+
+
+def secret_of(settings: Settings, *, is_open: bool = False) -> Secret:
+    """The installation's secret: the one that is set, else the home's, which is made when there is none.
+
+    With a database that others share, or for a server that others reach (`is_open`), a secret of this machine alone
+    would shut out the keys that the other machines make: then it has to be set.
+    """
+    if settings.secret:
+        return Secret.of(settings.secret)
+    path = settings.home / SECRET_FILE
+    if settings.database_url is not None and is_open and not path.exists():
+        raise BadSetting(
+            "the installation's secret is not set, and all of its processes must have the same",
+            remedy="Set WINDLASS_SECRET everywhere to the output of: openssl rand -hex 32",
+        )
+    return Secret.of([private(path, lambda: secrets.token_hex(SECRET_BYTES))])
+
+
+async def first_key(windlass: Windlass, secret: Secret) -> Path | None:
+    """The file that holds this home's key, which is made when there is none or when it is good no more.
+
+    None with Membership: there the keys are not ours to make.
+    """
+    settings = windlass.settings
+    if settings.membership_url is not None:
+        return None
+    path = settings.home / KEY_FILE
+    keys = Keys(windlass.db, secret, entropy=secrets.token_bytes)
+    with contextlib.suppress(FileNotFoundError, Unauthenticated):
+        await keys.verify(_read(path))
+        return path
+    made = await keys.create(settings.caller, name=KEY_NAME, scopes=frozenset({Scope.ADMIN}), by=settings.caller)
+    _replace(path, made.text)
+    return path
+
+
+async def has_keys(windlass: Windlass, secret: Secret) -> bool:
+    """Whether anybody has a key that is good."""
+    keys = Keys(windlass.db, secret, entropy=secrets.token_bytes)
+    return any(key.is_live for key in await keys.listing())
+
+
+@contextmanager
+def announced(home: Path, url: str) -> Iterator[None]:
+    """Leave the server's address where the command line and clients of the same home look for it."""
+    path = home / SERVER_FILE
+    _replace(path, url)
+    try:
+        yield
+    finally:
+        # Another server of the same home may have written its own since.
+        with contextlib.suppress(OSError):
+            if _read(path) == url:
+                path.unlink()
+
+
+def private(path: Path, make: Callable[[], str]) -> str:
+    """The text of a private file; made if there is none, by one process only."""
+    with contextlib.suppress(FileNotFoundError):
+        return _read(path)
+    written = _written(path, make())
+    try:
+        os.link(written, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(written)
+    return _read(path)
+
+
+def _replace(path: Path, text: str) -> None:
+    os.replace(_written(path, text), path)
+
+
+def _written(path: Path, text: str) -> str:
+    """A new private file beside `path`, whole on the disk before anybody can find it by its name."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # mkstemp gives a file that nobody else may read from the start.
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return name
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_mode & 0o077:
+            # Somebody copied it carelessly; what it lets in is worth more than the copy's mode.
+            path.chmod(_PRIVATE)
+        return path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
+def _unusable(path: Path, error: OSError) -> BadSetting:
+    return BadSetting(
+        f"{path} cannot be used: {error.strerror or error}",
+        remedy="Set WINDLASS_HOME to a folder that this user may write to",
+    )
