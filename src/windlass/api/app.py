@@ -18,6 +18,7 @@ from windlass.api.openapi import document
 from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
 from windlass.api.routes import (
+    audit,
     bulk,
     control,
     graph,
@@ -45,6 +46,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     recipes.router,
     me.router,
     keys.router,
+    audit.router,
     workers.router,
     health.router,
     pages.router,

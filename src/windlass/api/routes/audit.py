@@ -1,0 +1,50 @@
+"""The audit: what was done, by whom, and whether the records are as they were written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Query
+
+from windlass.access import audit
+from windlass.api.guard import Has, guard, guarded_router
+from windlass.api.wire.audit import AuditPage, AuditQuery, Verdict, VerifyQuery, record_document
+from windlass.core.caller import Scope
+
+router = guarded_router("audit")
+VERIFIED_MAX = 50_000
+
+
+@router.get("/audit", operation_id="audit.list", response_model=AuditPage, summary="List records")
+@guard(Scope.AUDIT_READ, codes=("bad_input",))
+async def list_records(query: Annotated[AuditQuery, Query()], parts: Has) -> Any:
+    """Records of everybody's doings, in the order of the chain."""
+    found = await audit.records(
+        parts.db,
+        caller=query.caller,
+        event=query.event,
+        job_id=query.job_id,
+        since=query.since,
+        until=query.until,
+        after_no=query.after,
+        limit=query.limit,
+    )
+    items = [record_document(record, digest) for record, digest in found]
+    return AuditPage.model_construct(items=items, next=items[-1].no if len(items) == query.limit else None)
+
+
+@router.get("/audit/verify", operation_id="audit.verify", response_model=Verdict, summary="Verify the chain")
+@guard(Scope.AUDIT_READ, codes=("bad_input",))
+async def verify(query: Annotated[VerifyQuery, Query()], parts: Has) -> Verdict:
+    """Go through at most 50,000 records and say where the chain first does not hold; `next` says where to go on."""
+    head = None if query.head is None else bytes.fromhex(query.head)
+    found = await audit.verify_chain(parts.db, head=head, after_no=query.after, limit=VERIFIED_MAX)
+    flaw = found.flaw
+    return Verdict(
+        is_good=found.is_whole,
+        checked=found.records,
+        head=found.head.hex() if found.records else None,
+        flaw_no=None if flaw is None else flaw.no,
+        flaw=None if flaw is None else flaw.reason,
+        next=found.next,
+    )
