@@ -18,6 +18,7 @@ from windlass.app.entropy import Ids
 from windlass.app.observing import observing
 from windlass.app.settings import Settings
 from windlass.core.plan import Node, Plan
+from windlass.core.retry import Retry
 from windlass.engine.recipes import store_plan
 from windlass.engine.submit import Submission, submit
 from windlass.recipe.evaluator import Evaluator
@@ -67,7 +68,7 @@ async def span() -> int:
     return 1
 
 
-@step
+@step(retry=Retry(max_attempts=1))
 async def fail() -> int:
     raise ValueError("no reel")
 

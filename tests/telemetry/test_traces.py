@@ -127,7 +127,7 @@ async def test_a_receiver_that_is_no_good_does_not_slow_a_worker(
             views = await asyncio.gather(*(waiter.wait(job_id, 60) for job_id in jobs))
             assert {view.state for view in views} == {JobState.COMPLETED}
             by_worker = await finished_by(db, jobs)
-            assert by_worker[traced_id] > COUNT // 4, by_worker
+            assert by_worker[traced_id] > COUNT // 10, by_worker
             await asyncio.gather(ended_by_itself(light), ended_by_itself(traced))
 
 

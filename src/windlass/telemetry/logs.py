@@ -20,7 +20,7 @@ import msgspec
 
 Format = Literal["json", "console"]
 
-MESSAGE_MAX_CHARS = 32 * 1024
+TEXT_MAX_CHARS = 32 * 1024
 # In this order, on every line that has them.
 IDS = ("job", "step", "index", "attempt", "request_id", "caller")
 
@@ -44,6 +44,7 @@ running: ContextVar[Any] = ContextVar("windlass_context")
 _KEY = re.compile(r"\b(wl_[0-9A-Za-z]{12}_|whsec_)[0-9A-Za-z+/=]{8,}")
 # Whatever could move the cursor, ring, or begin a line that was never written.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+_ENDS = re.compile(r"[\x7f\x85\u2028\u2029]")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -72,15 +73,21 @@ def prefix(job: object, step: object, attempt: object) -> str:
 def message_of(record: logging.LogRecord) -> str:
     """What the line says, whatever it was given."""
     try:
-        text = record.getMessage()
+        return _clean(record.getMessage())
     except Exception:
-        text = f"{record.msg!r} with {record.args!r}"
-    if len(text) > MESSAGE_MAX_CHARS:
-        text = f"{text[:MESSAGE_MAX_CHARS]}… ({len(text):,} characters)"
-    return _clean(text)
+        return _text(record.msg) + " (its arguments do not fit)"
+
+
+def _text(value: object) -> str:
+    try:
+        return _clean(str(value))
+    except Exception:
+        return f"(a {type(value).__name__} that cannot be shown)"
 
 
 def _clean(text: str) -> str:
+    if len(text) > TEXT_MAX_CHARS:
+        text = f"{text[:TEXT_MAX_CHARS]}… ({len(text):,} characters)"
     if "wl_" in text or "whsec_" in text:
         text = _KEY.sub(r"\1…", text)
     return text.encode(errors="replace").decode()
@@ -99,16 +106,18 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": message,
-            **{name: value if isinstance(value, int) else _clean(str(value)) for name, value in ids.items()},
+            **{name: value if isinstance(value, int) else _text(value) for name, value in ids.items()},
         }
         for name, value in vars(record).items():
             if name not in _STANDARD and name not in line and name not in IDS:
-                line[name] = value if isinstance(value, int | float | bool) else _clean(str(value))
+                line[name] = value if isinstance(value, int | float | bool) else _text(value)
         if record.exc_info:
             line["error"] = _clean(self.formatException(record.exc_info))
         if record.stack_info:
             line["stack"] = _clean(self.formatStack(record.stack_info))
-        return msgspec.json.encode(line).decode()
+        text = msgspec.json.encode(line).decode()
+        # JSON may hold these as they are; to some who read lines they end one.
+        return _ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class ConsoleLines(logging.Formatter):
@@ -120,7 +129,7 @@ class ConsoleLines(logging.Formatter):
         message = _CONTROL.sub("", message_of(record)).replace("\n", "\n    ")
         if message.startswith(prefix(ids.get("job"), ids.get("step"), ids.get("attempt"))):
             ids = {name: value for name, value in ids.items() if name in ("request_id", "caller")}
-        tail = " ".join(f"{name}={_CONTROL.sub('', _clean(str(value)))}" for name, value in ids.items())
+        tail = " ".join(f"{name}={_CONTROL.sub('', _text(value))}" for name, value in ids.items())
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         line = f"{at}.{record.msecs:03.0f} {record.levelname} {record.name}: {message}"
         parts = [f"{line}  {tail}" if tail else line]
