@@ -23,6 +23,7 @@ import msgspec
 
 from windlass.core.audit import GENESIS, AuditEvent, Record, chain_hash, payload_text
 from windlass.core.cursor import arrange
+from windlass.core.observer import Observer
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import feed
 from windlass.engine.feed import FeedRow
@@ -48,18 +49,25 @@ class Auditor:
 
     name = "auditor"
 
-    def __init__(self, db: Database, *, with_jobs: bool = True) -> None:
+    def __init__(self, db: Database, *, with_jobs: bool = True, observer: Observer | None = None) -> None:
         self._db = db
         self._with_jobs = with_jobs
+        self._observer = observer
 
     async def run_once(self) -> Done:
         """Append one batch."""
-        return await self._db.run(self._append)
+        done, news = await self._db.run(self._append)
+        if self._observer is not None:
+            for row in news:
+                if (state := _ENDINGS.get(row.type)) is not None:
+                    job_id, created_at = row.at.job_id, row.created_at
+                    self._observer.ended(job_id, row.recipe, state, created_at, row.when, row.correlation_id)
+        return done
 
-    async def _append(self, connection: asyncpg.Connection) -> Done:
+    async def _append(self, connection: asyncpg.Connection) -> tuple[Done, list[FeedRow]]:
         async with connection.transaction():
             if not await connection.fetchval(sql("audit_lock")):
-                return Done(0)
+                return Done(0), []
             notes = await connection.fetch(sql("audit_take_notes"), BATCH_MAX)
             news, is_more = await self._news(connection)
             tail = await connection.fetchrow(sql("audit_tail"))
@@ -70,7 +78,7 @@ class Auditor:
                 head = await _write(connection, made, before)
                 log.info("the audit's record %d has the hash %s", made[-1].no, head.hex())
             await _tally(connection, news)
-        return Done(len(made), is_more or len(notes) >= BATCH_MAX)
+        return Done(len(made), is_more or len(notes) >= BATCH_MAX), news
 
     async def _news(self, connection: asyncpg.Connection) -> tuple[list[FeedRow], bool]:
         """What of the feed is to be recorded, in the order of each job; and whether there is more."""
