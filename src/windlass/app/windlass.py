@@ -10,13 +10,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from windlass.app.artifacts import open_artifacts
@@ -25,12 +27,17 @@ from windlass.app.entropy import Ids, chance
 from windlass.app.job import Access, Job
 from windlass.app.settings import Settings, load
 from windlass.core.errors import Conflict
+from windlass.core.observer import Observer
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
-from windlass.engine import recipes
+from windlass.engine import installation, recipes
+from windlass.engine.loops.auditor import Auditor
+from windlass.engine.loops.followers import Followers
+from windlass.engine.loops.herald import Herald
 from windlass.engine.loops.runner import Loops
 from windlass.engine.read import Waiter
-from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Submitter, submit
+from windlass.engine.recipes import NamedPlans
+from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Submitter, Webhook, submit
 from windlass.recipe.duration import duration_s
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.schema import check_inputs
@@ -40,8 +47,6 @@ from windlass.store.migrate import check, migrate
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import CONCURRENCY, Worker
 
-# A recipe submitted by name is looked up again after this long: a new version applies to new jobs within a second.
-NAME_KEPT_S = 1.0
 POOL_MAX = 8
 KEPT_FOR_GOOD_DAYS = 36_500.0
 
@@ -71,19 +76,42 @@ class HasSteps(Protocol):
         ...
 
 
+class _Given(NamedTuple):
+    """What is the same for all jobs of a call."""
+
+    labels: Mapping[str, str] | None
+    priority: int
+    deadline: Time | None
+    ttl: Time | None
+    webhook: Webhook | None
+    correlation_id: str | None
+
+
 class Windlass:
     """A connection to a Windlass: submit jobs, register recipes, look at jobs."""
 
-    def __init__(self, db: Database, settings: Settings, artifacts: Artifacts, dsn: str) -> None:
+    def __init__(
+        self,
+        db: Database,
+        settings: Settings,
+        artifacts: Artifacts,
+        dsn: str,
+        *,
+        is_served: bool = False,
+        observer: Observer | None = None,
+    ) -> None:
         self.db = db
         self.settings = settings
         self.artifacts = artifacts
         self.dsn = dsn
         self.ids = Ids()
+        # Where there is a service every job is followed: it is on the streams, in the audit and in the tallies.
+        self.is_served = is_served
+        self.observer = observer
         self._access = Access(db, artifacts, shared_evaluator(), Waiter(db))
-        self._submitter = Submitter(db)
+        self._submitter = Submitter(db, observer, time.perf_counter)
         self._stored: set[str] = set()
-        self._named: dict[str, tuple[float, Plan]] = {}
+        self._named = NamedPlans(db, time.monotonic)
 
     @classmethod
     @asynccontextmanager
@@ -94,6 +122,7 @@ class Windlass:
         home: str | Path | None = None,
         settings: Settings | None = None,
         pool_max: int = POOL_MAX,
+        observer: Observer | None = None,
     ) -> AsyncIterator[Windlass]:
         """Open the database: the one given, else the one that is set, else the embedded server of `home`.
 
@@ -103,26 +132,30 @@ class Windlass:
         settings = settings or load({"home": None if home is None else str(home)})
         dsn = dsn or settings.database_url
         if dsn is not None:
-            async with cls._opened(dsn, settings, pool_max) as windlass:
+            async with cls._opened(dsn, settings, pool_max, observer) as windlass:
                 await check(windlass.db)
+                windlass.is_served = (await installation.read(windlass.db)).is_served
                 yield windlass
             return
         server = EmbeddedPostgres(settings.database_path)
         address = await asyncio.to_thread(server.start)
         try:
-            async with cls._opened(address, settings, pool_max) as windlass:
+            async with cls._opened(address, settings, pool_max, observer) as windlass:
                 await migrate(windlass.db)
+                windlass.is_served = (await installation.read(windlass.db)).is_served
                 yield windlass
         finally:
             await asyncio.to_thread(server.stop)
 
     @classmethod
     @asynccontextmanager
-    async def _opened(cls, dsn: str, settings: Settings, pool_max: int) -> AsyncIterator[Windlass]:
+    async def _opened(
+        cls, dsn: str, settings: Settings, pool_max: int, observer: Observer | None
+    ) -> AsyncIterator[Windlass]:
         artifacts = open_artifacts(settings.artifacts_place)
         db = await Database.open(dsn, max_size=pool_max)
         try:
-            yield cls(db, settings, artifacts, dsn)
+            yield cls(db, settings, artifacts, dsn, observer=observer)
         finally:
             await db.close()
 
@@ -144,6 +177,8 @@ class Windlass:
         priority: int = 0,
         deadline: Time | None = None,
         ttl: Time | None = None,
+        webhook: Webhook | None = None,
+        correlation_id: str | None = None,
         inputs: Mapping[str, Any] | None = None,
         **more_inputs: Any,
     ) -> Job:
@@ -151,13 +186,12 @@ class Windlass:
 
         The recipe may be given by name if it is registered. Its inputs are keywords; those whose names are taken here
         go into `inputs`. The same `key` gives the same job; with another body it raises Conflict. Concurrent calls
-        share commits.
+        share commits. A `correlation_id` puts the job on the feed under that name; a `webhook` has a sealed secret.
         """
         plan = await self._plan(recipe)
         is_heard = self._access.waiter.is_listening
-        accepted = await self._submitter.submit(
-            self._submission(plan, {**(inputs or {}), **more_inputs}, key, labels, priority, deadline, ttl)
-        )
+        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id)
+        accepted = await self._submitter.submit(self._submission(plan, {**(inputs or {}), **more_inputs}, key, given))
         # An earlier job with the same key may have been made from another version of the recipe, and have ended.
         is_new = accepted.is_new
         return Job(
@@ -175,17 +209,17 @@ class Windlass:
         priority: int = 0,
         deadline: Time | None = None,
         ttl: Time | None = None,
+        webhook: Webhook | None = None,
+        correlation_id: str | None = None,
     ) -> list[Job]:
         """Make a job per element of `inputs`, a thousand to a commit. All inputs are checked before any job is made.
 
         With `keys`, one per element, the call can be repeated safely. A Conflict is raised after all others are made.
         """
         plan = await self._plan(recipe)
-        given = keys if keys is not None else [None] * len(inputs)
-        submissions = [
-            self._submission(plan, one, key, labels, priority, deadline, ttl)
-            for one, key in zip(inputs, given, strict=True)
-        ]
+        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id)
+        own_keys = keys if keys is not None else [None] * len(inputs)
+        submissions = [self._submission(plan, one, key, given) for one, key in zip(inputs, own_keys, strict=True)]
         jobs: list[Job] = []
         conflict: Conflict | None = None
         for start in range(0, len(submissions), BATCH_MAX):
@@ -204,36 +238,27 @@ class Windlass:
 
     async def _plan(self, recipe: HasPlan | Plan | str) -> Plan:
         if isinstance(recipe, str):
-            at_s, plan = self._named.get(recipe, (0.0, None))
-            if plan is None or time.monotonic() - at_s > NAME_KEPT_S:
-                plan = await recipes.latest(self.db, recipe)
-                self._named[recipe] = (time.monotonic(), plan)
-            return plan
+            return await self._named.latest(recipe)
         plan = plan_in(recipe)
         if plan.hash not in self._stored:
             await self.register(recipe)
         return plan
 
-    def _submission(
-        self,
-        plan: Plan,
-        inputs: Mapping[str, Any],
-        key: str | None,
-        labels: Mapping[str, str] | None,
-        priority: int,
-        deadline: Time | None,
-        ttl: Time | None,
-    ) -> Submission:
+    def _submission(self, plan: Plan, inputs: Mapping[str, Any], key: str | None, given: _Given) -> Submission:
+        job_id = self.ids.new()
+        own = str(job_id) if self.is_served or given.webhook is not None else None
         return Submission(
             plan=plan,
             inputs=check_inputs(plan, inputs),
-            job_id=self.ids.new(),
+            job_id=job_id,
             caller=self.settings.caller,
             idempotency_key=key,
-            labels=labels,
-            priority=priority,
-            deadline_s=_seconds(deadline, "deadline"),
-            ttl_s=_seconds(ttl, "ttl") or TTL_S,
+            labels=given.labels,
+            priority=given.priority,
+            deadline_s=_seconds(given.deadline, "deadline"),
+            ttl_s=_seconds(given.ttl, "ttl") or TTL_S,
+            correlation_id=given.correlation_id or own,
+            webhook=given.webhook,
         )
 
     def worker(
@@ -257,6 +282,7 @@ class Windlass:
             dsn=self.dsn,
             lease_s=settings.lease_s,
             output_max_bytes=settings.inline_max_bytes,
+            observer=self.observer,
         )
 
     def loops(self) -> Loops:
@@ -269,11 +295,18 @@ class Windlass:
             new_id=self.ids.new,
             chance=chance,
             retention_s=days * 86400,
+            observer=self.observer,
+            engine=(self.ids.new(), socket.gethostname(), os.getpid()),
         )
+
+    def followers(self) -> Followers:
+        """Who follows the feed of a served installation: the audit, and the word of webhooks."""
+        return Followers(self.db, (Auditor(self.db), Herald(self.db)), observer=self.observer)
 
     def as_caller(self, caller: str) -> Windlass:
         """The same connection, submitting for somebody else."""
-        return Windlass(self.db, replace(self.settings, caller=caller), self.artifacts, self.dsn)
+        settings = replace(self.settings, caller=caller)
+        return Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
 
 
 def plan_in(recipe: HasPlan | Plan) -> Plan:

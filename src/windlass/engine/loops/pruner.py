@@ -1,4 +1,7 @@
-"""The pruner removes finished jobs after their time of retention, a bounded batch at a time."""
+"""The pruner removes finished jobs after their time of retention, a bounded batch at a time, and what else is over.
+
+Records of the audit are never removed.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,11 @@ class Pruner:
         self._retention_s = retention_s
 
     async def run_once(self) -> Done:
-        """Remove one batch, and workers that have been gone for a day."""
+        """Remove one batch; when there is none, workers and engines gone for a day, spent tickets, empty limits."""
         rows = await self._db.run(lambda connection: connection.fetch(sql("prune"), self._retention_s, BATCH_MAX))
         if not rows:
             await self._db.run(lambda connection: connection.execute(sql("worker_forget")))
+            await self._db.run(lambda connection: connection.execute(sql("engine_forget")))
+            await self._db.run(lambda connection: connection.execute(sql("ticket_forget"), BATCH_MAX))
+            await self._db.run(lambda connection: connection.execute(sql("limit_forget"), BATCH_MAX))
         return Done(len(rows), len(rows) >= BATCH_MAX)

@@ -7,13 +7,15 @@ make it quick; losing them all makes it no more than that much slower.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from windlass.core.errors import Unavailable
-from windlass.engine.loops.duty import Duty
+from windlass.core.observer import Observer
+from windlass.engine.loops.duty import Done, Duty
 from windlass.engine.loops.expirer import Expirer
 from windlass.engine.loops.pruner import RETENTION_S, Pruner
 from windlass.engine.loops.relay import Relay
@@ -29,12 +31,17 @@ LOOK_EVERY_S = 5.0
 PRUNE_EVERY_S = 60.0
 UNAVAILABLE_PAUSE_S = 1.0
 BUSY_PAUSE_S = 0.1
+SEEN_EVERY_S = 10.0
 
 log = logging.getLogger("windlass.engine")
 
 
 class Loops:
-    """The engine's duties as one background task."""
+    """The engine's duties as one background task.
+
+    `engine` is its id, host and process, by which people and health checks see it; without one it is not seen.
+    `turned_s` is when, by the loop's time, it last had a turn: one that is stuck stands still.
+    """
 
     def __init__(
         self,
@@ -45,8 +52,13 @@ class Loops:
         new_id: Callable[[], UUID],
         chance: Callable[[], float],
         retention_s: float = RETENTION_S,
+        observer: Observer | None = None,
+        engine: tuple[UUID, str, int] | None = None,
     ) -> None:
         self._db = db
+        self._observer = observer
+        self._engine = engine
+        self.turned_s = 0.0
         self.router = Router(db, artifacts, resolver, new_id)
         self.relay = Relay(db, artifacts, resolver, chance)
         self.waker = Waker(db)
@@ -74,6 +86,7 @@ class Loops:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+            await self._leave()
 
     async def run_until_idle(self) -> int:
         """Do every duty until none has anything to do; how much was done. For tests and simulations."""
@@ -90,10 +103,14 @@ class Loops:
         self._bell.set()
 
     async def _run(self) -> None:
-        next_prune_s = 0.0
+        next_prune_s = next_seen_s = 0.0
         loop = asyncio.get_running_loop()
         while True:
+            self.turned_s = loop.time()
             try:
+                if self._engine is not None and loop.time() >= next_seen_s:
+                    await self._show(*self._engine)
+                    next_seen_s = loop.time() + SEEN_EVERY_S
                 if self._is_route_rung:
                     self._is_route_rung = False
                     await self._drain((self.relay, self.router))
@@ -146,7 +163,8 @@ class Loops:
             is_more = True
             try:
                 while is_more:
-                    done = await duty.run_once()
+                    done = await turn(duty, self._observer)
+                    self.turned_s = asyncio.get_running_loop().time()
                     count += done.count
                     is_more = done.is_more
             except Unavailable:
@@ -157,3 +175,24 @@ class Loops:
         if failed is not None:
             raise failed
         return count
+
+    async def _show(self, id: UUID, host: str, pid: int) -> None:
+        await self._db.run(lambda connection: connection.execute(sql("engine_seen"), id, host, pid))
+
+    async def _leave(self) -> None:
+        if self._engine is None:
+            return
+        gone = self._engine[0]
+        with contextlib.suppress(Exception):  # it is forgotten by itself after a day
+            await self._db.attempt(lambda connection: connection.execute(sql("engine_gone"), gone))
+
+
+async def turn(duty: Duty, observer: Observer | None) -> Done:
+    """One turn of a duty, told to whoever measures it."""
+    if observer is None:
+        return await duty.run_once()
+    loop = asyncio.get_running_loop()
+    start_s = loop.time()
+    done = await duty.run_once()
+    observer.looped(duty.name, done.count, loop.time() - start_s)
+    return done

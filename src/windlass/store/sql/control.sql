@@ -68,6 +68,12 @@ WITH old AS (
 )
 DELETE FROM windlass.jobs WHERE id IN (SELECT id FROM old) RETURNING id
 
+-- name: ticket_forget
+-- Rights to open a stream that nobody used in time. There are never many.
+DELETE FROM windlass.tickets WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM windlass.tickets WHERE expires_at < windlass.clock() LIMIT $1 FOR UPDATE SKIP LOCKED
+))
+
 -- name: inbox_take
 -- Reports in the order they came; a row goes only in the commit that applies it.
 SELECT i.job_id, i.no, i.attempt, i.source, i.outcome FROM windlass.inbox i ORDER BY i.at, i.job_id, i.no LIMIT $1

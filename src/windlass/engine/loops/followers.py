@@ -1,0 +1,95 @@
+"""Runs the duties that follow the feed, as a task of their own: nobody who works waits for those who write it down.
+
+It looks when a bell rings, not more often than `every_s`, and goes on looking for a moment after the last one: what was
+committed becomes readable only when all older transactions have ended. Without bells it looks once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from windlass.core.errors import Unavailable
+from windlass.core.observer import Observer
+from windlass.engine.loops.duty import Duty
+from windlass.engine.loops.runner import UNAVAILABLE_PAUSE_S, turn
+from windlass.store.database import Database
+
+EVERY_S = 0.25
+IDLE_S = 1.0
+# How long after a bell it looks often.
+RESTLESS_S = 3.0
+BELLS = ("windlass_work", "windlass_done")
+
+log = logging.getLogger("windlass.engine")
+
+
+class Followers:
+    """See the module. `alive_s` is when, by the loop's time, it last had a turn."""
+
+    def __init__(
+        self, db: Database, duties: Sequence[Duty], *, every_s: float = EVERY_S, observer: Observer | None = None
+    ) -> None:
+        self.duties = tuple(duties)
+        self.alive_s = 0.0
+        self._db = db
+        self._every_s = every_s
+        self._observer = observer
+        self._bell = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin; returns once the bells are heard."""
+        for channel in BELLS:
+            await self._db.listen(channel, lambda _: self._bell.set())
+        self._task = asyncio.create_task(self._run(), name="windlass-followers")
+
+    async def stop(self) -> None:
+        """End. A duty that is cut off is rolled back; the next to do it goes on from there."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def run_once(self) -> bool:
+        """One batch of every duty; whether any has more. A duty that fails does not keep the others from theirs."""
+        is_more = False
+        failed: Exception | None = None
+        for duty in self.duties:
+            try:
+                is_more = (await turn(duty, self._observer)).is_more or is_more
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return is_more
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        restless_until_s = 0.0
+        while True:
+            self.alive_s = loop.time()
+            if self._bell.is_set():
+                self._bell.clear()
+                restless_until_s = loop.time() + RESTLESS_S
+            try:
+                is_more = await self.run_once()
+            except Unavailable as error:
+                log.warning("the followers wait for the database: %s", error)
+                await asyncio.sleep(UNAVAILABLE_PAUSE_S)
+                continue
+            except Exception:
+                log.exception("a follower failed; it will be tried again")
+                await asyncio.sleep(UNAVAILABLE_PAUSE_S)
+                continue
+            if is_more:
+                # Others of this process may have a turn.
+                await asyncio.sleep(0)
+                continue
+            await asyncio.sleep(self._every_s)
+            if loop.time() >= restless_until_s and not self._bell.is_set():
+                try:
+                    await asyncio.wait_for(self._bell.wait(), IDLE_S - self._every_s)
+                except TimeoutError:
+                    continue

@@ -1,0 +1,102 @@
+"""An installation that is served, and one that was restored into another cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.rig import Rig, plan, task
+from windlass.core.cursor import ORIGIN
+from windlass.core.errors import BadSetting
+from windlass.engine import feed, installation
+from windlass.engine.installation import Installation
+from windlass.store.database import Database
+
+CHECK = b"one"
+
+
+async def told(rig: Rig) -> list[str]:
+    """What the auditor still has to come to."""
+    async with rig.db.connection() as connection:
+        look = await feed.read(connection, await feed.cursor(connection, "auditor"))
+    return [row.type for row in look.rows]
+
+
+async def move(db: Database) -> None:
+    """As if the tables had been restored into this cluster from another one, which had given many more numbers."""
+    async with db.connection() as connection:
+        await connection.execute("UPDATE windlass.installation SET system_id = system_id - 1")
+        for table in ("events", "cursors"):
+            await connection.execute(f"UPDATE windlass.{table} SET txid = (txid::text::bigint + 1000000)::text::xid8")
+
+
+async def test_nobody_serves_a_new_installation(db: Database) -> None:
+    assert await installation.read(db) == Installation(False, 1)
+
+
+async def test_a_served_installation_stays_so(db: Database) -> None:
+    for _ in range(2):
+        assert await installation.serve(db, CHECK) == Installation(True, 1)
+    assert await installation.read(db) == Installation(True, 1)
+
+
+async def test_another_secret_is_refused(db: Database) -> None:
+    await installation.serve(db, CHECK)
+    with pytest.raises(BadSetting, match="not the one"):
+        await installation.serve(db, b"two")
+    await installation.serve(db, b"two", [b"two", CHECK])
+    with pytest.raises(BadSetting):
+        await installation.serve(db, CHECK)
+
+
+async def test_the_audit_begins_with_the_service(rig: Rig) -> None:
+    await rig.submit(plan(task("a")), correlation_id="before")
+    await installation.serve(rig.db, CHECK)
+    await rig.submit(plan(task("a")), correlation_id="after")
+    assert await told(rig) == ["job.submitted"]
+    await installation.serve(rig.db, CHECK)
+    assert await told(rig) == ["job.submitted"], "a second server leaves it where it is"
+
+
+async def test_a_database_in_another_cluster_begins_a_new_epoch(rig: Rig) -> None:
+    await installation.serve(rig.db, CHECK)
+    await rig.submit(plan(task("a")), correlation_id="c")
+    rows, end = await feed.after(rig.db, ORIGIN, callers=None)
+    async with rig.db.connection() as connection:
+        await feed.keep_cursor(connection, "auditor", end)
+    await rig.run_out()
+    await move(rig.db)
+    assert await told(rig) == [], "its numbers are beyond this cluster's"
+    assert await installation.serve(rig.db, CHECK) == Installation(True, 2)
+    assert await told(rig) == ["job.processing", "job.completed"], "what was recorded is not told again, the rest is"
+    await rig.submit(plan(task("a")), correlation_id="c")
+    assert await told(rig) == ["job.processing", "job.completed", "job.submitted"]
+    rows, _ = await feed.after(rig.db, ORIGIN, callers=None)
+    assert len(rows) == 3
+    assert await installation.serve(rig.db, CHECK) == Installation(True, 2), "once"
+
+
+async def test_a_restore_can_be_said_by_hand(rig: Rig) -> None:
+    assert await installation.restored(rig.db) == Installation(False, 2)
+    await installation.serve(rig.db, CHECK)
+    assert await installation.restored(rig.db) == Installation(True, 3)
+    assert await installation.serve(rig.db, CHECK) == Installation(True, 3)
+
+
+async def test_where_the_cluster_may_not_be_asked_for_the_epoch_stays(rig: Rig, fresh_dsn: str) -> None:
+    db = await Database.open(fresh_dsn)
+    try:
+        async with db.connection() as connection:
+            await connection.execute(
+                "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC; CREATE ROLE guest LOGIN;"
+                "GRANT USAGE ON SCHEMA windlass TO guest; GRANT ALL ON ALL TABLES IN SCHEMA windlass TO guest"
+            )
+        guest = await Database.open(fresh_dsn.replace("//postgres@", "//guest@"))
+        try:
+            assert await installation.serve(guest, CHECK) == Installation(True, 1)
+        finally:
+            await guest.close()
+    finally:
+        async with db.connection() as connection:
+            await connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+            await connection.execute("DROP OWNED BY guest; DROP ROLE guest")
+        await db.close()
