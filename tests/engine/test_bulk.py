@@ -53,8 +53,8 @@ async def test_open_jobs_are_cancelled_and_only_ones_own(rig: Rig) -> None:
     told = await act(rig, "cancel", expect=3, reason="enough", request_id="req-1")
     assert told == Bulk(3, False, tuple((job, None) for job in reversed(made)))
     assert [await rig.state(job) for job in (*done, *made, other)] == [S.COMPLETED, *[S.CANCELLED] * 3, S.QUEUED]
-    cancelled = (await read.events(rig.db, made[0]))[-1]
-    assert (cancelled.type, cancelled.source, cancelled.correlation_id) == ("job.cancelled", "ada", "req-1")
+    [cancelled] = [event for event in await read.events(rig.db, made[0]) if event.type == "job.cancelled"]
+    assert (cancelled.source, cancelled.correlation_id) == ("ada", "req-1")
     assert (await act(rig, "cancel")).matched == 0
 
 
