@@ -14,7 +14,7 @@ done. What it reads twice (its position was lost in a restore) it finds in the c
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -73,7 +73,8 @@ class Auditor:
             tail = await connection.fetchrow(sql("audit_tail"))
             no, before = (0, GENESIS) if tail is None else (tail["no"], tail["hash"])
             made = [_of_note(no + 1 + place, row) for place, row in enumerate(sorted(notes, key=lambda row: row["id"]))]
-            made += [_of_job(no + 1 + len(made) + place, row) for place, row in enumerate(news)]
+            errors = await _errors(connection, news)
+            made += [_of_job(no + 1 + len(made) + place, row, errors) for place, row in enumerate(news)]
             if made:
                 head = await _write(connection, made, before)
                 log.info("the audit's record %d has the hash %s", made[-1].no, head.hex())
@@ -116,13 +117,19 @@ def _of_note(no: int, row: asyncpg.Record) -> Record:
     )
 
 
-def _of_job(no: int, row: FeedRow) -> Record:
+async def _errors(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> dict[UUID, Any]:
+    failed = sorted({row.at.job_id for row in news if _EVENTS[row.type] is AuditEvent.JOB_FAILED})
+    rows = await connection.fetch(sql("audit_errors"), failed) if failed else []
+    return {row["id"]: msgspec.json.decode(row["error"]) for row in rows}
+
+
+def _of_job(no: int, row: FeedRow, errors: Mapping[UUID, Any]) -> Record:
     payload: dict[str, Any] = {"recipe": row.recipe}
     event = _EVENTS[row.type]
     if event is AuditEvent.JOB_FAILED:
         payload["state"] = _ENDINGS[row.type]
         # What a fault says may hold anything; the audit has its code and its step.
-        error = row.payload.get("error") if isinstance(row.payload, dict) else None
+        error = errors.get(row.at.job_id)
         if isinstance(error, dict):
             payload |= {name: error[name] for name in ("code", "step") if _is_text(error.get(name))}
     return Record(no, row.when, event, row.caller, None, None, row.at.job_id, row.correlation_id, payload_text(payload))

@@ -28,6 +28,10 @@ SELECT no, hash FROM windlass.audit ORDER BY no DESC LIMIT 1
 SELECT a.job_id, a.event FROM unnest($1::uuid[]) AS d (job_id)
 CROSS JOIN LATERAL (SELECT a.job_id, a.event FROM windlass.audit a WHERE a.job_id = d.job_id) AS a
 
+-- name: audit_errors
+-- Why jobs failed: an event has it only when the job stopped at its first failure.
+SELECT id, error FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND error IS NOT NULL
+
 -- name: audit_append
 INSERT INTO windlass.audit (no, at, event, caller, caller_type, tier, job_id, request_id, payload, hash)
 SELECT * FROM unnest($1::bigint[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::uuid[],
