@@ -32,6 +32,7 @@ from windlass.api.app import create
 from windlass.api.hub import Hub
 from windlass.api.parts import Parts
 from windlass.api.sse import Connection
+from windlass.app.observing import looks
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSetting
@@ -157,7 +158,9 @@ async def making_parts(
 ) -> AsyncIterator[Parts]:
     """Everything that routes need, started; stopped again when the block ends."""
     db, settings = windlass.db, windlass.settings
-    meters = meters or Meters(CollectorRegistry())
+    if meters is None:
+        meters = Meters(CollectorRegistry())
+        meters.watch_pool(lambda: db.busy, lambda: db.idle)
     served = await installation.serve(db, secret.digest("check", b""))
     async with AsyncExitStack() as stack:
         keys, verifier = await _verifier(windlass, secret, meters, stack)
@@ -177,7 +180,8 @@ async def making_parts(
         await hub.start()
         stack.push_async_callback(hub.stop)
         verifier.close_on(hub.forget)
-        exposition = Exposition(meters.registry)
+        depth = Depth(db, settings.queue_depth_max, time.monotonic)
+        exposition = Exposition(meters.registry, looks(db, meters, depth.most, depth.look))
         stack.push_async_callback(exposition.close)
         yield Parts(
             db=db,
@@ -190,7 +194,7 @@ async def making_parts(
             verifier=verifier,
             keys=keys,
             limiter=_limiter(windlass),
-            depth=Depth(db, settings.queue_depth_max, time.monotonic),
+            depth=depth,
             tickets=Tickets(db, secret, entropy=secrets.token_bytes),
             audit=audit,
             secret=secret,

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from prometheus_client import CollectorRegistry
 
 from windlass.app.settings import Settings
+from windlass.app.windlass import Windlass
 from windlass.engine import gauge
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition, exposed
@@ -31,6 +32,18 @@ async def observing(db: Database, settings: Settings, role: str) -> AsyncIterato
         if settings.metrics_listen is not None:
             exposition = Exposition(meters.registry, looks(db, meters, settings.queue_depth_max))
             await stack.enter_async_context(exposed(exposition, settings.metrics_listen))
+        yield meters
+
+
+@asynccontextmanager
+async def measured(windlass: Windlass, role: str, *, is_asked: bool = False) -> AsyncIterator[Meters | None]:
+    """Measure what this process does, if it is asked for or set; else nothing is made, and nothing paid."""
+    settings = windlass.settings
+    if not is_asked and settings.metrics_listen is None and settings.traces is None:
+        yield None
+        return
+    async with observing(windlass.db, settings, role) as meters:
+        windlass.observe(meters)
         yield meters
 
 

@@ -113,6 +113,11 @@ class Windlass:
         self._stored: set[str] = set()
         self._named = NamedPlans(db, time.monotonic)
 
+    def observe(self, observer: Observer) -> None:
+        """Tell this observer of all that is submitted here, and by workers and loops that are made from now on."""
+        self.observer = observer
+        self._submitter = Submitter(self.db, observer, time.perf_counter)
+
     @classmethod
     @asynccontextmanager
     async def connect(
@@ -301,7 +306,7 @@ class Windlass:
 
     def followers(self) -> Followers:
         """Who follows the feed of a served installation: the audit, and the word of webhooks."""
-        return Followers(self.db, (Auditor(self.db), Herald(self.db)), observer=self.observer)
+        return Followers(self.db, (Auditor(self.db, observer=self.observer), Herald(self.db)), observer=self.observer)
 
     def as_caller(self, caller: str) -> Windlass:
         """The same connection, submitting for somebody else."""

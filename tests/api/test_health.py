@@ -1,0 +1,182 @@
+"""What load balancers and Prometheus ask: alive whatever breaks, ready when all works, metrics for whom they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.api.rig import Rig, rig
+from windlass.api import readiness
+from windlass.api.edge import Edge
+from windlass.api.routes import health
+from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.settings import Settings
+from windlass.store.database import Database
+from windlass.store.migrate import known, migrate
+from windlass.telemetry.exposition import Exposition
+from windlass.telemetry.meters import Meters
+
+
+class Place:
+    """An API of nothing but its health, and what its health is made of."""
+
+    def __init__(self, db: Database) -> None:
+        meters = Meters(CollectorRegistry())
+        self.ages_s: dict[str, float] = {"loops": 0.1, "hub": 2.0}
+        self.parts: Any = SimpleNamespace(
+            db=db,
+            meters=meters,
+            exposition=Exposition(meters.registry),
+            settings=Settings(),
+            alive=lambda: self.ages_s,
+            is_draining=False,
+        )
+        app = FastAPI()
+        app.router.routes.extend(health.router.routes)
+        app.state.parts = self.parts
+        app.state.probe = readiness.Probe(self.parts, lambda: 0.0)
+        self._state = app.state
+        app.add_middleware(Edge, parts=self.parts)
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here")
+
+    async def parts_told(self, status: int) -> dict[str, str]:
+        """What /readyz says of each part now, with this status; the process is alive all the while."""
+        self._state.probe = readiness.Probe(self.parts, lambda: 0.0)
+        alive = await self.client.get("/healthz")
+        assert (alive.status_code, alive.json()) == (200, {"status": "ok"})
+        answer = await self.client.get("/readyz")
+        assert answer.status_code == status, answer.text
+        assert answer.json()["status"] == ("ready" if status == 200 else "not_ready")
+        assert ("retry-after" in answer.headers) == (status == 503)
+        parts: dict[str, str] = answer.json()["parts"]
+        return parts
+
+
+@asynccontextmanager
+async def place(dsn: str) -> AsyncIterator[Place]:
+    db = await Database.open(dsn, max_size=2)
+    made = Place(db)
+    try:
+        yield made
+    finally:
+        await made.client.aclose()
+        await db.close()
+
+
+async def test_a_process_whose_parts_work_is_ready(dsn: str) -> None:
+    async with place(dsn) as at:
+        assert await at.parts_told(200) == {"database": "ok", "migrations": "ok", "loops": "ok", "hub": "ok"}
+
+
+async def test_a_stopped_database_is_said_and_recovered_from() -> None:
+    server = EmbeddedPostgres(durable=False)
+    dsn = await asyncio.to_thread(server.start)
+    try:
+        async with place(dsn) as at:
+            await migrate(at.parts.db)
+            await at.parts_told(200)
+            await asyncio.to_thread(server.stop)
+            found = await at.parts_told(503)
+            assert found == {"database": "no answer within 2 s", "loops": "ok", "hub": "ok"}
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def test_a_database_that_hangs_is_not_waited_for(fresh_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "ANSWER_WITHIN_S", 0.1)
+    holder = await asyncpg.connect(fresh_dsn)
+    async with place(fresh_dsn) as at:
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE windlass.migrations IN ACCESS EXCLUSIVE MODE")
+            assert (await at.parts_told(503))["database"] == "no answer within 0.1 s"
+        await at.parts_told(200)
+    await holder.close()
+
+
+async def test_a_schema_that_is_behind_or_ahead_is_said(fresh_dsn: str) -> None:
+    last = known()[-1][0]
+    admin = await asyncpg.connect(fresh_dsn)
+    async with place(fresh_dsn) as at:
+        await admin.execute("DELETE FROM windlass.migrations WHERE name = $1", last)
+        assert await at.parts_told(503) == {
+            "database": "ok", "migrations": f"missing: {last}", "loops": "ok", "hub": "ok",
+        }  # fmt: skip
+        await admin.execute("INSERT INTO windlass.migrations VALUES ($1), ('9999_later')", last)
+        assert (await at.parts_told(503))["migrations"] == "newer than this release"
+    await admin.close()
+
+
+async def test_a_loop_that_hangs_is_said(dsn: str) -> None:
+    async with place(dsn) as at:
+        at.ages_s["loops"] = readiness.STUCK_AFTER_S + 12
+        found = await at.parts_told(503)
+        assert found == {"database": "ok", "migrations": "ok", "loops": "has not turned for 42 s", "hub": "ok"}
+
+
+async def test_a_process_that_ends_is_not_ready(dsn: str) -> None:
+    async with place(dsn) as at:
+        at.parts.is_draining = True
+        assert (await at.parts_told(503))["process"] == "is ending"
+
+
+async def test_however_many_ask_the_database_is_asked_once_a_second(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, now = 0, 100.0
+
+    async def missing(db: Database) -> list[str]:
+        nonlocal asked
+        asked += 1
+        return []
+
+    monkeypatch.setattr(readiness, "missing", missing)
+    async with place(dsn) as at:
+        probe = readiness.Probe(at.parts, lambda: now)
+        assert all(state.is_ready for state in await asyncio.gather(*(probe.state() for _ in range(100))))
+        assert asked == 1
+        now += readiness.LOOK_EVERY_S
+        await probe.state()
+        assert asked == 2
+
+
+async def test_one_who_hangs_up_does_not_end_the_look_of_others(dsn: str) -> None:
+    async with place(dsn) as at:
+        probe = readiness.Probe(at.parts, lambda: 0.0)
+        first = asyncio.create_task(probe.state())
+        second = asyncio.create_task(probe.state())
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).is_ready
+
+
+async def test_metrics_of_a_running_service_hold_what_was_done(api: Rig) -> None:
+    await api.run("hello")
+    answer = await api.stranger.get("/metrics")
+    assert answer.status_code == 200
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    routes = {sample.labels["route"] for sample in families["windlass_http_requests"].samples}
+    assert "/jobs" in routes
+    assert not any(character.isdigit() for route in routes for character in route)
+    pool = {sample.labels["state"]: sample.value for sample in families["windlass_pool_connections"].samples}
+    assert pool["busy"] + pool["idle"] >= 1
+
+
+async def test_away_from_this_machine_metrics_take_an_admins_key(dsn: str, tmp_path: Path) -> None:
+    async with rig(dsn, tmp_path, listen="0.0.0.0:8420") as api:
+        answers = [await client.get("/metrics") for client in (api.stranger, api.user, api.admin)]
+        assert [answer.status_code for answer in answers] == [401, 403, 200]
+        assert (await api.stranger.get("/version")).status_code == 200
+
+
+async def test_behind_a_proxy_metrics_take_an_admins_key(api: Rig) -> None:
+    answer = await api.stranger.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
+    assert answer.status_code == 401
