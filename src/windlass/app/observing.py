@@ -36,13 +36,9 @@ async def observing(db: Database, settings: Settings, role: str) -> AsyncIterato
 
 
 @asynccontextmanager
-async def measured(windlass: Windlass, role: str, *, is_asked: bool = False) -> AsyncIterator[Meters | None]:
-    """Measure what this process does, if it is asked for or set; else nothing is made, and nothing paid."""
-    settings = windlass.settings
-    if not is_asked and settings.metrics_listen is None and settings.traces is None:
-        yield None
-        return
-    async with observing(windlass.db, settings, role) as meters:
+async def measured(windlass: Windlass, role: str) -> AsyncIterator[Meters]:
+    """Measure what workers, loops and submits of this connection do, while the block lasts."""
+    async with observing(windlass.db, windlass.settings, role) as meters:
         windlass.observe(meters)
         yield meters
 

@@ -31,7 +31,7 @@ from windlass.cli.live import follow
 from windlass.cli.local_desk import LocalDesk
 from windlass.cli.session import opened
 from windlass.cli.wire import error_json
-from windlass.core.errors import WindlassError
+from windlass.core.errors import BadSetting, WindlassError
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import read
 from windlass.recipe.app import load
@@ -107,11 +107,25 @@ async def _migrated(dsn: str) -> list[str]:
 
 
 @asynccontextmanager
+async def _measured(windlass: Windlass, role: str, *, has_api: bool = False) -> AsyncIterator[None]:
+    """Measure this process if it has an API or that is set. Otherwise nothing is made for it, and nothing paid."""
+    if not has_api and windlass.settings.metrics_listen is None and windlass.settings.traces is None:
+        yield
+        return
+    if find_spec("prometheus_client") is None:
+        raise BadSetting("metrics_listen or traces is set", remedy="pip install 'windlass[service,otel]'")
+    from windlass.app.observing import measured
+
+    async with measured(windlass, role):
+        yield
+
+
+@asynccontextmanager
 async def _answering(windlass: Windlass, listen: str | None, *, with_key: bool) -> AsyncIterator[str]:
     """The API in this process, while the block lasts; gives its address. Whoever is not on this machine needs a key."""
     from windlass.app import http
     from windlass.app.first_key import announced, first_key, has_keys, secret_of
-    from windlass.app.observing import observing
+    from windlass.telemetry.meters import Meters
 
     settings = windlass.settings
     address = listen or settings.listen
@@ -121,8 +135,8 @@ async def _answering(windlass: Windlass, listen: str | None, *, with_key: bool) 
     http.check_bind(address, is_here or has_membership or await has_keys(windlass, secret), has_membership)
     # Nobody chose the port: several may be started side by side.
     tries = http.PORTS_TRIED if with_key and listen is None and settings.listen == LISTEN_DEFAULT else 1
+    meters = windlass.observer if isinstance(windlass.observer, Meters) else None
     async with (
-        observing(windlass.db, settings, "up" if with_key else "api") as meters,
         http.making_parts(windlass, secret, meters=meters, observer=meters) as parts,
         http.listening(parts, address, tries=tries) as found,
     ):
@@ -136,12 +150,15 @@ async def _answering(windlass: Windlass, listen: str | None, *, with_key: bool) 
 
 @asynccontextmanager
 async def _answering_if_installed(windlass: Windlass, listen: str | None) -> AsyncIterator[str | None]:
-    missing = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
-    if missing:
+    if not _has_api():
         yield None
         return
     async with _answering(windlass, listen, with_key=True) as url:
         yield url
+
+
+def _has_api() -> bool:
+    return all(find_spec(name) for name in ("fastapi", "uvicorn", "httptools", "prometheus_client"))
 
 
 async def up(
@@ -155,6 +172,7 @@ async def up(
         async with (
             _database(settings) as dsn,
             Windlass.connect(dsn, settings=settings) as windlass,
+            _measured(windlass, "up", has_api=_has_api()),
             serving(windlass, app, queues=queues, concurrency=concurrency) as service,
             _answering_if_installed(windlass, listen) as url,
         ):
@@ -292,6 +310,7 @@ async def worker(
     app = load(*targets) if targets is not None else None
     async with (
         opened(at) as windlass,
+        _measured(windlass, "engine" if app is None else "worker"),
         serving(windlass, app, with_loops=with_loops, queues=queues, concurrency=concurrency) as service,
     ):
         serves = f"worker {service.worker.id}" if service.worker else "engine"
@@ -303,7 +322,11 @@ async def worker(
 
 async def serve_api(at: Ambient, listen: str | None) -> Exit:
     """The API alone, until told to stop."""
-    async with opened(at) as windlass, _answering(windlass, listen, with_key=False) as url:
+    async with (
+        opened(at) as windlass,
+        _measured(windlass, "api", has_api=True),
+        _answering(windlass, listen, with_key=False) as url,
+    ):
         service = Service(None, {})
         at.screen.line(url)
         at.screen.note(f"api on {masked(windlass.dsn)}; Ctrl-C stops")
