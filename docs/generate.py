@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
 import typer.main
 
+from windlass.api.app import bare
 from windlass.app import settings
 from windlass.app.job import JobCancelled, JobFailed
 from windlass.cli import exits
 from windlass.cli.main import app
 from windlass.core import errors, states
+from windlass.core.problem import kind_of
 
 
 def job_states() -> str:
@@ -44,12 +48,14 @@ def _picture(moves: Mapping[Any, frozenset[Any]], terminal: Iterable[StrEnum], f
 
 
 def error_codes() -> str:
-    """Every error of the tree with its code, who must act, and the exit code of the command line."""
-    rows = ["| error | code | exit | meaning |", "|---|---|---|---|"]
+    """Every error of the tree with its code, who must act, the exit code of the command line, and the HTTP status."""
+    rows = ["| error | code | exit | HTTP | meaning |", "|---|---|---|---|---|"]
     for depth, kind in _tree(errors.WindlassError):
         if depth:
             indent = "&emsp;" * (depth - 1)
-            rows.append(f"| {indent}`{kind.__name__}` | `{kind.code}` | {int(_exit_of(kind))} | {_summary(kind)} |")
+            status = "" if issubclass(kind, JobFailed) else str(kind_of(kind).status)
+            names = f"| {indent}`{kind.__name__}` | `{kind.code}` | {int(_exit_of(kind))} | {status}"
+            rows.append(f"{names} | {_summary(kind)} |")
     return "\n".join(rows)
 
 
@@ -124,7 +130,42 @@ def _summary(thing: object) -> str:
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
 
 
+def api() -> str:
+    """Every route: who may use it, what it takes, what it answers."""
+    document = bare().openapi()
+    found: dict[str, list[str]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            found[operation["tags"][0]].append(_route_text(method, path, operation))
+    about = {tag["name"]: tag["description"] for tag in document["tags"]}
+    return "\n\n".join(f"## {tag}\n\n{about[tag]}\n\n" + "\n\n".join(texts) for tag, texts in found.items() if texts)
+
+
+def _route_text(method: str, path: str, operation: Mapping[str, Any]) -> str:
+    answers = operation["responses"]
+    refusals = sorted(
+        {code for answer in answers.values() for code in re.findall(r"`([a-z_]+)`: ", answer["description"])}
+    )
+    parts = [f"### `{method.upper()} {path}`", f"{operation['summary']} (`{operation['operationId']}`)."]
+    parts.append(inspect.cleandoc(operation.get("description", "")))
+    rows = [
+        f"| `{p['name']}` | {p['in']} | {p.get('description') or p['schema'].get('description') or ''} |"
+        for p in operation.get("parameters", ())
+    ]
+    if rows:
+        parts.append("\n".join(["| parameter | in | meaning |", "|---|---|---|", *rows]))
+    good = ", ".join(status for status in answers if int(status) < 400)
+    parts.append(f"Answers {good}. Refused with {', '.join(f'`{code}`' for code in refusals)}.")
+    return "\n\n".join(parts)
+
+
+def openapi() -> str:
+    """The API's document for programs."""
+    return json.dumps(bare().openapi(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "api": api,
     "job-states": job_states,
     "step-states": step_states,
     "cli": cli,
@@ -132,3 +173,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "settings": settings_table,
 }
+
+# Generated as a whole, by their paths below docs/.
+FILES: dict[str, Callable[[], str]] = {"reference/openapi.json": openapi}

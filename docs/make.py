@@ -3,7 +3,8 @@
     python docs/make.py            write them
     python docs/make.py --check    say which pages are stale, and exit 1 if any is
 
-Each name is a function of `docs/generate.py`, which draws on the code itself.
+Each name is a function of `docs/generate.py`, which draws on the code itself. Some files are generated as a whole:
+those of `generate.FILES`.
 """
 
 from __future__ import annotations
@@ -35,11 +36,19 @@ def stale() -> list[Path]:
     return [path for path in pages() if rendered(text := path.read_text(encoding="utf-8")) != text]
 
 
+def stale_files() -> dict[Path, str]:
+    """The files that are generated as a whole and are not what the code says now, with what it says."""
+    made = {DOCS / name: make() for name, make in generate.FILES.items()}
+    return {path: text for path, text in made.items() if not path.is_file() or path.read_text("utf-8") != text}
+
+
 def main() -> int:
-    found = stale()
+    files = stale_files()
+    found = [*stale(), *files]
     for path in found:
         if "--check" not in sys.argv:
-            path.write_text(rendered(path.read_text(encoding="utf-8")), encoding="utf-8")
+            text = files[path] if path in files else rendered(path.read_text(encoding="utf-8"))
+            path.write_text(text, encoding="utf-8")
         print(path.relative_to(DOCS.parent))
     return 1 if found and "--check" in sys.argv else 0
 

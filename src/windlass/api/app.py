@@ -90,7 +90,7 @@ async def _unanswered(request: Request, error: Exception) -> Response:
                 method
                 for route in request.app.router.routes
                 if isinstance(route, GuardedRoute) and route.matches(request.scope)[0] is not Match.NONE
-                for method in route.methods
+                for method in route.methods or ()
             }
         )
         message = f"this path has no {request.method[:20]}"

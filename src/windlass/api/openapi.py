@@ -96,7 +96,7 @@ def document_of(app: FastAPI) -> bytes:
 def _operations(app: FastAPI, made: dict[str, Any]) -> Iterator[tuple[GuardedRoute, dict[str, Any]]]:
     for route in app.routes:
         if isinstance(route, GuardedRoute) and route.include_in_schema:
-            for method in sorted(route.methods):
+            for method in sorted(route.methods or ()):
                 yield route, made["paths"][route.path_format][method.lower()]
 
 

@@ -67,6 +67,10 @@ class Follows(Protocol):
         """Every event of one job, after a sequence number."""
         ...
 
+    async def stop(self) -> None:
+        """Send every follower away."""
+        ...
+
 
 @dataclass(slots=True)
 class Parts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,7 +18,7 @@ from windlass.api.own import owned_job
 from windlass.api.routes.jobs import IfNoneMatch
 from windlass.api.tagged import IMMUTABLE, InMemory, ranged, tagged
 from windlass.core.caller import Scope
-from windlass.core.errors import NotFound, WrongState
+from windlass.core.errors import NotFound, Unavailable, WrongState
 from windlass.core.states import JobState
 from windlass.engine import graph_view, read
 from windlass.engine.recipes import plan_of
@@ -44,6 +46,15 @@ StepNo = Annotated[
 ]
 
 
+@contextmanager
+def _in_store() -> Iterator[None]:
+    """What a job names and its store does not have is our trouble; where the store is, is nobody's business."""
+    try:
+        yield
+    except NotFound:
+        raise Unavailable("the output is not in the artifact store that this server was given") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """An artifact, in pieces."""
@@ -63,7 +74,8 @@ class Stored:
 
     async def part(self, start: int, length: int) -> bytes:
         """Some of them."""
-        return await self.artifacts.part(self.ref, start, length)
+        with _in_store():
+            return await self.artifacts.part(self.ref, start, length)
 
 
 @router.get(
@@ -82,7 +94,7 @@ async def inputs(
 
 
 @router.get("/jobs/{job_id}/output", operation_id="jobs.output", summary="A job's output", responses=_PARTS)
-@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range"))
+@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range", "unavailable"))
 async def output(
     request: Request,
     job_id: JobId,
@@ -96,14 +108,15 @@ async def output(
     if job.state is not JobState.COMPLETED:
         raise WrongState(f"job {job_id} is {job.state}", remedy="Only a COMPLETED job has an output")
     plan = await plan_of(parts.db, job.plan)
-    value = await read.output_of(parts.db, parts.artifacts, parts.resolver, job, plan)
+    with _in_store():
+        value = await read.output_of(parts.db, parts.artifacts, parts.resolver, job, plan)
     return await ranged(request, InMemory(msgspec.json.encode(value)))
 
 
 @router.get(
     "/jobs/{job_id}/steps/{no}/output", operation_id="jobs.step_output", summary="A step's output", responses=_PARTS
 )
-@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range"))
+@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range", "unavailable"))
 async def step_output(
     request: Request,
     job_id: JobId,

@@ -24,7 +24,7 @@ def _states(names: list[str]) -> list[str]:
     """Several may be given apart, or in one with commas."""
     found = [name.strip().upper() for text in names for name in text.split(",")]
     for name in found:
-        if name not in JobState:
+        if name not in JobState.__members__:
             raise ValueError(f"there is no status {name[:50]!r}; there are {', '.join(JobState)}")
     return found
 

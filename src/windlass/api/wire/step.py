@@ -21,7 +21,7 @@ NO_MAX = 2**31 - 1
 def _states(names: list[str]) -> list[str]:
     found = [name.strip().upper() for text in names for name in text.split(",")]
     for name in found:
-        if name not in StepState:
+        if name not in StepState.__members__:
             raise ValueError(f"there is no status {name[:50]!r}; there are {', '.join(StepState)}")
     return found
 

@@ -1,0 +1,200 @@
+"""Submitting over HTTP: one job, many, again, and together."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.rig import Rig, rig
+from windlass.core.errors import DatabaseUnavailable
+from windlass.engine import submit as engine_submit
+from windlass.store.database import Database
+
+
+async def jobs_stored(db: Database) -> int:
+    async with db.connection() as connection:
+        return int(await connection.fetchval("SELECT count(*) FROM windlass.jobs"))
+
+
+async def test_a_job_is_accepted_stored_and_run(api: Rig) -> None:
+    answer = await api.user.post("/jobs", json={"recipe": "hello", "inputs": {"name": "Ada"}})
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert answer.headers["Location"] == f"/jobs/{job['job_id']}"
+    assert (job["status"], job["is_new"], job["caller"]) == ("QUEUED", True, "user")
+    assert job["correlation_id"] == answer.headers["X-Request-Id"]
+    async with api.working():
+        await api.ended(job["job_id"])
+    assert (await api.user.get(f"/jobs/{job['job_id']}")).json()["status"] == "COMPLETED"
+    assert (await api.user.get(f"/jobs/{job['job_id']}/output")).json() == "Hello, Ada!"
+
+
+async def test_an_accepted_job_is_committed_before_it_is_answered(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit is held up: no answer comes. It is let go: the answer comes, and the job is there."""
+    may_commit, true_insert = asyncio.Event(), engine_submit.insert
+
+    async def held(*arguments: Any) -> Any:
+        await may_commit.wait()
+        return await true_insert(*arguments)
+
+    monkeypatch.setattr(engine_submit, "insert", held)
+    asked = asyncio.create_task(api.user.post("/jobs", json={"recipe": "hello"}))
+    done, _ = await asyncio.wait([asked], timeout=0.3)
+    assert not done
+    assert await jobs_stored(api.windlass.db) == 0
+    may_commit.set()
+    answer = await asked
+    assert answer.status_code == 202
+    assert await jobs_stored(api.windlass.db) == 1
+
+
+async def test_a_database_that_went_away_is_503_and_leaves_no_job(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: Any) -> Any:
+        raise DatabaseUnavailable("PostgreSQL went away 4 times in a row")
+
+    monkeypatch.setattr(engine_submit, "insert", away)
+    answer = await api.user.post("/jobs", json={"recipe": "hello"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
+    assert (answer.headers["Retry-After"], answer.json()["retryable"]) == ("2", True)
+    monkeypatch.undo()
+    assert await jobs_stored(api.windlass.db) == 0
+
+
+async def test_concurrent_submits_share_commits(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    true_insert = engine_submit.insert
+
+    async def counted(connection: Any, submissions: Any) -> Any:
+        sizes.append(len(submissions))
+        return await true_insert(connection, submissions)
+
+    monkeypatch.setattr(engine_submit, "insert", counted)
+    answers = await asyncio.gather(*(api.user.post("/jobs", json={"recipe": "hello"}) for _ in range(50)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["job_id"] for answer in answers}) == 50 == sum(sizes)
+    assert len(sizes) < 25
+
+
+async def test_the_same_key_gives_the_same_job(api: Rig) -> None:
+    headers = {"Idempotency-Key": "order 7"}
+    first = await api.user.post("/jobs", json={"recipe": "hello"}, headers=headers)
+    again = await api.user.post("/jobs", json={"recipe": "hello"}, headers=headers)
+    assert again.status_code == 202
+    assert again.json()["job_id"] == first.json()["job_id"]
+    assert (first.json()["is_new"], again.json()["is_new"]) == (True, False)
+    assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (None, "true")
+    by_another = await api.other.post("/jobs", json={"recipe": "hello"}, headers=headers)
+    assert by_another.json()["is_new"] is True
+
+
+async def test_the_same_key_for_another_body_is_a_conflict(api: Rig) -> None:
+    headers = {"Idempotency-Key": "order 7"}
+    await api.user.post("/jobs", json={"recipe": "hello"}, headers=headers)
+    answer = await api.user.post("/jobs", json={"recipe": "hello", "inputs": {"name": "Bo"}}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+async def test_a_key_in_header_and_body_must_be_one(api: Rig) -> None:
+    body = {"recipe": "hello", "idempotency_key": "a"}
+    assert (await api.user.post("/jobs", json=body, headers={"Idempotency-Key": "b"})).status_code == 400
+    assert (await api.user.post("/jobs", json=body, headers={"Idempotency-Key": "a"})).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer"),
+    [
+        ({}, 422, "/recipe"),
+        ({"recipe": 7}, 422, "/recipe"),
+        ({"recipe": "hello", "priority": "high"}, 422, "/priority"),
+        ({"recipe": "hello", "priority": 101}, 422, "/priority"),
+        ({"recipe": "hello", "colour": "red"}, 422, "/colour"),
+        ({"recipe": "hello", "labels": {"a": 1}}, 422, "/labels/a"),
+        ({"recipe": "hello", "labels": {"a": "nul \x00"}}, 422, "/labels/a"),
+        ({"recipe": "hello", "deadline": "soon"}, 422, "/deadline"),
+        ({"recipe": "hello", "deadline": -1}, 422, "/deadline"),
+        ({"recipe": "hello", "version": 2**40}, 422, "/version"),
+        ({"recipe": "hello", "inputs": []}, 422, "/inputs"),
+        ({"recipe": "hello", "inputs": {"name": 7}}, 422, None),
+        ({"recipe": "hello", "inputs": {"nobody": 7}}, 422, None),
+        ({"recipe": "no such recipe"}, 404, None),
+        ({"recipe": "hello", "version": 9}, 404, None),
+        ({"recipe": "hello", "webhook": {"url": "http://127.0.0.1/", "secret": "whsec_" + "A" * 32}}, 422, None),
+        ({"recipe": "hello", "webhook": {"url": "https://example.com/", "secret": "hush"}}, 422, None),
+    ],
+)
+async def test_a_body_that_does_not_fit_says_where(api: Rig, body: Any, status: int, pointer: str | None) -> None:
+    answer = await api.user.post("/jobs", json=body)
+    assert answer.status_code == status, answer.text
+    if pointer is not None:
+        assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+    assert await jobs_stored(api.windlass.db) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"), [(90, 90), ("90s", 90), ("PT2M", 120), ("P1DT1S", 86401), ("1h30m", 5400)]
+)
+async def test_lengths_of_time_are_written_in_several_ways(api: Rig, given: Any, seconds: int) -> None:
+    from datetime import datetime
+
+    job = (await api.user.post("/jobs", json={"recipe": "hello", "deadline": given})).json()
+    made, due = (datetime.fromisoformat(job[name]) for name in ("created_at", "deadline_at"))
+    assert abs((due - made).total_seconds() - seconds) < 0.01
+
+
+async def test_a_batch_is_answered_item_by_item(api: Rig) -> None:
+    await api.user.post("/jobs", json={"recipe": "hello"}, headers={"Idempotency-Key": "one"})
+    jobs = [
+        {"recipe": "hello", "inputs": {"name": "Ada"}},
+        {"recipe": "hello", "idempotency_key": "one"},
+        {"recipe": "hello", "idempotency_key": "one", "inputs": {"name": "another"}},
+        {"recipe": "hello", "idempotency_key": "two"},
+    ]
+    answer = await api.user.post("/jobs/batch", json={"jobs": jobs})
+    assert answer.status_code == 202, answer.text
+    found = answer.json()
+    assert (found["accepted"], found["refused"]) == (3, 1)
+    assert [item.get("is_new") for item in found["items"]] == [True, False, None, True]
+    assert (found["items"][2]["code"], found["items"][2]["status"]) == ("conflict", 409)
+    assert await jobs_stored(api.windlass.db) == 3
+
+
+async def test_one_bad_item_refuses_the_whole_batch(api: Rig) -> None:
+    jobs = [{"recipe": "hello"}, {"recipe": "hello", "inputs": {"name": 7}}]
+    answer = await api.user.post("/jobs/batch", json={"jobs": jobs})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"].startswith("/jobs/1")
+    assert await jobs_stored(api.windlass.db) == 0
+
+
+async def test_a_batch_has_no_key_of_its_own_and_a_largest_size(api: Rig) -> None:
+    batch: dict[str, Any] = {"jobs": [{"recipe": "hello"}]}
+    assert (await api.user.post("/jobs/batch", json=batch, headers={"Idempotency-Key": "x"})).status_code == 400
+    assert (await api.user.post("/jobs/batch", json={"jobs": []})).status_code == 422
+    answer = await api.user.post("/jobs/batch", json={"jobs": batch["jobs"] * 1001})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+async def test_a_batch_costs_as_much_as_its_jobs(dsn: str, tmp_path: Path) -> None:
+    limits = {"limit_capacity": 10, "limit_floor": 10, "limit_burst": 1.0}
+    async with rig(dsn, tmp_path, **limits) as api:
+        batch: dict[str, Any] = {"jobs": [{"recipe": "hello"}] * 6}
+        first = await api.user.post("/jobs/batch", json=batch)
+        assert (first.status_code, first.headers["X-RateLimit-Remaining"]) == (202, "4")
+        second = await api.user.post("/jobs/batch", json=batch)
+        assert (second.status_code, second.json()["code"]) == (429, "rate_limited")
+        assert int(second.headers["Retry-After"]) > 0
+        assert (await api.user.post("/jobs/batch", json={"jobs": batch["jobs"] * 2})).status_code == 413
+        assert await jobs_stored(api.windlass.db) == 6
+
+
+async def test_a_full_queue_refuses_submits_and_nothing_else(dsn: str, tmp_path: Path) -> None:
+    async with rig(dsn, tmp_path, queue_depth_max=1) as api:
+        for _ in range(2):
+            await api.submit()
+        api.parts.depth._looked_s = float("-inf")  # the look of this second is over
+        answer = await api.user.post("/jobs", json={"recipe": "hello"})
+        assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (429, "busy", "30")
+        assert (await api.user.get("/jobs")).status_code == 200
