@@ -54,6 +54,10 @@ class MemoryArtifacts(Artifacts):
         """The bytes that were kept."""
         return self._kept[ref.sha256]
 
+    async def part(self, ref: Ref, start: int, length: int) -> bytes:
+        """Some of them."""
+        return self._kept[ref.sha256][start : start + length]
+
 
 @dataclass
 class Stage:

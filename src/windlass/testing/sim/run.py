@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
 import asyncpg
 import uvloop
@@ -20,11 +21,14 @@ from windlass.testing.postgres import TABLES, fresh_database
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
 from windlass.testing.sim.checker import check
 from windlass.testing.sim.database import Faults, SimDatabase
+from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import library
 from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
 from windlass.testing.sim.worker import ModelWorker
+
+T = TypeVar("T")
 
 # Everything natural in a simulated job is over long before: retries, timers, hung attempts, lost workers.
 END_WITHIN_S = 3600.0
@@ -175,6 +179,7 @@ class _Run:
         self.scheduler.clear()
         tables = await Tables.read(self.connection)
         wrong += self.scheduler.crashes + check(tables, self.log)
+        wrong += await check_followed(_Plain(self.connection), self.connection, tables)
         return self._outcome(tables, wrong)
 
     def _fork(self) -> random.Random:
@@ -182,10 +187,11 @@ class _Run:
 
     def _people(self) -> None:
         rng = self._fork()
-        wishes = wishes_of(self.stage, rng, self.knobs.jobs)
+        wishes = [with_webhook(wish) for wish in wishes_of(self.stage, rng, self.knobs.jobs)]
         self._keep_up("submitter", lambda rng: [run_submitter(self.stage, rng, wishes)], 0.0)
         self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
+        self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
 
     def _worker(self, name: str, after_s: float) -> None:
         def strands(rng: random.Random) -> list[object]:
@@ -263,7 +269,8 @@ class _Run:
         digest = hashlib.sha256()
         for events in tables.events.values():
             for event in events:
-                digest.update(repr(tuple(event.values())).encode())
+                # But for the transaction that wrote it: the server counts those of everybody.
+                digest.update(repr([value for name, value in event.items() if name != "txid"]).encode())
         for rows in tables.steps.values():
             for row in rows:
                 digest.update(repr((row["job_id"], row["no"], row["state"], row["attempt"], row["output"])).encode())
@@ -295,3 +302,6 @@ class _Plain(Database):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
         yield self._connection
+
+    async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        return await operation(self._connection)
