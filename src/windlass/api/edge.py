@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable
+from uuid import uuid4
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Send
@@ -53,10 +54,14 @@ class Edge:
         _strip_alias(scope)
         logs.request_id.set(visit.request_id)
         began_s = time.perf_counter()
+        tracer = self._meters.tracer
+        span = None if tracer is None else tracer.request(_header(scope["headers"], b"traceparent"), uuid4())
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._tell(scope, visit, message["status"], time.perf_counter() - began_s)
+                if span is not None:
+                    span.end(scope["method"], visit.route, message["status"], visit.request_id)
                 message["headers"] = _with_ours(message.get("headers", ()), visit)
             await send(message)
 
@@ -83,6 +88,10 @@ class Edge:
                     "status": status,
                 },
             )
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str | None:
+    return next((value.decode("latin-1") for name, value in headers if name == wanted), None)
 
 
 def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:

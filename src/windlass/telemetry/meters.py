@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
+
+from windlass.telemetry.traces import Tracer
 
 LABELS_MAX = 500
 LABEL_LENGTH_MAX = 128
@@ -94,32 +96,6 @@ INSTRUMENTS: dict[str, Instrument] = {
 }
 
 
-class Attempts(Protocol):
-    """What a tracer is told; `telemetry/traces.py` has the one there is."""
-
-    def submitted(self, job_id: UUID, seconds: float) -> None:
-        """A commit made this job."""
-        ...
-
-    def attempt(
-        self, job_id: UUID, recipe: str, step: str, index: int | None, attempt: int, request_id: str | None
-    ) -> Callable[[str], None]:
-        """A handler starts; what is given back is called with how it ended."""
-        ...
-
-    def ended(
-        self,
-        job_id: UUID,
-        recipe: str,
-        state: str,
-        created_at: datetime,
-        finished_at: datetime,
-        request_id: str | None,
-    ) -> None:
-        """A job has ended."""
-        ...
-
-
 class Labels:
     """Tells names apart up to a limit, and makes them fit to be shown."""
 
@@ -171,7 +147,7 @@ class Tallies(Collector):
 class Meters:
     """Every instrument of a process. An `Observer`; what the API and its parts count has methods of its own."""
 
-    def __init__(self, registry: CollectorRegistry, tracer: Attempts | None = None) -> None:
+    def __init__(self, registry: CollectorRegistry, tracer: Tracer | None = None) -> None:
         self.registry = registry
         self.tracer = tracer
         self._recipes = Labels()

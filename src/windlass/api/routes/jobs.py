@@ -33,6 +33,7 @@ from windlass.core.caller import Scope
 from windlass.core.cursor import decode_page, encode_page
 from windlass.core.errors import BadRequest, Conflict, TooLarge
 from windlass.engine import control, listing, read
+from windlass.telemetry.traces import link_job
 
 router = guarded_router("jobs")
 IdempotencyKey = Annotated[
@@ -71,6 +72,9 @@ async def submit_batch(
     await charge(request, len(batch.jobs))
     submissions = await checked_many(parts, caller, batch.jobs, request_id=request_id)
     answers = await parts.submitter.submit_each(submissions)
+    for answer in answers:
+        if not isinstance(answer, Conflict):
+            link_job(answer.job_id)
     items = [
         problem_of(answer, instance=f"/jobs/batch#/jobs/{place}", request_id=request_id)
         if isinstance(answer, Conflict)
@@ -99,6 +103,7 @@ async def submit(
 
 async def accepted_answer(parts: Parts, job_id: UUID, *, is_new: bool) -> Response:
     """202, where the job is, and whether it was there before."""
+    link_job(job_id)
     job = await read.job(parts.db, job_id)
     document = JobAccepted.model_construct(**job_values(job), is_new=is_new)
     headers = {"Location": f"{parts.settings.public_url or ''}{document.links['self']}"}
