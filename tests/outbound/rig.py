@@ -7,16 +7,14 @@ import random
 from typing import Any
 from uuid import UUID
 
-import asyncpg
-
 from tests.engine.rig import Rig, plan, task
 from windlass.access.secret import Secret
 from windlass.core.outcome import Failure, Fault, Outcome
 from windlass.core.webhook import parse_secret
 from windlass.engine.loops.herald import Herald
+from windlass.engine.submit import Webhook
 from windlass.outbound.courier import Courier, Posts, WebhookView, webhook_of
 from windlass.outbound.send import Sender
-from windlass.store.statements import sql
 
 INSTALLATION = "the-installation's-secret-of-the-tests"
 WEBHOOK_SECRET = "whsec_" + base64.b64encode(b"a webhook's secret, of 32 bytes.").decode()
@@ -44,15 +42,9 @@ class Hooks:
         )
 
     async def submit(self, url: str, **given: Any) -> UUID:
-        """A job with a webhook, as a submit makes it."""
-        job = await self.rig.submit(ONE, correlation_id=given.pop("correlation_id", "request-1"), **given)
-        sealed = self.secret.seal(parse_secret(WEBHOOK_SECRET))
-
-        async def put(connection: asyncpg.Connection) -> None:
-            await connection.execute(sql("webhook_put"), [job], [given.get("caller", "local")], [url], [sealed])
-
-        await self.rig.db.run(put)
-        return job
+        """A job with a webhook."""
+        webhook = Webhook(url, self.secret.seal(parse_secret(WEBHOOK_SECRET)))
+        return await self.rig.submit(ONE, webhook=webhook, **{"correlation_id": "request-1", **given})
 
     async def ended(self, url: str, outcome: Outcome | None = None, **given: Any) -> UUID:
         """The same, with the job run to its end and the webhook due."""
