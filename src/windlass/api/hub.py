@@ -7,8 +7,8 @@ A subscription joins only between two looks and only if it stands at or after th
 what is greater than its own place. So joining has neither gap nor repeat, however long the history was.
 
 The hub looks when a bell rings, and by itself: often while something happens, seldom otherwise, not at all while nobody
-follows. It never waits for a client. One that leaves QUEUE_MAX frames lying from one look to the next is cut off; it
-comes back with the last id that it has, and reads on at its own pace.
+follows. It never waits for a client. One that leaves QUEUE_MAX frames lying and takes none for a second, or is very far
+behind, is cut off; it comes back with the last id that it has, and reads on at its own pace.
 
 A database that is away is silence: the hub tries again, and clients see heartbeats.
 """
@@ -36,6 +36,9 @@ from windlass.engine.recipes import plan_of
 from windlass.store.database import Database, is_transient
 
 QUEUE_MAX = 256
+STALLED_S = 1.0
+# For a client that takes frames, but fewer than there are.
+BEHIND_MAX = 10_000
 STREAM_MAX_S = 600.0
 LOOK_S = 0.05
 IDLE_LOOK_S = 0.25
@@ -368,7 +371,9 @@ class Hub:
                     self._unjoin(subscription)
 
     def _give(self, subscription: Subscription, frames: Sequence[bytes]) -> None:
-        if frames and subscription.waiting >= QUEUE_MAX:
+        stalled_s = asyncio.get_running_loop().time() - subscription.taken_s
+        is_stalled = subscription.waiting >= QUEUE_MAX and stalled_s >= STALLED_S
+        if frames and (is_stalled or subscription.waiting >= BEHIND_MAX):
             subscription.drop("slow")
         else:
             subscription.give(frames)

@@ -17,6 +17,8 @@ from windlass.store.database import is_transient
 
 # After this long the database is asked again.
 AGAIN_S = 1.0
+# What is handed to the server at once: what it cannot send yet stays here, where it is counted.
+BODY_MAX_BYTES = 64 * 1024
 
 _log = logging.getLogger("windlass.streams")
 Reader = FeedReader | JobReader
@@ -57,6 +59,8 @@ class Subscription:
         self.caller = caller
         self.reader = reader
         self.until_s = until_s
+        # When its client last came for more, by the clock of the loop.
+        self.taken_s = asyncio.get_running_loop().time()
         self.is_joined = False
         self.is_over = False
         self.is_dropped = False
@@ -79,9 +83,12 @@ class Subscription:
                     await self._news.wait()
         except TimeoutError:
             return None
-        body = b"".join(self._frames)
-        self._frames.clear()
-        return body
+        self.taken_s = asyncio.get_running_loop().time()
+        taken, size = [], 0
+        while self._frames and size < BODY_MAX_BYTES:
+            taken.append(self._frames.popleft())
+            size += len(taken[-1])
+        return b"".join(taken)
 
     def give(self, frames: Sequence[bytes]) -> None:
         """Add what is to be sent."""
