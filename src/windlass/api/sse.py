@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -113,7 +113,14 @@ async def _gone(receive: Receive) -> None:
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, which lets the one who answers abort it."""
+    """uvicorn's connection, which lets the one who answers abort it, and writes no line of its own about a request.
+
+    uvicorn would log the whole path wherever some logger has a handler, and with it a ticket. The edge logs without.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.access_log = False
 
     def on_message_begin(self) -> None:
         """A request begins."""
