@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 from uuid import UUID
 
@@ -17,12 +16,14 @@ import uvloop
 from rich.text import Text
 
 from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.first_key import KEY_FILE
 from windlass.app.job import Job, failure_of
 from windlass.app.postmaster import find_running
 from windlass.app.service import App, Service, holding, is_held, serving
-from windlass.app.settings import LISTEN_DEFAULT, Settings, masked
+from windlass.app.settings import Settings, masked
 from windlass.app.windlass import Windlass
 from windlass.cli import marks
+from windlass.cli.answering import answering, answering_if_installed, is_installed, measured
 from windlass.cli.arguments import fitting_inputs
 from windlass.cli.command import Ambient
 from windlass.cli.ending import run_on
@@ -31,7 +32,7 @@ from windlass.cli.live import follow
 from windlass.cli.local_desk import LocalDesk
 from windlass.cli.session import opened
 from windlass.cli.wire import error_json
-from windlass.core.errors import BadSetting, WindlassError
+from windlass.core.errors import WindlassError
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import read
 from windlass.recipe.app import load
@@ -41,7 +42,6 @@ from windlass.telemetry.logs import configure
 
 _log = logging.getLogger("windlass.postgres")
 
-KEY_FILE = "key"
 REVIVE_EVERY_S = 1.0
 EXAMPLES = "windlass.examples"
 DEMO_RECIPE = "trailer"
@@ -106,61 +106,6 @@ async def _migrated(dsn: str) -> list[str]:
         await db.close()
 
 
-@asynccontextmanager
-async def _measured(windlass: Windlass, role: str, *, has_api: bool = False) -> AsyncIterator[None]:
-    """Measure this process if it has an API or that is set. Otherwise nothing is made for it, and nothing paid."""
-    if not has_api and windlass.settings.metrics_listen is None and windlass.settings.traces is None:
-        yield
-        return
-    if find_spec("prometheus_client") is None:
-        raise BadSetting("metrics_listen or traces is set", remedy="pip install 'windlass[service,otel]'")
-    from windlass.app.observing import measured
-
-    async with measured(windlass, role):
-        yield
-
-
-@asynccontextmanager
-async def _answering(windlass: Windlass, listen: str | None, *, with_key: bool) -> AsyncIterator[str]:
-    """The API in this process, while the block lasts; gives its address. Whoever is not on this machine needs a key."""
-    from windlass.app import http
-    from windlass.app.first_key import announced, first_key, has_keys, secret_of
-    from windlass.telemetry.meters import Meters
-
-    settings = windlass.settings
-    address = listen or settings.listen
-    is_here = http.is_loopback(address)
-    secret = secret_of(settings, is_open=not is_here)
-    has_membership = settings.membership_url is not None
-    http.check_bind(address, is_here or has_membership or await has_keys(windlass, secret), has_membership)
-    # Nobody chose the port: several may be started side by side.
-    tries = http.PORTS_TRIED if with_key and listen is None and settings.listen == LISTEN_DEFAULT else 1
-    meters = windlass.observer if isinstance(windlass.observer, Meters) else None
-    async with (
-        http.making_parts(windlass, secret, meters=meters, observer=meters) as parts,
-        http.listening(parts, address, tries=tries) as found,
-    ):
-        if not with_key:
-            yield found.url
-            return
-        await first_key(windlass, secret)
-        with announced(settings.home, found.url):
-            yield found.url
-
-
-@asynccontextmanager
-async def _answering_if_installed(windlass: Windlass, listen: str | None) -> AsyncIterator[str | None]:
-    if not _has_api():
-        yield None
-        return
-    async with _answering(windlass, listen, with_key=True) as url:
-        yield url
-
-
-def _has_api() -> bool:
-    return all(find_spec(name) for name in ("fastapi", "uvicorn", "httptools", "prometheus_client"))
-
-
 async def up(
     at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None, listen: str | None
 ) -> Exit:
@@ -172,9 +117,9 @@ async def up(
         async with (
             _database(settings) as dsn,
             Windlass.connect(dsn, settings=settings) as windlass,
-            _measured(windlass, "up", has_api=_has_api()),
+            measured(windlass, "up", is_served=is_installed()),
             serving(windlass, app, queues=queues, concurrency=concurrency) as service,
-            _answering_if_installed(windlass, listen) as url,
+            answering_if_installed(windlass, listen, service.alive) as url,
         ):
             _report(at, settings, dsn, service)
             _report_api(at, settings, url)
@@ -310,7 +255,7 @@ async def worker(
     app = load(*targets) if targets is not None else None
     async with (
         opened(at) as windlass,
-        _measured(windlass, "engine" if app is None else "worker"),
+        measured(windlass, "engine" if app is None else "worker"),
         serving(windlass, app, with_loops=with_loops, queues=queues, concurrency=concurrency) as service,
     ):
         serves = f"worker {service.worker.id}" if service.worker else "engine"
@@ -324,8 +269,8 @@ async def serve_api(at: Ambient, listen: str | None) -> Exit:
     """The API alone, until told to stop."""
     async with (
         opened(at) as windlass,
-        _measured(windlass, "api", has_api=True),
-        _answering(windlass, listen, with_key=False) as url,
+        measured(windlass, "api", is_served=True),
+        answering(windlass, listen, with_key=False) as url,
     ):
         service = Service(None, {})
         at.screen.line(url)

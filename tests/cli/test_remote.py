@@ -1,0 +1,207 @@
+"""Every command asks a database or a server and prints the same; and the commands that are about the server."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.conftest import APP, Cli, Said, line_with
+from tests.client.server import SECRET
+from windlass.testing.postgres import fresh_database
+
+
+class Two:
+    """One installation, asked at its database (`local`) and over HTTP (`remote`, with an admin's key)."""
+
+    def __init__(self, local: Cli, remote: Cli, url: str) -> None:
+        self.local, self.remote, self.url = local, remote, url
+
+    def both(self, *words: str) -> tuple[Said, Said]:
+        return self.local(*words), self.remote(*words)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    local = Cli(tmp_path_factory.mktemp("local"), asyncio.run(fresh_database()))
+    local.environ["WINDLASS_SECRET"] = SECRET
+    worker = local.spawn("worker", APP, "--concurrency", "10")
+    line_with(worker, "Ctrl-C stops")
+    key = local("keys", "create", "--caller", "local", "--scope", "admin").ok().out.strip()
+    api = local.spawn("serve", "api", "--listen", "127.0.0.1:0")
+    url = line_with(api, "http://").strip()
+    # The remote one knows nothing but an address and a key.
+    remote = Cli(tmp_path_factory.mktemp("remote"))
+    remote.environ |= {"WINDLASS_SERVER": url, "WINDLASS_API_KEY": key}
+    yield Two(local, remote, url)
+    for process in (api, worker):
+        process.terminate()
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, out
+
+
+@pytest.fixture(scope="module")
+def jobs(two: Two) -> dict[str, str]:
+    """Jobs that nothing happens to any more."""
+    made = {
+        "film": two.remote("submit", "film", "--input", "topic=sea", "--label", "kind=film", "--wait", "--json"),
+        "flop": two.remote("submit", "flop", "--wait", "--json"),
+        "lone": two.local("submit", "nobody", "--json"),
+        "late": two.local("submit", "nobody", "--json"),
+    }
+    ids = {name: said.json()["id"] for name, said in made.items()}
+    two.local("pause", ids["late"]).ok()
+    two.local("cancel", ids["lone"], "--reason", "enough").ok()
+    return ids
+
+
+LOOKS: list[list[str]] = [
+    ["show", "{film}"],
+    ["show", "{flop}"],
+    ["show", "{lone}"],
+    ["show", "{late}"],
+    ["show", "@last"],
+    ["show", "{film_start}"],
+    ["jobs"],
+    ["jobs", "--state", "FAILED"],
+    ["jobs", "--recipe", "film", "--label", "kind=film"],
+    ["jobs", "--limit", "2"],
+    ["jobs", "--limit", "2", "--before", "{late}"],
+    ["events", "{film}"],
+    ["events", "{film}", "--follow"],
+    ["watch", "{film}"],
+    ["watch", "{flop}"],
+    ["result", "{film}"],
+    ["result", "{flop}"],
+    ["result", "{lone}"],
+    ["result", "{late}"],
+    ["why", "{flop}"],
+    ["why", "{late}"],
+    ["why", "{late}", "later"],
+    ["graph", "{film}"],
+    ["graph", "{late}"],
+    ["graph", "film"],
+    ["recipes", "list"],
+    ["recipes", "show", "film"],
+    ["recipes", "show", "nap", "--version", "1"],
+    ["keys", "list"],
+    ["keys", "list", "--caller", "local"],
+    ["audit", "list", "--event", "key_created"],
+    ["audit", "list", "--job", "{film}", "--limit", "1"],
+    ["audit", "verify"],
+    ["cancel", "{lone}"],
+    ["pause", "{late}"],
+    # Refusals: the same exit code, and what is said begins the same.
+    ["show", "ffffffff"],
+    ["show", "00000000-0000-7000-8000-000000000000"],
+    ["show", "not-an-id!"],
+    ["show", "0"],
+    ["why", "{late}", "no_such_step"],
+    ["graph", "nothing_here"],
+    ["recipes", "show", "nothing_here"],
+    ["submit", "filn"],
+    ["submit", "film"],
+    ["submit", "film", "--input", "topic=x", "--input", "tpic=x"],
+    ["submit", "nap", "--priority", "1000"],
+    ["submit", "nap", "--deadline", "soon"],
+    ["retry", "{film}"],
+    ["delete", "{late}"],
+    ["webhooks", "{film}"],
+    ["keys", "revoke", "nosuchkey123"],
+    ["keys", "create", "--caller", "x", "--scope", "everything"],
+    ["audit", "verify", "--head", "zz"],
+]
+
+
+@pytest.mark.parametrize("words", LOOKS, ids=" ".join)
+def test_a_command_prints_the_same_whoever_answers(two: Two, jobs: dict[str, str], words: list[str]) -> None:
+    # The engine's own events may still come in: of the audit only what stands is compared.
+    given = [word.format(**jobs, film_start=jobs["film"][:20]) for word in words]
+    local, remote = two.both(*given, "--json")
+    assert remote.code == local.code, (local, remote)
+    assert _steady(remote.out) == _steady(local.out)
+    assert "Traceback" not in remote.err
+    if local.code:
+        assert "exit" in remote.err and len(remote.err.splitlines()) >= 2, remote.err
+
+
+def _steady(out: str) -> Any:
+    """What was printed, without what changes by itself: when the key that asks was last used."""
+    found = [msgspec.json.decode(line) for line in [out]] if out.lstrip().startswith(("{\n", "[")) else out.splitlines()
+    return re.sub(r'"last_used_at":(null|"[^"]*")', "", msgspec.json.encode(found).decode())
+
+
+def test_workers_are_listed_alike(two: Two) -> None:
+    local, remote = two.both("workers", "--json")
+    kept = ("id", "host", "pid", "queues", "concurrency", "started_at")
+    assert [[one[name] for name in kept] for one in local.ok().json()] == [
+        [one[name] for name in kept] for one in remote.ok().json()
+    ]
+    assert set(local.json()[0]) == set(remote.json()[0])
+
+
+def test_jobs_are_made_followed_and_acted_on_over_http(two: Two) -> None:
+    said = two.remote("submit", "film", "--input", "topic=sea", "--follow").ok()
+    assert said.json() == {"film": "SEA 0 + SEA 1 + SEA 2"} and "render" in said.err
+    failed = two.remote("submit", "flop", "--wait")
+    assert failed.code == 10 and "FAILED at step explode" in failed.err
+    again = msgspec.json.decode(two.remote("retry", "@last", "--json").ok().out)
+    assert two.remote("result", again["new_job"], "--wait").code == 10
+    job = two.remote("submit", "nap", "--key", "k", "--json").ok().json()
+    assert two.local("submit", "nap", "--key", "k", "--json").ok().json() == {"id": job["id"], "is_new": False}
+    assert two.remote("result", job["id"], "--wait", "--timeout", "0.3s").code == 6
+    assert two.remote("cancel", "-", stdin=job["id"]).ok().out == f"{job['id']} cancelled\n"
+    assert two.remote("result", job["id"], "--wait").code == 11
+    assert two.remote("delete", job["id"]).ok().out == f"{job['id']} deleted\n"
+    assert two.remote("show", job["id"]).code == 4
+
+
+def test_a_picture_is_drawn_over_http(two: Two, jobs: dict[str, str]) -> None:
+    local, remote = two.both("show", jobs["film"])
+    assert "3/3" in remote.ok().out and "render" in remote.out
+    assert [line.split()[:3] for line in local.out.splitlines()] == [
+        line.split()[:3] for line in remote.out.splitlines()
+    ]
+
+
+def test_a_key_is_shown_once_and_works_until_it_is_revoked(two: Two) -> None:
+    said = two.remote("keys", "create", "--caller", "bob", "--expires", "1d").ok()
+    key = said.out.strip()
+    assert re.fullmatch(r"wl_\w{12}_\w+", key) and said.out.count("wl_") == 1 and key not in said.err
+    bob = Cli(two.remote.folder)
+    bob.environ |= {"WINDLASS_SERVER": two.url, "WINDLASS_API_KEY": key}
+    assert bob("jobs", "--json").ok().json() == {"items": [], "next": None}
+    assert bob("workers").code == 5 and bob("keys", "list").code == 5
+    for said in (*two.both("keys", "list", "--json"), *two.both("audit", "list", "--json")):
+        assert key not in said.ok().out and key[-20:] not in said.out
+    two.local("keys", "revoke", key.split("_")[1]).ok()
+    refused = bob("jobs")
+    assert refused.code == 5 and key not in refused.err and "key" in refused.err
+    pasted = two.remote("keys", "revoke", key)
+    assert pasted.code == 2 and key not in pasted.err
+
+
+def test_what_is_not_for_servers_refuses_them_by_name(two: Two) -> None:
+    for words in (["up"], ["demo"], ["worker", APP], ["serve", "api"], ["serve", "engine"], ["db", "status"]):
+        said = two.remote(*words, "--server", two.url)
+        assert (
+            said.code == 2 and "cannot use --server" in said.err and words[-1 if words[0] == "serve" else 0] in said.err
+        )
+    both = two.remote("jobs", "--server", two.url, "--database", "postgresql://x/y")
+    assert both.code == 2 and "--server and --database" in both.err
+
+
+def test_a_server_that_is_away_or_wrong_is_named_with_what_to_do(alone: Cli) -> None:
+    away = alone("jobs", "--server", "http://127.0.0.1:9")
+    assert away.code == 3 and "cannot be reached" in away.err and "windlass serve api" in away.err
+    assert alone("jobs", "--server", "windlass.example").code == 2
+
+
+def test_without_a_key_the_refusal_says_how_to_get_one(two: Two) -> None:
+    stranger = Cli(two.remote.folder)
+    said = stranger("jobs", "--server", two.url)
+    assert said.code == 5 and "key" in said.err and said.out == ""
