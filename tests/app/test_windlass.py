@@ -17,7 +17,8 @@ from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadInput, BadSetting, Conflict, NotFound, WaitTimeout, WrongState
 from windlass.core.states import JobState
-from windlass.engine import recipes
+from windlass.engine import installation, read, recipes
+from windlass.engine.submit import Webhook
 
 
 @wl.step
@@ -155,3 +156,22 @@ def test_one_holder_per_folder(tmp_path: Path) -> None:
         with pytest.raises(WrongState, match="another `windlass up`"), holding(tmp_path):
             pass
     assert not is_held(tmp_path)
+
+
+async def test_a_job_of_a_served_installation_is_followed(dsn: str, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    async with Windlass.connect(dsn, settings=settings) as windlass:
+        assert not windlass.is_served
+        alone = await windlass.submit(waiting)
+        assert (await read.job(windlass.db, alone.id)).correlation_id is None
+        hooked = await windlass.submit(waiting, webhook=Webhook("https://example.org", b"sealed"))
+        assert (await read.job(windlass.db, hooked.id)).correlation_id == str(hooked.id)
+        await installation.serve(windlass.db, b"check")
+    async with Windlass.connect(dsn, settings=settings) as windlass:
+        assert windlass.is_served
+        made = await windlass.submit_many(waiting, [{}, {}])
+        made.append(await windlass.as_caller("ada").submit(waiting))
+        for job in made:
+            assert (await read.job(windlass.db, job.id)).correlation_id == str(job.id)
+        named = await windlass.submit(waiting, correlation_id="order 7")
+        assert (await read.job(windlass.db, named.id)).correlation_id == "order 7"

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, Conflict, NotFound
 from windlass.engine import read, recipes
-from windlass.engine.submit import Accepted, Submission, Submitter, submit
+from windlass.engine.recipes import NAME_KEPT_S, NamedPlans
+from windlass.engine.submit import Accepted, Submission, Submitter, Webhook, submit
 
 ONE = plan(task("a"))
+HOOK = Webhook("https://example.org/told", b"sealed")
+
+
+async def webhooks(rig: Rig) -> list[tuple[object, ...]]:
+    async with rig.db.connection() as connection:
+        rows = await connection.fetch(
+            "SELECT job_id, caller, url, secret, state FROM windlass.webhooks ORDER BY job_id"
+        )
+    return [tuple(row) for row in rows]
 
 
 async def test_a_submitted_job_is_there_with_its_steps_and_first_event(rig: Rig) -> None:
@@ -158,3 +170,97 @@ async def test_text_that_cannot_be_stored_is_refused(rig: Rig, text: str) -> Non
         with pytest.raises(BadInput, match="a key, label or caller"):
             await rig.submit(ONE, **more)
     assert await read.jobs(rig.db) == []
+
+
+async def test_a_webhook_is_stored_with_its_job(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    wishes = [
+        Submission(ONE, {}, rig.ids.new(), caller="ada", correlation_id="c", webhook=hook)
+        for hook in (HOOK, None, HOOK)
+    ]
+    await submit(rig.db, wishes)
+    await submit(rig.db, wishes)
+    assert await webhooks(rig) == [(wish.job_id, "ada", *HOOK, "WAITING") for wish in wishes if wish.webhook]
+
+
+async def test_a_repeated_request_leaves_the_first_webhook_as_it_is(rig: Rig) -> None:
+    given = {"idempotency_key": "k", "correlation_id": "c"}
+    first = await rig.submit(ONE, webhook=HOOK, **given)
+    assert await rig.submit(ONE, webhook=HOOK._replace(secret=b"sealed again"), **given) == first
+    for other in (None, HOOK._replace(url="https://example.org/other")):
+        with pytest.raises(Conflict):
+            await rig.submit(ONE, webhook=other, **given)
+    assert await webhooks(rig) == [(first, "local", *HOOK, "WAITING")]
+
+
+async def test_a_webhook_whose_job_could_not_be_found_on_the_feed_is_refused(rig: Rig) -> None:
+    with pytest.raises(BadInput, match="correlation id"):
+        await rig.submit(ONE, webhook=HOOK)
+
+
+async def test_a_key_that_was_used_before_there_were_webhooks_still_holds(rig: Rig) -> None:
+    given = {"labels": {"a": "b"}, "priority": 2, "deadline_s": 60.0}
+    job = await rig.submit(ONE, {"x": 1}, idempotency_key="k", **given)
+    async with rig.db.connection() as connection:
+        stored = await connection.fetchval("SELECT body_hash FROM windlass.jobs WHERE id = $1", job)
+    assert stored == "76862d77e26f7b6cd87430ac19f4c3e357eecc9534790fd1e32dd15dc6cd4d73"
+
+
+async def test_many_submissions_of_one_call_are_answered_in_order(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    submitter = Submitter(rig.db)
+    first, conflict, new, same = (
+        Submission(ONE, {"x": x}, rig.ids.new(), idempotency_key=key)
+        for x, key in ((1, "k"), (2, "k"), (3, None), (1, "k"))
+    )
+    answers = await submitter.submit_each([first, conflict, new, same])
+    assert isinstance(answers[1], Conflict)
+    assert [a for a in answers if isinstance(a, Accepted)] == [
+        Accepted(first.job_id, True), Accepted(new.job_id, True), Accepted(first.job_id, False)
+    ]  # fmt: skip
+    assert await submitter.submit_each([]) == []
+
+
+async def test_one_bad_submission_of_a_call_makes_no_job(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    wishes = [Submission(ONE, {}, rig.ids.new(), priority=priority) for priority in (0, 1_000)]
+    with pytest.raises(BadInput):
+        await Submitter(rig.db).submit_each(wishes)
+    assert await read.jobs(rig.db) == []
+
+
+class Ear:
+    """An observer of submits."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, float]] = []
+
+    def submitted(self, job_ids: Sequence[UUID], seconds: float) -> None:
+        self.heard.append((len(job_ids), seconds))
+
+
+async def test_an_observer_hears_of_each_commit(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    ear = Ear()
+    times = iter([1.0, 3.5])
+    submitter = Submitter(rig.db, ear, lambda: next(times))  # type: ignore[arg-type]
+    await submitter.submit_each([Submission(ONE, {}, rig.ids.new()) for _ in range(3)])
+    assert ear.heard == [(3, 2.5)]
+
+
+async def test_a_recipe_by_name_is_looked_up_again_after_a_second(rig: Rig) -> None:
+    now_s = 100.0
+    named = NamedPlans(rig.db, lambda: now_s)
+    with pytest.raises(NotFound):
+        await named.latest("r")
+    newer = plan(task("a"), task("b"))
+    await recipes.register(rig.db, ONE)
+    assert await named.latest("r") == ONE
+    await recipes.register(rig.db, newer)
+    assert await named.latest("r") == ONE
+    assert await named.latest("r", 2) == newer
+    now_s += NAME_KEPT_S + 0.1
+    assert await named.latest("r") == newer
+    for version in (0, -1, 3, 2**31, 2**63):
+        with pytest.raises(NotFound, match="version"):
+            await named.latest("r", version)
