@@ -163,9 +163,15 @@ async def test_a_worker_without_traces_does_not_load_opentelemetry(dsn: str, tmp
         assert out.decode().strip() == "light"
 
 
-def test_no_module_loads_opentelemetry_by_itself() -> None:
-    program = (
-        "import sys, windlass.app.observing, windlass.telemetry.traces, windlass.api.app, windlass.cli.main\n"
-        "sys.exit('opentelemetry' in sys.modules)"
-    )
+@pytest.mark.parametrize(
+    ("modules", "unwanted"),
+    [
+        ("windlass, windlass.app.observing, windlass.telemetry.traces, windlass.cli.main", "opentelemetry"),
+        # FastAPI itself loads OpenTelemetry's API, which does nothing without the rest.
+        ("windlass.app.http", "opentelemetry.sdk"),
+        ("windlass.app.http", "opentelemetry.exporter"),
+    ],
+)
+def test_no_module_loads_opentelemetry_by_itself(modules: str, unwanted: str) -> None:
+    program = f"import sys, {modules}\nsys.exit({unwanted!r} in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

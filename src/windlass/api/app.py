@@ -52,6 +52,15 @@ ROUTERS: tuple[APIRouter, ...] = (
     pages.router,
 )
 
+# FastAPI would send spans and logs of its own, with what callers sent in them. The edge has the spans that are ours.
+_NO_TELEMETRY: Any = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+
 
 def create(parts: Parts) -> FastAPI:
     """The app that serves these parts."""
@@ -64,7 +73,14 @@ def create(parts: Parts) -> FastAPI:
 
 def bare() -> FastAPI:
     """The routes alone, without anything behind them: what the documentation is made from."""
-    app = FastAPI(title="Windlass", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="Windlass",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,
+    )
     for router in ROUTERS:
         # One flat list: its order is the order of matching, and each path is tried once.
         app.router.routes.extend(router.routes)
