@@ -161,7 +161,7 @@ async def making_parts(
     if meters is None:
         meters = Meters(CollectorRegistry())
         meters.watch_pool(lambda: db.busy, lambda: db.idle)
-    served = await installation.serve(db, secret.digest("check", b""))
+    served = await installation.serve(db, *_checks(secret))
     async with AsyncExitStack() as stack:
         keys, verifier = await _verifier(windlass, secret, meters, stack)
         audit = Audit(db)
@@ -205,8 +205,13 @@ async def making_parts(
             exposition=exposition,
             settings=settings,
             installation=served,
-            alive=alive or dict,
+            alive=lambda: {"streams": time.monotonic() - hub.alive_s, **(alive() if alive is not None else {})},
         )
+
+
+def _checks(secret: Secret) -> tuple[bytes, list[bytes]]:
+    first, *former = secret.digests("check", b"")
+    return first, former
 
 
 async def _verifier(

@@ -12,8 +12,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from windlass.app.following import Following
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
+from windlass.engine.loops.runner import Loops
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import Worker
 
@@ -38,6 +40,8 @@ class Service:
     def __init__(self, worker: Worker | None, versions: dict[str, int]) -> None:
         self.worker = worker
         self.versions = versions
+        self.loops: Loops | None = None
+        self.following: Following | None = None
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -45,6 +49,13 @@ class Service:
         if self.worker is not None:
             self.worker.stop(now=self._stop.is_set())
         self._stop.set()
+
+    def alive(self) -> dict[str, float]:
+        """How many seconds ago each of the process's own tasks had a turn, for whoever asks whether it is ready."""
+        found = self.following.alive() if self.following is not None else {}
+        if self.loops is not None:
+            found["loops"] = asyncio.get_running_loop().time() - self.loops.turned_s
+        return found
 
     async def until_stopped(self) -> None:
         """Wait for `stop`, or for a signal that asks for the same."""
@@ -67,20 +78,24 @@ async def serving(
     app: App | None,
     *,
     with_loops: bool = True,
+    with_courier: bool = True,
     queues: Sequence[str] | None = None,
     concurrency: int | None = None,
 ) -> AsyncIterator[Service]:
     """Register the app's recipes, run the engine's loops and a worker until the block ends, then drain the worker.
 
-    A worker that ends by itself ends the block too: what it died of is raised.
+    With the loops go those who follow a served installation, and the courier of its webhooks. A worker that ends by
+    itself ends the block too: what it died of is raised.
     """
     versions = await windlass.register(*app.recipes.values()) if app is not None else {}
     worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
     service = Service(worker, versions)
-    loops = windlass.loops() if with_loops else None
     running: asyncio.Task[None] | None = None
-    if loops is not None:
-        await loops.start()
+    if with_loops:
+        service.loops = windlass.loops()
+        service.following = Following(windlass, with_courier=with_courier)
+        await service.loops.start()
+        await service.following.start()
     try:
         if worker is not None:
             running = asyncio.create_task(worker.run(), name="windlass-worker")
@@ -96,8 +111,10 @@ async def serving(
         if worker is not None and running is not None:
             worker.stop()
             await running
-        if loops is not None:
-            await loops.stop()
+        if service.following is not None:
+            await service.following.stop()
+        if service.loops is not None:
+            await service.loops.stop()
 
 
 async def _ready(worker: Worker, running: asyncio.Task[None]) -> None:
