@@ -7,16 +7,12 @@ from uuid import UUID
 from windlass.api.parts import Parts
 from windlass.core.caller import CallerContext
 from windlass.core.errors import NotFound
-from windlass.engine import read
 from windlass.engine.read import JobView
 
 
 async def owned_job(parts: Parts, caller: CallerContext, job_id: UUID) -> JobView:
     """The job, if it is the caller's to see."""
-    try:
-        job = await read.job(parts.db, job_id)
-    except NotFound:
-        raise no_job(job_id) from None
+    job = await parts.looks.job(job_id)
     if job.deleted_at is not None or caller.owner not in (None, job.caller):
         raise no_job(job_id)
     return job

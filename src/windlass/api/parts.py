@@ -16,6 +16,7 @@ from windlass.access.limiter import Limiter
 from windlass.access.secret import Secret
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
+from windlass.api.looks import JobLooks
 from windlass.engine.installation import Installation
 from windlass.engine.read import Resolver, Waiter
 from windlass.engine.recipes import NamedPlans
@@ -80,6 +81,7 @@ class Parts:
     artifacts: Artifacts
     resolver: Resolver
     waiter: Waiter
+    looks: JobLooks
     submitter: Submitter
     plans: NamedPlans
     ids: NewIds

@@ -30,6 +30,7 @@ from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.app import create
 from windlass.api.hub import Hub
+from windlass.api.looks import JobLooks
 from windlass.api.parts import Parts
 from windlass.api.sse import Connection
 from windlass.app.observing import looks
@@ -188,6 +189,7 @@ async def making_parts(
             artifacts=windlass.artifacts,
             resolver=shared_evaluator(),
             waiter=Waiter(db),
+            looks=JobLooks(db),
             submitter=Submitter(db, observer, time.perf_counter),
             plans=NamedPlans(db, time.monotonic),
             ids=windlass.ids,

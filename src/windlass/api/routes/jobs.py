@@ -32,7 +32,7 @@ from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.core.cursor import decode_page, encode_page
 from windlass.core.errors import BadRequest, Conflict, TooLarge
-from windlass.engine import control, listing, read
+from windlass.engine import control, listing
 from windlass.telemetry.traces import link_job
 
 router = guarded_router("jobs")
@@ -104,7 +104,7 @@ async def submit(
 async def accepted_answer(parts: Parts, job_id: UUID, *, is_new: bool) -> Response:
     """202, where the job is, and whether it was there before."""
     link_job(job_id)
-    job = await read.job(parts.db, job_id)
+    job = await parts.looks.job(job_id)
     document = JobAccepted.model_construct(**job_values(job), is_new=is_new)
     headers = {"Location": f"{parts.settings.public_url or ''}{document.links['self']}"}
     if not is_new:

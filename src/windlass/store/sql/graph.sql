@@ -21,3 +21,11 @@ WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index LIMIT $3
 
 -- name: graph_output
 SELECT state, output FROM windlass.steps WHERE job_id = $1 AND no = $2
+
+-- name: graph_jobs
+-- Several jobs at once, each as `read_job` gives it.
+SELECT j.*, r.version AS recipe_version FROM windlass.jobs j
+LEFT JOIN LATERAL (
+    SELECT version FROM windlass.recipes r WHERE r.name = j.recipe AND r.plan = j.plan ORDER BY version DESC LIMIT 1
+) r ON true
+WHERE j.id = ANY ($1::uuid[])
