@@ -40,7 +40,7 @@ from windlass.store.database import Database
 from windlass.store.migrate import migrate
 from windlass.telemetry.logs import configure
 
-_log = logging.getLogger("windlass.postgres")
+_log = logging.getLogger("windlass.process")
 
 REVIVE_EVERY_S = 1.0
 EXAMPLES = "windlass.examples"
@@ -66,6 +66,14 @@ def start(at: Ambient, main: Coroutine[Any, Any, Exit]) -> Exit:
         return await main
 
     return run_on(uvloop.new_event_loop(), guarded())
+
+
+def _note(at: Ambient, text: str) -> None:
+    """Say it to whoever sits there, or, where lines are for machines, in the log."""
+    if at.settings.log_format == "json":
+        _log.info(text)
+    else:
+        at.screen.note(text)
 
 
 @asynccontextmanager
@@ -126,8 +134,8 @@ async def up(
             _next_commands(at, app, url)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
             await service.until_stopped()
-            at.screen.note("stopping; once more to stop at once")
-    at.screen.note("stopped; the data stays, and open jobs go on at the next `windlass up`")
+            _note(at, "stopping; once more to stop at once")
+    _note(at, "stopped; the data stays, and open jobs go on at the next `windlass up`")
     return Exit.DONE
 
 
@@ -259,9 +267,9 @@ async def worker(
         serving(windlass, app, with_loops=with_loops, queues=queues, concurrency=concurrency) as service,
     ):
         serves = f"worker {service.worker.id}" if service.worker else "engine"
-        at.screen.note(f"{serves} on {masked(windlass.dsn)}; Ctrl-C stops")
+        _note(at, f"{serves} on {masked(windlass.dsn)}; Ctrl-C stops")
         await service.until_stopped()
-        at.screen.note("stopping; once more to stop at once")
+        _note(at, "stopping; once more to stop at once")
     return Exit.DONE
 
 
@@ -274,9 +282,9 @@ async def serve_api(at: Ambient, listen: str | None) -> Exit:
     ):
         service = Service(None, {})
         at.screen.line(url)
-        at.screen.note(f"api on {masked(windlass.dsn)}; Ctrl-C stops")
+        _note(at, f"api on {masked(windlass.dsn)}; Ctrl-C stops")
         await service.until_stopped()
-        at.screen.note("stopping: requests under way are finished, streams are sent elsewhere")
+        _note(at, "stopping: requests under way are finished, streams are sent elsewhere")
     return Exit.DONE
 
 
