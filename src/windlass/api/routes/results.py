@@ -94,7 +94,7 @@ async def inputs(
 
 
 @router.get("/jobs/{job_id}/output", operation_id="jobs.output", summary="A job's output", responses=_PARTS)
-@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range", "unavailable"))
+@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range", "bad_expression", "unavailable"))
 async def output(
     request: Request,
     job_id: JobId,
