@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -23,8 +24,9 @@ from windlass.testing.clock import VirtualClock
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
-    with EmbeddedPostgres(tmp_path / "pg") as made:
+def server() -> Iterator[EmbeddedPostgres]:
+    # Not below pytest's own folder: another pytest that starts takes away the right to pass through that.
+    with TemporaryDirectory(prefix="windlass-test-") as folder, EmbeddedPostgres(Path(folder) / "pg") as made:
         yield made
 
 

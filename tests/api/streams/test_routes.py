@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 
 from tests.api.rig import Rig, rig
 from tests.api.streams.stage import Client, connect
+from tests.docs.blocks import ROOT
+from tests.docs.page import Page
+from windlass import Client as Windlass
 from windlass.core.caller import Scope
 
 
@@ -185,3 +189,17 @@ async def test_a_job_that_is_deleted_is_not_followed(api: Rig, follow: Follower)
     job = await api.run("hello")
     assert (await api.user.delete(f"/jobs/{job}")).status_code == 204
     assert (await follow.open(f"/jobs/{UUID(job)}/stream", key=api.user_key)).status == 404
+
+
+async def test_the_guide_does_what_it_shows(api: Rig, tmp_path: Path) -> None:
+    shown = Page(ROOT / "docs/guides/streaming.md", tmp_path)
+    shown.run()
+    async with api.working():
+        with Windlass(api.url, api_key=api.user_key) as client:
+            types = await asyncio.to_thread(shown.module.watch, client)
+            ending = asyncio.create_task(asyncio.to_thread(shown.module.first_ending, client))
+            while not api.parts.hub._feeds:  # type: ignore[attr-defined]
+                await asyncio.sleep(0.01)
+            job = await api.submit("hello")
+            assert (await asyncio.wait_for(ending, 30))[0] == job
+    assert (types[0], types[-1]) == ("job.submitted", "job.completed")
