@@ -18,6 +18,7 @@ from windlass.cli import exits
 from windlass.cli.main import app
 from windlass.core import errors, states
 from windlass.core.problem import kind_of
+from windlass.telemetry.meters import INSTRUMENTS
 
 
 def job_states() -> str:
@@ -164,6 +165,15 @@ def openapi() -> str:
     return json.dumps(bare().openapi(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def metrics() -> str:
+    """Every instrument: what it is called, of what kind it is, by what it is told apart."""
+    rows = ["| metric | kind | labels | what it says |", "|---|---|---|---|"]
+    for name, one in INSTRUMENTS.items():
+        labels = ", ".join(f"`{label}`" for label in one.labels)
+        rows.append(f"| `{name}` | {one.kind} | {labels} | {one.about} |")
+    return "\n".join(rows)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
     "job-states": job_states,
@@ -171,6 +181,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "cli": cli,
     "errors": error_codes,
     "exit-codes": exit_codes,
+    "metrics": metrics,
     "settings": settings_table,
 }
 
