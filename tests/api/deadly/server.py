@@ -51,11 +51,11 @@ async def serve(dsn: str, folder: Path, port: int, point: str, ready: int) -> No
     if point == "before answer":
         encode = jobs.accepted_answer
 
-        def die(*given: Any) -> Response:
-            encode(*given)
+        async def die(*given: Any, **more: Any) -> Response:
+            await encode(*given, **more)
             os._exit(DIED)
 
-        jobs.accepted_answer = die  # type: ignore[assignment]
+        jobs.accepted_answer = die
     async with (
         Windlass.connect(dsn, settings=settings) as windlass,
         making_parts(windlass, Secret.of(settings.secret)) as parts,

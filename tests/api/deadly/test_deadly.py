@@ -40,10 +40,11 @@ class Servers:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.log = folder / "servers.log"
-        self._forks = subprocess.Popen(
-            [sys.executable, "-m", "tests.api.deadly.server", dsn, str(folder)],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log.open("ab"), text=True,
-        )  # fmt: skip
+        with self.log.open("ab") as log:
+            self._forks = subprocess.Popen(
+                [sys.executable, "-m", "tests.api.deadly.server", dsn, str(folder)],
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
+            )  # fmt: skip
         self.pid = 0
 
     def start(self, point: str = "never") -> None:
@@ -126,7 +127,7 @@ async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_tw
 ) -> None:
     answered: dict[str, list[str]] = {}
     unanswered = 0
-    is_over = asyncio.Event()
+    heard, is_over = asyncio.Event(), asyncio.Event()
     chance = random.Random(7)
 
     async def work(number: int) -> None:
@@ -141,6 +142,7 @@ async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_tw
                         answer = await asking.post("/jobs", json=HELLO, headers={"Idempotency-Key": name})
                         assert answer.status_code == 202, answer.text
                         answered.setdefault(name, []).append(answer.json()["job_id"])
+                        heard.set()
                         made += 1
                         name = f"{number}-{made}"
                 except httpx.TransportError:
@@ -150,8 +152,11 @@ async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_tw
     servers.start()
     clients = [asyncio.create_task(work(number)) for number in range(CLIENTS)]
     for _ in range(KILLS):
-        await asyncio.sleep(chance.uniform(0.0, 0.15))
+        # In the middle of work: a moment after the first answer of this server.
+        await heard.wait()
+        await asyncio.sleep(chance.uniform(0.0, 0.05))
         servers.kill()
+        heard.clear()
         await asyncio.to_thread(servers.start)
     is_over.set()
     await asyncio.gather(*clients)
@@ -164,7 +169,7 @@ async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_tw
     assert gone == {}
     # It did happen: answers were cut off, and work went on nevertheless.
     assert unanswered >= KILLS
-    assert len(answered) > KILLS
+    assert len(answered) >= KILLS
 
 
 async def test_a_batch_cut_off_can_be_asked_again(servers: Servers, key: str, fresh_dsn: str) -> None:
