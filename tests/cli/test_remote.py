@@ -119,13 +119,15 @@ LOOKS: list[list[str]] = [
 
 @pytest.mark.parametrize("words", LOOKS, ids=" ".join)
 def test_a_command_prints_the_same_whoever_answers(two: Two, jobs: dict[str, str], words: list[str]) -> None:
-    # The engine's own events may still come in: of the audit only what stands is compared.
     given = [word.format(**jobs, film_start=jobs["film"][:20]) for word in words]
     local, remote = two.both(*given, "--json")
+    if words[0] == "audit" and local.out != remote.out:
+        # Some of it is written a moment after what it tells of.
+        remote, local = remote, two.local(*given, "--json")
     assert remote.code == local.code, (local, remote)
     assert _steady(remote.out) == _steady(local.out)
     assert "Traceback" not in remote.err
-    if local.code:
+    if local.code and not local.out:
         assert "exit" in remote.err and len(remote.err.splitlines()) >= 2, remote.err
 
 
@@ -186,11 +188,9 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(two: Two) -> None:
 
 
 def test_what_is_not_for_servers_refuses_them_by_name(two: Two) -> None:
-    for words in (["up"], ["demo"], ["worker", APP], ["serve", "api"], ["serve", "engine"], ["db", "status"]):
-        said = two.remote(*words, "--server", two.url)
-        assert (
-            said.code == 2 and "cannot use --server" in said.err and words[-1 if words[0] == "serve" else 0] in said.err
-        )
+    for name, more in (("up", []), ("demo", []), ("worker", [APP]), ("serve api", []), ("db status", [])):
+        said = two.remote(*name.split(), *more, "--server", two.url)
+        assert said.code == 2 and f"`windlass {name}` works on this machine" in said.err, said
     both = two.remote("jobs", "--server", two.url, "--database", "postgresql://x/y")
     assert both.code == 2 and "--server and --database" in both.err
 

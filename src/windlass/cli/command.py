@@ -104,7 +104,7 @@ def command(
 
             def act() -> Any:
                 if is_local and at.server is not None:
-                    raise _not_remote(ctx.info_name or name)
+                    raise _not_remote(ctx.command_path)
                 return function(at, **_texts(values))
 
             raise typer.Exit(perform(at, act))
@@ -121,7 +121,7 @@ def command(
 
 def _not_remote(name: str) -> BadSetting:
     return BadSetting(
-        f"`windlass {name}` works on this machine and cannot use --server",
+        f"`{name}` works on this machine and cannot use --server",
         remedy="Leave --server out; the commands that look at jobs and act on them take it",
     )
 

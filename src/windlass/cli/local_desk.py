@@ -20,7 +20,7 @@ from windlass.core.errors import BadInput
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
-from windlass.engine import control, read, recipes, workers
+from windlass.engine import control, listing, read, recipes, workers
 from windlass.engine.explain import Reason
 from windlass.engine.recipes import plan_of
 
@@ -52,8 +52,16 @@ class LocalDesk:
         before: UUID | None,
     ) -> list[read.JobView]:
         """Jobs, the newest first."""
-        states = [state] if state else None
-        return await read.jobs(self._db, states=states, recipe=recipe, labels=labels, limit=limit, before=before)
+        wanted = listing.JobFilter(None, states=(state,) if state else (), recipe=recipe, labels=labels or {})
+        found: list[read.JobView] = []
+        while len(found) < limit:
+            size = min(listing.PAGE_MAX, limit - len(found))
+            page = await listing.page(self._db, wanted, before=before, limit=size)
+            found += page.jobs
+            if page.next is None:
+                break
+            before = page.next
+        return found
 
     async def steps(self, job_id: UUID) -> list[dict[str, Any]]:
         """Every step of a job."""

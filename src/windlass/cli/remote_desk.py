@@ -30,6 +30,9 @@ REDRAW_S = 0.3
 SILENCE_S = 5.0
 # A job's id begins with the millisecond in which it was made.
 _ID_DIGITS, _TIME_DIGITS = 32, 12
+# By how much the clock of the process that made an id may differ from the database's.
+_SKEW_MS = 10_000
+_LOOKED_MAX = 20_000
 _MS_MAX = int(datetime.max.replace(tzinfo=UTC).timestamp() * 1000) - 1
 
 
@@ -63,14 +66,21 @@ class RemoteDesk:
         first, last = (int(digits.ljust(_ID_DIGITS, end)[:_TIME_DIGITS], 16) for end in "0f")
         if first > _MS_MAX:
             return _only([], text)
-        matching: list[UUID] = []
-        bounds = [("since", _instant(first)), ("until", _instant(min(last + 1, _MS_MAX)))]
+        return _only(await self._beginning_with(digits, first, last), text)
+
+    async def _beginning_with(self, digits: str, first: int, last: int) -> list[UUID]:
+        """Two jobs at most whose ids begin so; they were made about then."""
+        bounds = [("since", _instant(max(0, first - _SKEW_MS))), ("until", _instant(min(last + _SKEW_MS, _MS_MAX)))]
+        looked, found = 0, list[UUID]()
         async for view in self._client.iterate(flows.jobs(self._means, [*await self._everybody(), *bounds])):
+            looked += 1
             if view.id.hex.startswith(digits):
-                matching.append(view.id)
-                if len(matching) > 1:
-                    break
-        return _only(matching, text)
+                found.append(view.id)
+            if len(found) > 1:
+                break
+            if looked == _LOOKED_MAX:
+                raise BadInput(f"{looked:,} jobs were made about when {digits} was", remedy="Give the whole id")
+        return found
 
     async def _page(self, query: list[tuple[str, str]]) -> tuple[list[views.JobView], str | None]:
         return await self._client.run(flows.page_of_jobs(self._means, [*await self._everybody(), *query]))
@@ -94,11 +104,11 @@ class RemoteDesk:
         """Jobs, the newest first."""
         query = flows.filter_query(state=state, recipe=recipe, labels=labels)
         if before is not None:
-            query.append(("until", _instant((before.int >> 80) + 1)))
+            query.append(("until", _instant(min((before.int >> 80) + _SKEW_MS, _MS_MAX))))
         found: list[JobView] = []
         cursor: str | None = None
         while len(found) < limit:
-            size = ("limit", str(min(flows.PAGE, limit - len(found) + (before is not None))))
+            size = ("limit", str(flows.PAGE if before is not None else min(flows.PAGE, limit - len(found))))
             page, cursor = await self._page([*query, size, *([("cursor", cursor)] if cursor else [])])
             found += [_job(view) for view in page if before is None or view.id < before]
             if cursor is None:

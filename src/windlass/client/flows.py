@@ -18,6 +18,7 @@ from windlass.client.exchange import Ask, Flow, Give, Means
 from windlass.client.following import wait
 from windlass.client.problems import error_from
 from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument, failure_of
+from windlass.core.audit import GENESIS
 from windlass.core.errors import BadInput, NotFound, WindlassError
 from windlass.core.states import JobState
 
@@ -278,7 +279,7 @@ def verify_audit(means: Means, head: str | None) -> Flow[dict[str, Any]]:
         if not body["is_good"] or body["next"] is None:
             break
         after = body["next"]
-    told = {"is_whole": body["is_good"], "records": records, "head": body["head"]}
+    told = {"is_whole": body["is_good"], "records": records, "head": body["head"] or GENESIS.hex()}
     if body["is_good"] and head is not None and not (yield from _has_hash(means, head.lower())):
         reason = "the head that was noted is not in the chain: records were removed, or it was written anew"
         return {**told, "is_whole": False, "broken_at": records + 1, "because": reason}
