@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -22,7 +23,9 @@ class Two:
         self.local, self.remote, self.url = local, remote, url
 
     def both(self, *words: str) -> tuple[Said, Said]:
-        return self.local(*words), self.remote(*words)
+        with ThreadPoolExecutor(2) as pool:
+            local, remote = pool.map(lambda cli: cli(*words), (self.local, self.remote))
+        return local, remote
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ import pytest
 from tests.cli.conftest import APP, Cli, line_with
 from tests.client.server import SECRET
 from windlass import Client
+from windlass.app.http import bound
+from windlass.core.errors import BadSetting
 
 START = "ready in"
 
@@ -87,6 +89,15 @@ def test_several_up_at_once_take_ports_of_their_own(homes: list[Cli]) -> None:
     assert httpx.get(f"{urls[1]}/me", headers={"X-API-Key": key}, trust_env=False).status_code == 401
     for up in ups:
         ended(up)
+
+
+def test_a_port_is_taken_from_the_moment_it_is_found() -> None:
+    with bound("127.0.0.1:0") as first:
+        port = first.getsockname()[1]
+        with bound(f"127.0.0.1:{port}", tries=20) as second:
+            assert second.getsockname()[1] != port
+        with pytest.raises(BadSetting, match=str(port)):
+            bound(f"127.0.0.1:{port}")
 
 
 def test_nobody_else_is_let_in_before_there_is_a_key(homes: list[Cli], fresh_dsn: str) -> None:
@@ -171,6 +182,8 @@ def test_a_secret_of_another_is_refused(homes: list[Cli], fresh_dsn: str) -> Non
     cli.environ["WINDLASS_SECRET"] = SECRET[::-1]
     said = cli("serve", "api", "--listen", "127.0.0.1:0")
     assert said.code == 2 and "secret" in said.err and SECRET[::-1] not in said.err
+    key = cli("keys", "create", "--caller", "ana")
+    assert key.code == 2 and "WINDLASS_SECRET" in key.err and key.out == ""
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

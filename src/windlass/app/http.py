@@ -99,6 +99,8 @@ def bound(address: str, tries: int = 1) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, int(port) + offset))
+            # Two that are only bound share a port; the port is ours once one listens.
+            made.listen(BACKLOG)
         except OSError as error:
             made.close()
             if offset + 1 == tries or int(port) == 0:

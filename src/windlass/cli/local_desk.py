@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from windlass.access.secret import Secret
 from windlass.app.first_key import secret_of
 from windlass.app.job import failure_of
 from windlass.app.windlass import Windlass
@@ -16,11 +17,11 @@ from windlass.cli import wire
 from windlass.cli.desk import AuditWish, KeyWish, Order
 from windlass.cli.picture import boxes_of_job
 from windlass.cli.snapshot import Snapshot
-from windlass.core.errors import BadInput
+from windlass.core.errors import BadInput, BadSetting
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
-from windlass.engine import control, listing, read, recipes, workers
+from windlass.engine import control, installation, listing, read, recipes, workers
 from windlass.engine.explain import Reason
 from windlass.engine.recipes import plan_of
 
@@ -148,7 +149,7 @@ class LocalDesk:
 
         plain = parse_secret(text)
         await Sender(is_loopback_allowed=self._windlass.settings.webhook_loopback).check(url)
-        return Webhook(url, secret_of(self._windlass.settings).seal(plain))
+        return Webhook(url, (await self._secret()).seal(plain))
 
     async def control(self, action: str, job_id: UUID, reason: str) -> UUID | bool | None:
         """Do one thing to a job."""
@@ -180,7 +181,7 @@ class LocalDesk:
         """The worker processes."""
         return [wire.worker_json(worker) for worker in await workers.listing(self._db)]
 
-    def _keys(self) -> Any:
+    async def _keys(self) -> Any:
         from windlass.access.keys import Keys
 
         settings = self._windlass.settings
@@ -189,13 +190,24 @@ class LocalDesk:
                 f"the keys of this installation are those of {settings.membership_url}",
                 remedy="Make and revoke them there, or unset WINDLASS_MEMBERSHIP_URL",
             )
-        return Keys(self._db, secret_of(settings), entropy=secrets.token_bytes)
+        return Keys(self._db, await self._secret(), entropy=secrets.token_bytes)
+
+    async def _secret(self) -> Secret:
+        """The secret, if it is the one that the servers go by: what is made with another would be of no use to them."""
+        secret = secret_of(self._windlass.settings)
+        is_served = (await installation.read(self._db)).is_served
+        if is_served and not await installation.is_secret(self._db, secret.digests("check", b"")):
+            raise BadSetting(
+                "the secret here is not the one that this installation is served with",
+                remedy="Set WINDLASS_SECRET as for its servers, or ask one of them: --server URL",
+            )
+        return secret
 
     async def create_key(self, wish: KeyWish) -> tuple[str, dict[str, Any]]:
         """Make a key."""
         from windlass.core.caller import USER_SCOPES
 
-        made = await self._keys().create(
+        made = await (await self._keys()).create(
             wish.caller,
             name=wish.name,
             caller_type=wish.caller_type,
@@ -208,11 +220,11 @@ class LocalDesk:
 
     async def keys(self, caller: str | None) -> list[dict[str, Any]]:
         """The keys that there are."""
-        return [wire.key_json(key) for key in await self._keys().listing(caller=caller)]
+        return [wire.key_json(key) for key in await (await self._keys()).listing(caller=caller)]
 
     async def revoke_key(self, key_id: str) -> None:
         """End a key's life."""
-        await self._keys().revoke(key_id, by=self._windlass.settings.caller)
+        await (await self._keys()).revoke(key_id, by=self._windlass.settings.caller)
 
     async def audit(self, wanted: AuditWish) -> list[dict[str, Any]]:
         """Records of the audit in order."""
