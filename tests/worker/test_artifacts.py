@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,13 @@ class Bucket(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._is_signed(b""):
             body = self.server.objects.get(self.path)  # type: ignore[attr-defined]
-            self._answer(404, b"<Code>NoSuchKey</Code>") if body is None else self._answer(200, body)
+            wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("range", ""))
+            if body is None:
+                self._answer(404, b"<Code>NoSuchKey</Code>")
+            elif wanted is not None and self.server.knows_ranges:  # type: ignore[attr-defined]
+                self._answer(206, body[int(wanted[1]) : int(wanted[2]) + 1])
+            else:
+                self._answer(200, body)
 
     def _is_signed(self, body: bytes) -> bool:
         fields = dict(part.split("=", 1) for part in self.headers["authorization"].split(" ", 1)[1].split(", "))
@@ -80,7 +87,7 @@ class Bucket(BaseHTTPRequestHandler):
 @contextmanager
 def bucket_server() -> Iterator[ThreadingHTTPServer]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
-        server.objects, server.forced = {}, None  # type: ignore[attr-defined]
+        server.objects, server.forced, server.knows_ranges = {}, None, True  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
@@ -116,6 +123,40 @@ def test_what_was_put_can_be_got(store: Artifacts, body: bytes) -> None:
 def test_what_was_never_put_is_not_found(store: Artifacts) -> None:
     with pytest.raises(NotFound, match="same artifact store"):
         asyncio.run(store.get(ref_of(b"never")))
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "part"),
+    [(0, 4, b"0123"), (4, 3, b"456"), (7, 99, b"789"), (0, 10, b"0123456789"), (10, 5, b""), (3, 0, b"")],
+)
+def test_a_part_is_those_bytes_and_no_others(store: Artifacts, start: int, length: int, part: bytes) -> None:
+    async def scene() -> None:
+        ref = await store.put(b"0123456789")
+        assert await store.part(ref, start, length) == part
+
+    asyncio.run(scene())
+
+
+def test_a_part_of_what_was_never_put_is_not_found(store: Artifacts) -> None:
+    with pytest.raises(NotFound, match="same artifact store"):
+        asyncio.run(store.part(ref_of(b"never"), 0, 2))
+
+
+def test_a_part_of_what_was_cut_short_is_not_returned(tmp_path: Path) -> None:
+    store = FolderArtifacts(tmp_path)
+    ref = asyncio.run(store.put(b"0123456789"))
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    file.write_bytes(b"0123")
+    with pytest.raises(Broken, match="damaged"):
+        asyncio.run(store.part(ref, 2, 5))
+
+
+def test_a_bucket_that_knows_no_ranges_is_read_whole() -> None:
+    with bucket_server() as server:
+        server.knows_ranges = False  # type: ignore[attr-defined]
+        store = s3(server)
+        ref = asyncio.run(store.put(b"0123456789"))
+        assert asyncio.run(store.part(ref, 2, 3)) == b"234"
 
 
 def test_a_reference_is_told_from_a_value() -> None:

@@ -173,10 +173,13 @@ class _Checker:
         return plain
 
     def _fault(self, values: dict[str, Any]) -> BadInput:
-        found = [(_path(error.instance_path), _cut(error.message)) for error in self.validator.iter_errors(values)]
-        told = "; ".join(f"{place}: {message}" for place, message in found[:ERRORS_SHOWN_MAX])
+        found = [(error.instance_path, _cut(error.message)) for error in self.validator.iter_errors(values)]
+        told = "; ".join(f"{_path(path)}: {message}" for path, message in found[:ERRORS_SHOWN_MAX])
         more = f"; and {len(found) - ERRORS_SHOWN_MAX} more" if len(found) > ERRORS_SHOWN_MAX else ""
-        return BadInput(f"the inputs do not fit recipe {self.recipe}: {told}{more}")
+        return BadInput(
+            f"the inputs do not fit recipe {self.recipe}: {told}{more}",
+            errors=tuple((_pointer(path), message) for path, message in found[:ERRORS_SHOWN_MAX]),
+        )
 
 
 def _cut(message: str) -> str:
@@ -192,6 +195,11 @@ _checkers: dict[str, _Checker] = {}
 
 def _path(path: list[str | int]) -> str:
     return "inputs" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def _pointer(path: list[str | int]) -> str:
+    parts = ("inputs", *(str(part) for part in path))
+    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
 def _compile(schema: dict[str, Any]) -> Any:
