@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -324,9 +325,16 @@ async def test_no_statement_of_the_feed_reads_a_whole_table(db: Database, statem
     assert any("ROW(" in line for line in reads) or statement == "feed_torn", lines
 
 
-async def test_what_was_told_outlives_a_crash_of_the_server(tmp_path: Path, rig: Rig) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Not pytest's own, which the server's user may not enter while other tests run."""
+    with tempfile.TemporaryDirectory(prefix="windlass-") as made:
+        yield Path(made)
+
+
+async def test_what_was_told_outlives_a_crash_of_the_server(folder: Path, rig: Rig) -> None:
     """A claim does not wait for the disk. The writer that would bring it there a moment later is held back."""
-    server = EmbeddedPostgres(tmp_path / "pg")
+    server = EmbeddedPostgres(folder / "pg")
     dsn = await asyncio.to_thread(server.start)
     try:
         db = await Database.open(dsn)
@@ -358,9 +366,16 @@ async def test_what_was_told_outlives_a_crash_of_the_server(tmp_path: Path, rig:
 
 
 async def crash(dsn: str) -> None:
-    """Kill a backend: the server then throws away what it has in memory, and recovers from the disk."""
+    """Kill a backend: the server throws away what it has in memory, and recovers from the disk. Until it has."""
     victim = await asyncpg.connect(dsn)
     os.kill(await victim.fetchval("SELECT pg_backend_pid()"), signal.SIGKILL)
+    gone = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
     while not victim.is_closed():
-        with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        with contextlib.suppress(*gone):
             await victim.execute("SELECT 1")
+    async with asyncio.timeout(120):
+        while True:
+            with contextlib.suppress(*gone):
+                await (await asyncpg.connect(dsn)).close()
+                return
+            await asyncio.sleep(0.1)
