@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from asyncpg.pgproto.pgproto import UUID as FastUUID
+from asyncpg.pgproto import pgproto
 
 _COUNTER_BITS = 12
 _COUNTER_MAX = (1 << _COUNTER_BITS) - 1
@@ -59,7 +59,7 @@ class Ids:
             ms, count = self._ms, self._count
         number = ms << 80 | 0x7 << 76 | count << 64 | 0b10 << _TAIL_BITS | self._bits(_TAIL_BITS)
         # The driver's own class is a UUID that is made, hashed and sent several times faster.
-        made: UUID = FastUUID(number.to_bytes(16, "big"))
+        made: UUID = pgproto.UUID(number.to_bytes(16, "big"))
         return made
 
 

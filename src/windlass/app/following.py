@@ -16,13 +16,14 @@ from importlib.util import find_spec
 
 from windlass.app.entropy import chance
 from windlass.app.first_key import SECRET_FILE, secret_of
-from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable
 from windlass.engine import installation
 from windlass.engine.loops.followers import Followers
 
-ASK_EVERY_S = 1.0
+# How often the database is asked, and how often this process looks whether it serves an API itself.
+ASK_EVERY_S = 30.0
+GLANCE_S = 0.5
 log = logging.getLogger("windlass.engine")
 
 
@@ -54,10 +55,13 @@ class Following:
 
     async def _run(self) -> None:
         windlass = self._windlass
-        while True:
-            if await self._is_served():
-                break
-            await asyncio.sleep(ASK_EVERY_S)
+        asked_s = float("-inf")
+        while not windlass.is_served:
+            if time.monotonic() - asked_s >= ASK_EVERY_S:
+                asked_s = time.monotonic()
+                windlass.is_served = await self._is_served()
+            else:
+                await asyncio.sleep(GLANCE_S)
         self._followers = windlass.followers()
         await self._followers.start()
         try:
@@ -77,7 +81,7 @@ class Following:
 async def _carrying(windlass: Windlass) -> AsyncIterator[None]:
     """A courier, if this process can open what was sealed and has what it needs to send."""
     settings = windlass.settings
-    if not _has_secret(settings) or find_spec("httpcore") is None or find_spec("cryptography") is None:
+    if not await _knows_secret(windlass) or find_spec("httpcore") is None or find_spec("cryptography") is None:
         log.info("no webhooks are sent from here: that takes the secret and the extra `service`")
         yield
         return
@@ -104,5 +108,9 @@ async def _carrying(windlass: Windlass) -> AsyncIterator[None]:
         sender.close()
 
 
-def _has_secret(settings: Settings) -> bool:
-    return bool(settings.secret) or (settings.home / SECRET_FILE).exists()
+async def _knows_secret(windlass: Windlass) -> bool:
+    """Whether this process has the secret that the servers have; with another it could open nothing."""
+    settings = windlass.settings
+    if not settings.secret and not (settings.home / SECRET_FILE).exists():
+        return False
+    return await installation.is_secret(windlass.db, secret_of(settings).digests("check", b""))

@@ -165,6 +165,7 @@ async def making_parts(
         meters = Meters(CollectorRegistry())
         meters.watch_pool(lambda: db.busy, lambda: db.idle)
     served = await installation.serve(db, *_checks(secret))
+    windlass.is_served = True
     async with AsyncExitStack() as stack:
         keys, verifier = await _verifier(windlass, secret, meters, stack)
         audit = Audit(db)

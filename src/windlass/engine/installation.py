@@ -64,6 +64,12 @@ async def serve(db: Database, secret_check: bytes, accepted: Sequence[bytes] = (
     return await db.run(operation)
 
 
+async def is_secret(db: Database, checks: Sequence[bytes]) -> bool:
+    """Whether one of these digests is of the secret that the installation is served with."""
+    found = await db.run(lambda connection: connection.fetchval(sql("installation_is_secret"), list(checks)))
+    return bool(found)
+
+
 async def restored(db: Database) -> Installation:
     """The database was restored, whatever its cluster says: positions in the feed from before mean nothing now."""
     system_id = await _system_id(db)

@@ -1,7 +1,7 @@
 """Runs the duties that follow the feed, as a task of their own: nobody who works waits for those who write it down.
 
 It looks when a bell rings, not more often than `every_s`, and goes on looking for a moment after the last one: what was
-committed becomes readable only when all older transactions have ended. Without bells it looks once a second.
+committed becomes readable only when all older transactions have ended. Without bells it looks every five seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windlass.engine.loops.runner import UNAVAILABLE_PAUSE_S, turn
 from windlass.store.database import Database
 
 EVERY_S = 0.25
-IDLE_S = 1.0
+IDLE_S = 5.0
 # How long after a bell it looks often.
 RESTLESS_S = 3.0
 BELLS = ("windlass_work", "windlass_done")

@@ -3,6 +3,9 @@
 -- name: installation_get
 SELECT is_served, epoch FROM windlass.installation
 
+-- name: installation_is_secret
+SELECT secret_check = ANY ($1::bytea[]) FROM windlass.installation
+
 -- name: installation_lock
 SELECT is_served, epoch, system_id, secret_check FROM windlass.installation FOR UPDATE
 
