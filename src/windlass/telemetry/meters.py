@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from windlass.telemetry.spread import Series, Spread
 from windlass.telemetry.traces import Tracer
 
 LABELS_MAX = 500
@@ -144,6 +145,26 @@ class Tallies(Collector):
         yield seconds_
 
 
+class Attempts(Collector):
+    """Attempts by recipe and outcome, which is what their durations are told apart by."""
+
+    def __init__(self, step_s: Spread, labels: Labels) -> None:
+        self._step_s = step_s
+        self._labels = labels
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry."""
+        counts: dict[tuple[str, str], int] = {}
+        for (recipe, _, outcome), series in self._step_s.series.items():
+            key = (self._labels.of(recipe)[0], outcome)
+            counts[key] = counts.get(key, 0) + series.count
+        about = INSTRUMENTS["windlass_attempts_total"]
+        family = CounterMetricFamily("windlass_attempts", about.about, labels=about.labels)
+        for labels, count in counts.items():
+            family.add_metric(labels, count)
+        yield family
+
+
 class Meters:
     """Every instrument of a process. An `Observer`; what the API and its parts count has methods of its own."""
 
@@ -161,9 +182,9 @@ class Meters:
         self._capped: Gauge = made["windlass_queue_is_capped"]
         self._feed_lag: Gauge = made["windlass_feed_lag_seconds"]
         self._engines: Gauge = made["windlass_engines"]
-        self._step_s: Histogram = made["windlass_step_seconds"]
-        self._attempts: Counter = made["windlass_attempts_total"]
-        self._lag_s: Histogram = made["windlass_scheduling_lag_seconds"]
+        self._step_s: Spread = made["windlass_step_seconds"]
+        registry.register(Attempts(self._step_s, self._recipes))
+        self._lag_s = made["windlass_scheduling_lag_seconds"].of()
         self._claims: Counter = made["windlass_claims_total"]
         self._claim_steps: Histogram = made["windlass_claim_steps"]
         self._submit_jobs: Histogram = made["windlass_submit_jobs"]
@@ -183,8 +204,8 @@ class Meters:
         self._webhooks: Counter = made["windlass_webhooks_total"]
         self._membership: Counter = made["windlass_membership_total"]
         self._breaker: Gauge = made["windlass_breaker_open"]
-        # The two instruments of an attempt, by recipe, step and outcome: looking them up costs more than moving them.
-        self._ends: dict[tuple[str, str, str], tuple[Histogram, Counter]] = {}
+        # By recipe, step and outcome: finding the labels costs more than counting.
+        self._ends: dict[tuple[str, str, str], Series] = {}
 
     # The observer.
 
@@ -233,14 +254,13 @@ class Meters:
         ends = self._ends.get((recipe, step, outcome))
         if ends is None:
             ends = self._ends_of(recipe, step, outcome)
-        ends[0].observe(seconds)
-        ends[1].inc()
+        ends.observe(seconds)
         if span is not None:
             span(outcome)
 
-    def _ends_of(self, recipe: str, step: str, outcome: str) -> tuple[Histogram, Counter]:
+    def _ends_of(self, recipe: str, step: str, outcome: str) -> Series:
         labels = self._steps.of(recipe, step)
-        ends = (self._step_s.labels(*labels, outcome), self._attempts.labels(*self._recipes.of(recipe), outcome))
+        ends = self._step_s.of(*labels, outcome)
         if labels[1] != OTHER:
             self._ends[recipe, step, outcome] = ends
         return ends
@@ -329,12 +349,16 @@ class Meters:
 
 def _make(name: str, one: Instrument, registry: CollectorRegistry) -> Any:
     match one.kind:
-        case "counter" if name != "windlass_jobs_total":
+        case "counter" if name not in ("windlass_jobs_total", "windlass_attempts_total"):
             return Counter(name, one.about, one.labels, registry=registry)
+        case "histogram" if name in ("windlass_step_seconds", "windlass_scheduling_lag_seconds"):
+            spread = Spread(name, one.about, one.labels, one.buckets)
+            registry.register(spread)
+            return spread
         case "gauge":
             return Gauge(name, one.about, one.labels, registry=registry)
         case "histogram":
             return Histogram(name, one.about, one.labels, registry=registry, buckets=one.buckets)
         case _:
-            # Read from the database: `Tallies`.
+            # Counted elsewhere: `Tallies`, `Attempts`.
             return None

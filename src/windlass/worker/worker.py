@@ -119,9 +119,7 @@ class Worker:
         self._contended = Contended()
         self._capacity = concurrency
         self._ended = self._ended_before = 0
-        self._measured_s = 0.0
-        self._took = 0
-        self._claimed_s = 0.0
+        self._took, self._claimed_s, self._measured_s = 0, 0.0, 0.0
         # The queues that may hold something to claim.
         self._hungry = set(self._queues)
         self._is_unsure = False
