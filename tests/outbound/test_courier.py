@@ -19,6 +19,7 @@ from windlass.core.webhook import RETRY_AFTER_S, parse_secret, verify
 from windlass.outbound import courier as room
 from windlass.outbound.courier import LEASE_S, redeliver, webhook_of
 from windlass.outbound.send import Sent
+from windlass.store.statements import sql
 
 
 class Notes:
@@ -181,6 +182,18 @@ async def test_of_many_couriers_one_sends_each(hooks: Hooks) -> None:
     assert {(await hooks.view(job)).attempt for job in jobs} == {1}
 
 
+async def test_what_another_courier_is_about_to_take_is_neither_waited_for_nor_taken(hooks: Hooks) -> None:
+    job = await hooks.ended("https://hook.example/")
+    sender = Notes()
+    courier = hooks.courier(sender)
+    async with hooks.rig.db.connection() as connection, connection.transaction():
+        assert len(await connection.fetch(sql("webhook_claim"), 50, LEASE_S, [], [], 4)) == 1
+        async with asyncio.timeout(5):
+            assert (await courier.run_once()).count == 0
+    assert (await courier.run_once()).count == 0
+    assert ((await hooks.view(job)).attempt, sender.given) == (1, [])
+
+
 async def test_a_lost_try_is_made_again_after_its_lease_and_counts_as_no_failure(hooks: Hooks) -> None:
     job = await hooks.ended("https://hook.example/")
     dying, other = Notes(), Notes()
@@ -255,8 +268,6 @@ async def test_a_host_that_hangs_takes_its_own_places_only(hooks: Hooks) -> None
 
 
 async def test_rows_are_found_by_what_is_due(hooks: Hooks) -> None:
-    from windlass.store.statements import sql
-
     async with hooks.rig.db.connection() as connection:
         await connection.execute("PREPARE claim (int, float8, text[], int[], int) AS " + sql("webhook_claim"))
         rows = await connection.fetch("EXPLAIN EXECUTE claim (50, 60, '{a}', '{4}', 4)")

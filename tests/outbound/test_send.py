@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpcore
 import pytest
 
 from tests.outbound.receiver import Receiver
@@ -62,6 +63,19 @@ async def test_whatever_a_receiver_does_is_an_answer(
     assert (sent.status, sent.fault) == (status, fault)
     assert sent.seconds < WITHIN_S + 2
     assert len(receiver.seen()) == 1
+
+
+async def test_of_a_long_answer_only_the_beginning_is_read() -> None:
+    taken = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal taken
+        while True:
+            taken += 1024
+            yield b"x" * 1024
+
+    await send._throw_away(httpcore.Response(200, content=endless()), within_s=60)
+    assert taken == send.ANSWER_MAX_BYTES + 1024
 
 
 async def test_a_receiver_may_ask_for_time(receiver: Receiver, sender: Sender) -> None:
