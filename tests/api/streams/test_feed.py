@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from tests.api.streams.script import finish, submit, told, write_event
 from tests.api.streams.stage import Client, Stage, staged
 from tests.engine.rig import Rig
+from windlass.api import hub
 from windlass.core.cursor import parse_feed_id
+from windlass.engine import feed
 
 
 async def test_a_job_is_told_from_its_submission_to_its_end(rig: Rig) -> None:
@@ -196,3 +199,57 @@ async def test_an_id_that_was_never_given_is_refused(rig: Rig, after: str) -> No
     async with staged(rig.db) as stage:
         assert (await stage.feed(after)).status == 400
         assert stage.hub.count == 0
+
+
+class Gate:
+    """The feed as the hub reads it, which can be stopped on its way to the database."""
+
+    here = staticmethod(feed.here)
+    of_jobs = staticmethod(feed.of_jobs)
+
+    def __init__(self) -> None:
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self.waiting = 0
+
+    async def after(self, *given: Any, **named: Any) -> Any:
+        self.waiting += 1
+        await self.is_open.wait()
+        self.waiting -= 1
+        return await feed.after(*given, **named)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    made = Gate()
+    monkeypatch.setattr(hub, "feed", made)
+    return made
+
+
+async def test_who_comes_while_the_hub_looks_for_others_misses_nothing(rig: Rig, gate: Gate) -> None:
+    async with staged(rig.db) as stage:
+        await stage.feed()
+        await stage.until(lambda: "ann" in stage.hub._feeds)
+        gate.is_open.clear()
+        await stage.until(lambda: gate.waiting == 1)
+        # The look that is under way asks for ann's events only, and will end beyond bob's.
+        bob = await stage.feed(caller="bob")
+        await submit(rig, "bob")
+        await submit(rig, "ann")
+        gate.is_open.set()
+        await bob.until(lambda: len(bob.ids) == 1)
+        assert bob.ids == await told(rig.db, "bob")
+
+
+async def test_who_goes_while_the_hub_looks_leaves_nothing_behind(rig: Rig, gate: Gate) -> None:
+    async with staged(rig.db) as stage:
+        await stage.feed()
+        await stage.until(lambda: "ann" in stage.hub._feeds)
+        gate.is_open.clear()
+        await stage.until(lambda: gate.waiting == 1)
+        bob = await stage.feed(caller="bob")
+        bob.hang_up()
+        await stage.until(lambda: stage.hub.count == 1)
+        gate.is_open.set()
+        await stage.until(lambda: not stage.hub._tasks)
+        assert list(stage.hub._feeds) == ["ann"]
