@@ -107,11 +107,36 @@ async def test_refusals_are_written_once_a_second_and_at_the_end(
     audit = Audit(timed_db)
     await audit.start()
     audit.refused(AuditEvent.RATE_LIMIT_HIT, "ada", "rate_limited", None)
-    while audit._refusals:
+    while not await timed_db.run(lambda c: c.fetchval("SELECT count(*) FROM windlass.audit_notes")):
         await asyncio.sleep(0.01)
+    monkeypatch.setattr(module, "NOTE_EVERY_S", 3600.0)
+    await asyncio.sleep(0.02)
     audit.refused(AuditEvent.RATE_LIMIT_HIT, "bob", "rate_limited", None)
     await audit.stop()
     assert [record.caller for record in await chained(timed_db)] == ["ada", "bob"]
+
+
+async def test_the_end_loses_no_refusal_that_is_being_written(
+    timed_db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NOTE_EVERY_S", 0.0)
+    audit, real, is_writing, may_write = Audit(timed_db), timed_db.run, asyncio.Event(), asyncio.Event()
+
+    async def slow(operation: Any) -> Any:
+        is_writing.set()
+        await may_write.wait()
+        return await real(operation)
+
+    timed_db.run = slow  # type: ignore[method-assign]
+    await audit.start()
+    audit.refused(AuditEvent.RATE_LIMIT_HIT, "ada", "rate_limited", None)
+    await is_writing.wait()
+    stopping = asyncio.create_task(audit.stop())
+    await asyncio.sleep(0)
+    may_write.set()
+    await stopping
+    timed_db.run = real  # type: ignore[method-assign]
+    assert [record.caller for record in await chained(timed_db)] == ["ada"]
 
 
 async def test_a_database_that_is_away_ends_no_audit(audit: Audit, timed_db: Database) -> None:

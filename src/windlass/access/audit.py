@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,15 +55,18 @@ class Audit:
         self._db = db
         self._refusals: dict[tuple[str, str, str], tuple[int, str | None]] = {}
         self._task: asyncio.Task[None] | None = None
+        self._is_over = asyncio.Event()
 
     async def start(self) -> None:
         """Begin to write refusals once a second."""
+        self._is_over.clear()
         self._task = asyncio.create_task(self._run(), name="windlass-audit")
 
     async def stop(self) -> None:
         """Write what is left, and end."""
+        self._is_over.set()
         if self._task is not None:
-            self._task.cancel()
+            # Not cancelled: what it is writing at this moment would be lost.
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
         await self.flush()
@@ -120,8 +124,9 @@ class Audit:
         return len(events)
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(NOTE_EVERY_S)
+        while not self._is_over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_over.wait(), NOTE_EVERY_S)
             try:
                 await self.flush()
             except Exception:
