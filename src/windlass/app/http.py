@@ -45,6 +45,7 @@ from windlass.engine.recipes import NamedPlans
 from windlass.engine.submit import Submitter
 from windlass.outbound.send import Sender
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 
@@ -161,9 +162,7 @@ async def making_parts(
 ) -> AsyncIterator[Parts]:
     """Everything that routes need, started; stopped again when the block ends."""
     db, settings = windlass.db, windlass.settings
-    if meters is None:
-        meters = Meters(CollectorRegistry())
-        meters.watch_pool(lambda: db.busy, lambda: db.idle)
+    meters = meters or _own_meters(db)
     served = await installation.serve(db, *_checks(secret))
     windlass.is_served = True
     async with AsyncExitStack() as stack:
@@ -217,6 +216,12 @@ async def making_parts(
 def _checks(secret: Secret) -> tuple[bytes, list[bytes]]:
     first, *former = secret.digests("check", b"")
     return first, former
+
+
+def _own_meters(db: Database) -> Meters:
+    meters = Meters(CollectorRegistry())
+    meters.watch_pool(lambda: db.busy, lambda: db.idle)
+    return meters
 
 
 async def _verifier(
