@@ -100,9 +100,14 @@ async def test_an_engine_is_seen_while_it_runs(dsn: str, rig: Rig) -> None:
     ear = Ear()
     me = rig.ids.new()
     loops = Loops(
-        rig.db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, chance=lambda: 0.0,
-        observer=ear, engine=(me, "here", 7),
-    )  # type: ignore[arg-type]  # fmt: skip
+        rig.db,
+        rig.artifacts,
+        shared_evaluator(),
+        new_id=rig.ids.new,
+        chance=lambda: 0.0,
+        observer=ear,  # type: ignore[arg-type]
+        engine=(me, "here", 7),
+    )
     await loops.start()
     async with asyncio.timeout(20):
         while not ear.heard:

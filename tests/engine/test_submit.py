@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -184,7 +185,7 @@ async def test_a_webhook_is_stored_with_its_job(rig: Rig) -> None:
 
 
 async def test_a_repeated_request_leaves_the_first_webhook_as_it_is(rig: Rig) -> None:
-    given = {"idempotency_key": "k", "correlation_id": "c"}
+    given: dict[str, Any] = {"idempotency_key": "k", "correlation_id": "c"}
     first = await rig.submit(ONE, webhook=HOOK, **given)
     assert await rig.submit(ONE, webhook=HOOK._replace(secret=b"sealed again"), **given) == first
     for other in (None, HOOK._replace(url="https://example.org/other")):
@@ -199,7 +200,7 @@ async def test_a_webhook_whose_job_could_not_be_found_on_the_feed_is_refused(rig
 
 
 async def test_a_key_that_was_used_before_there_were_webhooks_still_holds(rig: Rig) -> None:
-    given = {"labels": {"a": "b"}, "priority": 2, "deadline_s": 60.0}
+    given: dict[str, Any] = {"labels": {"a": "b"}, "priority": 2, "deadline_s": 60.0}
     job = await rig.submit(ONE, {"x": 1}, idempotency_key="k", **given)
     async with rig.db.connection() as connection:
         stored = await connection.fetchval("SELECT body_hash FROM windlass.jobs WHERE id = $1", job)
