@@ -35,7 +35,7 @@ from windlass.core.caller import Scope
 
 CASES_MIN = 1_000
 EXAMPLES = 16
-CHAINS = 40
+CHAINS = 30
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -55,7 +55,7 @@ def tries(count: int) -> settings:
     """The same cases in every run."""
     return settings(
         max_examples=count, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck), stateful_step_count=6,
+        suppress_health_check=list(HealthCheck), stateful_step_count=16,
     )  # fmt: skip
 
 
@@ -86,8 +86,11 @@ class Bench:
         self.cases[case.operation.label] += 1
         if answer.status_code == 401:
             self.renew()
+        # The document has a stream as one text; Schemathesis would hold each event against that.
+        is_stream = answer.headers.get("content-type", [""])[0].startswith("text/event-stream")
+        checks = [check for check in CHECKS if not is_stream or check is not response_schema_conformance]
         try:
-            case.validate_response(answer, checks=CHECKS)
+            case.validate_response(answer, checks=checks)
         except FailureGroup as group:
             for failure in group.exceptions:
                 title = f"{case.operation.label}: {answer.status_code}: {type(failure).__name__}"
@@ -145,10 +148,16 @@ def test_no_chain_of_requests_breaks_what_the_document_says(bench: Bench) -> Non
         def get_call_kwargs(self, case: schemathesis.Case) -> dict[str, Any]:
             return {"session": bench.session, "base_url": ADDRESS}
 
+        def before_call(self, case: schemathesis.Case) -> None:
+            # A chain begins with a job; by chance alone its recipe is never one that there is.
+            if case.operation.label == "POST /jobs" and isinstance(case.body, dict):
+                case.body = {**case.body, "recipe": "hello", "inputs": {}, "webhook": None, "version": None}
+                case.body.pop("idempotency_key", None)
+
         def validate_response(self, response: Any, case: schemathesis.Case, **_: Any) -> None:
             bench.judge(case, response)
 
     Chain.run(settings=tries(CHAINS))
     assert not bench.faults, told(bench)
-    linked = {"GET /jobs/{job_id}", "POST /jobs/{job_id}/cancel"}
-    assert linked <= set(bench.cases), bench.cases
+    linked = {label for label in bench.cases if label.startswith(("GET /jobs/{job_id}", "POST /jobs/{job_id}"))}
+    assert len(linked) >= 8, bench.cases
