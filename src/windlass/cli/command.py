@@ -156,13 +156,10 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
         return Exit.DONE
     except OSError as error:
         return _tell(at, f"the system refused: {error}", "Check the disk, the folder and its permissions", Exit.BROKEN)
-    except ModuleNotFoundError as error:
-        extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
-            raise
-        remedy = f"pip install 'windlass[{extra}]'"
-        return _tell(at, f"this needs {error.name}, which is not installed", remedy, Exit.USAGE)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+            remedy = f"pip install 'windlass[{extra}]'"
+            return _tell(at, f"this needs {error.name}, which is not installed", remedy, Exit.USAGE)
         from windlass.store.database import is_transient
 
         if is_transient(error):

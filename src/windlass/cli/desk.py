@@ -5,7 +5,7 @@ The answers are the engine's own views and the shapes of `wire`, so a command pr
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -78,7 +78,7 @@ class Desk(Protocol):
         """The job and its graph as they are now."""
         ...
 
-    def watching(self, job_id: UUID) -> AsyncIterator[Snapshot]:
+    def watching(self, job_id: UUID) -> AsyncGenerator[Snapshot, None]:
         """The same again and again, as things happen; the last one is that of the end."""
         ...
 

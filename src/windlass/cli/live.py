@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import aclosing
 from dataclasses import replace
 from uuid import UUID
 
@@ -35,10 +36,11 @@ def can_redraw(console: Console) -> bool:
 
 async def _redraw(desk: Desk, job_id: UUID, console: Console, hint: str) -> JobState:
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        async for snapshot in desk.watching(job_id):
-            live.update(_frame(snapshot, console.height, "" if snapshot.is_over else hint), refresh=True)
-            if snapshot.is_over:
-                return snapshot.state
+        async with aclosing(desk.watching(job_id)) as snapshots:
+            async for snapshot in snapshots:
+                live.update(_frame(snapshot, console.height, "" if snapshot.is_over else hint), refresh=True)
+                if snapshot.is_over:
+                    return snapshot.state
     raise _early(job_id)
 
 
@@ -65,15 +67,16 @@ def fitting(boxes: list[Box], room: int) -> tuple[list[Box], int]:
 
 async def _tell_changes(desk: Desk, job_id: UUID, console: Console) -> JobState:
     told: dict[str, str] = {}
-    async for snapshot in desk.watching(job_id):
-        for text in changes(snapshot.boxes, told):
-            console.print(text)
-        state = str(snapshot.state)
-        if told.get("") != state:
-            told[""] = state
-            console.print(f"{marks.glyph(state)} job {job_id} {state}")
-        if snapshot.is_over:
-            return snapshot.state
+    async with aclosing(desk.watching(job_id)) as snapshots:
+        async for snapshot in snapshots:
+            for text in changes(snapshot.boxes, told):
+                console.print(text)
+            state = str(snapshot.state)
+            if told.get("") != state:
+                told[""] = state
+                console.print(f"{marks.glyph(state)} job {job_id} {state}")
+            if snapshot.is_over:
+                return snapshot.state
     raise _early(job_id)
 
 

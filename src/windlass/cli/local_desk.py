@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -78,7 +78,7 @@ class LocalDesk:
         now = datetime.now(UTC)
         return Snapshot(job, boxes_of_job(plan, steps, counts, now), now)
 
-    async def watching(self, job_id: UUID) -> AsyncIterator[Snapshot]:
+    async def watching(self, job_id: UUID) -> AsyncGenerator[Snapshot, None]:
         """Snapshots until the job has ended."""
         while True:
             snapshot = await self.snapshot(job_id)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,7 +17,7 @@ from windlass.cli.snapshot import Snapshot
 from windlass.client import flows, views
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Means
-from windlass.core.errors import BadInput, NotFound
+from windlass.core.errors import BadInput, NotFound, Unavailable
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
@@ -129,7 +130,7 @@ class RemoteDesk:
         now = datetime.now(UTC)
         return Snapshot(job, boxes_of_job(plan, steps, counts, now), now)
 
-    async def watching(self, job_id: UUID) -> AsyncIterator[Snapshot]:
+    async def watching(self, job_id: UUID) -> AsyncGenerator[Snapshot, None]:
         """Snapshots until the job has ended, whenever the stream says that something happened."""
         changed = asyncio.Event()
         listener = asyncio.create_task(self._listen(job_id, changed))
@@ -141,19 +142,23 @@ class RemoteDesk:
                 yield snapshot
                 if snapshot.is_over:
                     return
-                await asyncio.wait([asyncio.ensure_future(changed.wait()), listener], timeout=SILENCE_S,
-                                   return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
-                if listener.done():
-                    listener.result()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SILENCE_S):
+                        await changed.wait()
+                error = listener.exception() if listener.done() else None
+                if error is not None and not isinstance(error, Unavailable):
+                    raise error
                 await asyncio.sleep(max(0.0, REDRAW_S - (time.monotonic() - began_s)))
         finally:
             listener.cancel()
             await asyncio.wait([listener])
 
     async def _listen(self, job_id: UUID, changed: asyncio.Event) -> None:
-        async for _ in self._client.job(job_id).stream():
+        try:
+            async for _ in self._client.job(job_id).stream():
+                changed.set()
+        finally:
             changed.set()
-        changed.set()
 
     async def events(self, job_id: UUID, *, follow: bool) -> AsyncIterator[tuple[EventView, str]]:
         """Events with the names of their steps. The stream only rings; what is told comes from the list."""
