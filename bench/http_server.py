@@ -18,7 +18,7 @@ WINDLASS = str(Path(sys.executable).with_name("windlass"))
 READY_LIMIT_S = 60.0
 # The tests are about what the server can do, so its guards stand wide open.
 OPEN_WIDE = {
-    "WINDLASS_SECRET": "the benchmark's own secret, of no worth to anybody",
+    "WINDLASS_SECRET": "the benchmark's own secret of no worth to anybody",
     "WINDLASS_LIMIT_CAPACITY": "100000000",
     "WINDLASS_LIMIT_FLOOR": "100000000",
     "WINDLASS_QUEUE_DEPTH_MAX": "10000000",
