@@ -11,7 +11,7 @@ from windlass.core.errors import BadInput, NotFound, WrongState
 from windlass.core.outcome import Cancel, Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure
 from windlass.core.retry import Retry
-from windlass.engine import control, read, recipes
+from windlass.engine import control, installation, read, recipes
 from windlass.recipe.evaluator import shared_evaluator
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
@@ -319,3 +319,14 @@ async def test_the_error_names_the_first_step_that_failed(rig: Rig) -> None:
     assert (await read.job(rig.db, job)).error["step"] == "a"
     [ended] = [event for event in await read.events(rig.db, job) if event.type == "job.failed"]
     assert ended.payload["error"]["step"] == "a"
+
+
+async def test_where_there_is_a_service_a_new_job_is_followed_though_the_old_one_was_not(rig: Rig) -> None:
+    job = await rig.submit(plan(task("a")))
+    await rig.run_one(BOOM)
+    alone = await control.retry(rig.db, job, rig.ids.new())
+    assert (await read.job(rig.db, alone)).correlation_id is None
+    await installation.serve(rig.db, b"check")
+    for again in (control.retry, control.rerun):
+        new = await again(rig.db, job, rig.ids.new())
+        assert {event.correlation_id for event in await read.events(rig.db, new)} == {str(new)}
