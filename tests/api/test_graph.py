@@ -83,3 +83,15 @@ async def test_why_stops_at_its_limit(api: Rig, monkeypatch: object) -> None:
     job_id = await api.submit("fan")
     reasons = (await api.user.get(f"/jobs/{job_id}/why")).json()
     assert (len(reasons["items"]), reasons["is_more"]) == (2, True)
+
+
+async def test_results_of_a_wide_fan_out_come_in_order_and_end_at_a_size(api: Rig, monkeypatch: object) -> None:
+    from windlass.engine import graph_view
+
+    job_id = await api.run("fan", inputs={"many": 250})
+    results = (await api.user.get(f"/jobs/{job_id}/graph?results=true")).json()["results"]["steps"]
+    assert results["double"]["outputs"] == [2 * n for n in range(250)]
+    monkeypatch.setattr(graph_view, "RESULTS_BYTES_MAX", 300)  # type: ignore[attr-defined]
+    answer = await api.user.get(f"/jobs/{job_id}/graph?results=true")
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert (await api.user.get(f"/jobs/{job_id}/graph")).status_code == 200

@@ -62,7 +62,10 @@ def answer_to(request: HTTPConnection, raised: Exception) -> Response:
     visit = visit_of(request)
     problem = problem_of(error, instance=_shown(request.url.path), request_id=visit.request_id)
     if problem.status >= 500:
-        _log.error("request %s: %s %s", visit.request_id, request.scope.get("method"), visit.route, exc_info=raised)
+        # What may be over in a moment is told in a line; a fault of ours with all that is known of it.
+        level, trace = (logging.WARNING, None) if problem.retryable else (logging.ERROR, raised)
+        what = f"{request.scope.get('method')} {visit.route}: {problem.code}"
+        _log.log(level, "request %s: %s", visit.request_id, what, exc_info=trace)
     return Response(
         problem.model_dump_json(), status_code=problem.status, media_type=MEDIA_TYPE, headers=_headers(error)
     )

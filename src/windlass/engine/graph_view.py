@@ -15,7 +15,7 @@ from uuid import UUID
 import msgspec
 
 from windlass.core.draft import CHILD, EXTERNAL, FAN
-from windlass.core.errors import BadInput, NotFound, WrongState
+from windlass.core.errors import BadInput, NotFound, TooLarge, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
 from windlass.core.workflow import WorkflowStatus, workflow_status
@@ -29,6 +29,8 @@ from windlass.store.statements import sql
 STEPS_PAGE_MAX = 500
 WAITS_MAX = 200
 RESULTS_FAN_MAX = 1_000
+RESULTS_BYTES_MAX = 16 * 1024 * 1024
+_FAN_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +164,21 @@ async def results(db: Database, job_id: UUID, plan: Plan, steps: Sequence[StepVi
 
 
 async def _fan_outputs(db: Database, job_id: UUID, step: StepView) -> list[Any]:
-    async with db.connection() as connection:
-        rows = await connection.fetch(sql("graph_fan_outputs"), job_id, step.node, RESULTS_FAN_MAX)
-    return [None if row["output"] is None else msgspec.json.decode(row["output"]) for row in rows]
+    """The children's outputs, a few at a time: each may be as large as a row may hold, and there may be many."""
+    found: list[Any] = []
+    size = 0
+    while len(found) < RESULTS_FAN_MAX:
+        async with db.connection() as connection:
+            rows = await connection.fetch(sql("graph_fan_outputs"), job_id, step.node, len(found) - 1, _FAN_PAGE)
+        size += sum(len(row["output"] or "") for row in rows)
+        if size > RESULTS_BYTES_MAX:
+            raise TooLarge(
+                f"the results of this job are over {RESULTS_BYTES_MAX:,} bytes", remedy="Read them step by step"
+            )
+        found += [None if row["output"] is None else msgspec.json.decode(row["output"]) for row in rows]
+        if len(rows) < _FAN_PAGE:
+            break
+    return found
 
 
 async def steps_page(

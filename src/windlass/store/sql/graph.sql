@@ -15,9 +15,9 @@ WHERE job_id = $1 AND index IS NOT NULL AND state IN ('PARKED', 'HELD')
 ORDER BY no LIMIT $2
 
 -- name: graph_fan_outputs
--- What the children of one fan-out returned, in order.
-SELECT index, state, output FROM windlass.steps
-WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index LIMIT $3
+-- What the children of one fan-out returned, in order: they are numbered in the order of their places.
+SELECT index, output FROM windlass.steps
+WHERE job_id = $1 AND node = $2 AND index > $3 ORDER BY no LIMIT $4
 
 -- name: graph_output
 SELECT state, output FROM windlass.steps WHERE job_id = $1 AND no = $2
