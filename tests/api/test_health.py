@@ -180,3 +180,12 @@ async def test_away_from_this_machine_metrics_take_an_admins_key(dsn: str, tmp_p
 async def test_behind_a_proxy_metrics_take_an_admins_key(api: Rig) -> None:
     answer = await api.stranger.get("/metrics", headers={"X-Forwarded-For": "203.0.113.9"})
     assert answer.status_code == 401
+
+
+async def test_whatever_is_answered_429_is_counted_by_its_reason(api: Rig) -> None:
+    api.parts.depth.most = -1
+    answer = await api.user.post("/jobs", json={"recipe": "hello"})
+    assert (answer.status_code, answer.json()["code"]) == (429, "busy")
+    families = {f.name: f for f in text_string_to_metric_families((await api.stranger.get("/metrics")).text)}
+    counted = {sample.labels["reason"]: sample.value for sample in families["windlass_limited"].samples}
+    assert counted == {"busy": 1}

@@ -83,7 +83,6 @@ async def charged(request: Request, parts: Parts, caller: CallerContext, cost: i
     except OverLimit as error:
         visit.headers = error.window.headers
         parts.audit.refused(AuditEvent.RATE_LIMIT_HIT, caller.caller_id, error.code, visit.request_id)
-        parts.meters.limited(error.code)
         raise
 
 

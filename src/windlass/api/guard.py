@@ -30,7 +30,7 @@ from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
 from windlass.api.visit import visit_of
 from windlass.core.caller import CallerContext, Scope
-from windlass.core.errors import BadMedia, BadRequest, Broken, Forbidden, NotFound, TooLarge
+from windlass.core.errors import BadMedia, BadRequest, Broken, Forbidden, Limited, NotFound, TooLarge
 
 DEPTH_MAX = 32
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -158,6 +158,8 @@ class GuardedRoute(APIRoute):
                     await strict.take()
                 return await handle(strict)
             except Exception as error:
+                if isinstance(error, Limited):
+                    parts_of(request).meters.limited(error.code)
                 return answer_to(request, error)
 
         return guarded
