@@ -64,7 +64,8 @@ def error_from(told: dict[str, Any], status: int, *, retry_after_s: float | None
     """The same for a problem document that came inside of an answer, such as one item of a batch."""
     kind = _BY_CODE.get(str(told.get("code"))) or _kind_of(status)
     message = str(told.get("detail") or told.get("title") or f"the server answered {status}")
-    hint = told.get("hint") or _REMEDY.get(kind)
+    # A server tells how to send a key; whoever uses this client wants to know where to put it.
+    hint = _REMEDY[kind] if kind is errors.Unauthenticated else told.get("hint") or _REMEDY.get(kind)
     remedy = None if hint is None else str(hint)
     if issubclass(kind, errors.Limited):
         return kind(message, retry_after_s=retry_after_s or 0.0, remedy=remedy)
