@@ -218,6 +218,19 @@ async def test_a_whole_chain_verifies_in_batches_and_in_parts(audit: Audit, time
     assert (last.records, last.head, last.next, last.is_whole) == (3, stored[-1][1], None, True)
 
 
+async def test_a_head_is_found_whichever_part_it_is_in(audit: Audit, timed_db: Database) -> None:
+    await notes(audit, 9)
+    await chained(timed_db)
+    for _, head in await records(timed_db):
+        after_no: int | None = 0
+        while after_no is not None:
+            part = await verify_chain(timed_db, head=head, limit=4, after_no=after_no)
+            assert part.is_whole
+            after_no = part.next
+    verdicts = [await verify_chain(timed_db, head=b"x" * 32, limit=4, after_no=after_no) for after_no in (0, 4, 8)]
+    assert [verdict.is_whole for verdict in verdicts] == [True, True, False]
+
+
 async def test_no_chain_is_whole(timed_db: Database) -> None:
     assert await verify_chain(timed_db) == module.Verdict(0, GENESIS, None)
     assert (await verify_chain(timed_db, after_no=3)).flaw is not None

@@ -182,7 +182,8 @@ async def verify_chain(
 ) -> Verdict:
     """Go through the chain after this record, and say where it first does not hold.
 
-    A `head` that was noted earlier must be found: without it, records that were cut off at the end are not missed.
+    A `head` that was noted earlier must be found, in this part or in those before it: without it, records that were cut
+    off at the end are not missed.
     """
     no, before, is_head_seen = after_no, GENESIS, head is None or head == GENESIS
     if after_no:
@@ -201,11 +202,15 @@ async def verify_chain(
             no, before = page[-1][0].no, page[-1][1]
             is_head_seen = is_head_seen or any(digest == head for _, digest in page)
         if len(page) < size:
-            if not is_head_seen:
+            if not is_head_seen and not await _has_head(db, after_no, head):
                 reason = "the head that was noted is not in the chain: records were removed, or it was written anew"
                 return Verdict(no - after_no, before, Flaw(no + 1, reason))
             return Verdict(no - after_no, before, None)
     return Verdict(no - after_no, before, None, no)
+
+
+async def _has_head(db: Database, up_to_no: int, head: bytes | None) -> bool:
+    return bool(await db.run(lambda connection: connection.fetchval(sql("audit_has_head"), up_to_no, head)))
 
 
 async def _page(db: Database, statement: str, values: tuple[Any, ...]) -> list[tuple[Record, bytes]]:

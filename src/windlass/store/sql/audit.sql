@@ -72,3 +72,7 @@ WHERE no > $1
   AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR event = $4)
   AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
 ORDER BY no LIMIT $2
+
+-- name: audit_has_head
+-- Whether a hash that was noted is among the records up to $1, which were looked at before.
+SELECT EXISTS (SELECT FROM windlass.audit WHERE no <= $1 AND hash = $2)
