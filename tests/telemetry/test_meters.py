@@ -143,11 +143,12 @@ async def test_names_of_any_kind_can_be_shown(meters: Meters) -> None:
     assert found["windlass_http_requests_total"] == {(OTHER, "read", "none", "405"): 1}
 
 
-async def test_a_queue_that_is_empty_again_is_gone(meters: Meters) -> None:
+async def test_a_queue_that_is_empty_again_is_shown_as_that(meters: Meters) -> None:
     meters.show_queues({"a": (101, 5.0), "b": (1, 1.0)}, 100)
     assert (await shown(meters))["windlass_queue_is_capped"] == {("a",): 1, ("b",): 0}
     meters.show_queues({"b": (2, 2.0)}, 100)
-    assert (await shown(meters))["windlass_queue_depth"] == {("b",): 2}
+    assert (await shown(meters))["windlass_queue_depth"] == {("a",): 0, ("b",): 2}
+    assert (await shown(meters))["windlass_queue_is_capped"] == {("a",): 0, ("b",): 0}
 
 
 async def test_a_tracer_hears_of_submits_attempts_and_endings() -> None:

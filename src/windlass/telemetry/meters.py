@@ -174,6 +174,8 @@ class Meters:
         self._recipes = Labels()
         self._steps = Labels()
         self._queues = Labels()
+        # The queues that were shown, by their labels.
+        self._shown: Iterable[tuple[str, ...]] = ()
         self._tallies = Tallies(self._recipes)
         registry.register(self._tallies)
         made: dict[str, Any] = {name: _make(name, one, registry) for name, one in INSTRUMENTS.items()}
@@ -200,6 +202,8 @@ class Meters:
         self._http_s: Histogram = made["windlass_http_seconds"]
         self._limited: Counter = made["windlass_limited_total"]
         self._streams: Gauge = made["windlass_stream_clients"]
+        for kind in ("job", "jobs"):
+            self._streams.labels(kind)
         self._dropped: Counter = made["windlass_stream_dropped_total"]
         self._webhooks: Counter = made["windlass_webhooks_total"]
         self._membership: Counter = made["windlass_membership_total"]
@@ -324,18 +328,17 @@ class Meters:
         self._pool.labels("idle").set_function(idle)
 
     def show_queues(self, depths: Mapping[str, tuple[int, float]], most: int) -> None:
-        """Show these queues from now on (how many steps, how old in seconds), and no other."""
-        together: dict[tuple[str, ...], tuple[int, float, bool]] = {}
+        """Show these queues from now on (how many steps, how old in seconds); one that was shown before is empty."""
+        together = dict.fromkeys(self._shown, (0, 0.0, False))
         for queue, (count, age_s) in depths.items():
             labels = self._queues.of(queue)
             counted, oldest_s, is_capped = together.get(labels, (0, 0.0, False))
             together[labels] = (counted + count, max(oldest_s, age_s), is_capped or count > most)
-        for gauge in (self._depth, self._age, self._capped):
-            gauge.clear()
         for labels, (count, age_s, is_capped) in together.items():
             self._depth.labels(*labels).set(count)
             self._age.labels(*labels).set(age_s)
             self._capped.labels(*labels).set(is_capped)
+        self._shown = together.keys()
 
     def show_tallies(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
         """Show these jobs by recipe and state from now on."""
