@@ -15,6 +15,8 @@ from tests.cli.conftest import APP, Cli, Said, line_with
 from tests.client.server import SECRET
 from windlass.testing.postgres import fresh_database
 
+pytestmark = pytest.mark.slow
+
 
 class Two:
     """One installation, asked at its database (`local`) and over HTTP (`remote`, with an admin's key)."""

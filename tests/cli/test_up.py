@@ -19,6 +19,7 @@ from windlass import Client
 from windlass.app.http import bound
 from windlass.core.errors import BadSetting
 
+pytestmark = pytest.mark.slow
 START = "ready in"
 
 
