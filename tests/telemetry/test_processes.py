@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -77,16 +77,17 @@ async def test_a_job_submitted_over_http_is_one_trace_with_logs_and_metrics(fres
     theirs, port = uuid4(), free_port()
     with receiving(tmp_path) as receiver:
         env = environment(fresh_dsn, tmp_path, TRACES=receiver.url)
-        async with (
-            process("serve", "api", "--listen", "127.0.0.1:0", env=env, log=tmp_path / "api.log") as api,
-            process(
-                *("worker", "windlass.examples"),
-                env=env | {"WINDLASS_METRICS_LISTEN": f"127.0.0.1:{port}"},
-                log=tmp_path / "worker.log",
-            ),
-        ):
+        async with AsyncExitStack() as stack:
+            api = await stack.enter_async_context(
+                process("serve", "api", "--listen", "127.0.0.1:0", env=env, log=tmp_path / "api.log")
+            )
             assert api.stdout is not None
+            # A worker that starts after the server knows at once that there is somebody to follow for.
             url = (await asyncio.wait_for(api.stdout.readline(), 30)).decode().strip()
+            scraped_at = {"WINDLASS_METRICS_LISTEN": f"127.0.0.1:{port}"}
+            await stack.enter_async_context(
+                process("worker", "windlass.examples", env=env | scraped_at, log=tmp_path / "worker.log")
+            )
             async with httpx.AsyncClient(base_url=url, headers={"X-API-Key": key}, trust_env=False) as client:
                 headers = {"traceparent": f"00-{theirs.hex}-00000000000000ab-01", "X-Request-Id": "req-42"}
                 async with asyncio.timeout(30):
