@@ -15,7 +15,7 @@ from windlass.core.outcome import Report
 from windlass.core.route import Call, Fan
 from windlass.core.states import StepState
 from windlass.engine import submit
-from windlass.engine.loops import waker
+from windlass.engine.loops import herald, waker
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.relay import BATCH_MAX, Relay
 from windlass.store import drafts
@@ -289,3 +289,19 @@ def a_dependent_is_counted_down_twice(patch: Patch) -> None:
                     draft.make_ready(after)
 
     patch.setattr(settle, "complete", twice)
+
+
+@mutant()
+def the_feed_passes_over_transactions(patch: Patch) -> None:
+    change_sql(patch, "feed_page", ("($1::text::xid8", "(($1::text::bigint + 5)::text::xid8"))
+
+
+@mutant()
+def the_auditor_keeps_no_place(patch: Patch) -> None:
+    change_sql(patch, "audit_known", ("WHERE a.job_id = d.job_id", "WHERE false"))
+    change_sql(patch, "cursor_put", ("txid = excluded.txid", "txid = cursors.txid"))
+
+
+@mutant()
+def the_herald_hears_of_no_cancelled_job(patch: Patch) -> None:
+    patch.setattr(herald, "_ENDINGS", [ending for ending in herald._ENDINGS if ending != "job.cancelled"])
