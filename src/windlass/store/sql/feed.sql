@@ -55,15 +55,16 @@ FROM (
     GROUP BY b.job_id
 ) AS t
 CROSS JOIN LATERAL (
-    SELECT min(p.seq) AS seq FROM windlass.events p
-    WHERE p.job_id = t.job_id AND p.seq < t.seq AND p.txid >= $4::text::xid8
-      AND p.correlation_id IS NOT NULL AND (p.no IS NULL OR p.type = 'step.progress')
+    SELECT min(o.seq) AS seq
+    -- OFFSET 0 keeps the planner from events_feed, where it would pass by every event beyond the cut, for each job.
+    FROM (SELECT * FROM windlass.events o WHERE o.job_id = t.job_id AND o.seq < t.seq OFFSET 0) AS o
+    WHERE o.txid >= $4::text::xid8 AND o.correlation_id IS NOT NULL AND (o.no IS NULL OR o.type = 'step.progress')
 ) AS p
 CROSS JOIN LATERAL (
-    SELECT e.txid FROM windlass.events e
-    WHERE e.job_id = t.job_id AND e.seq > p.seq AND e.txid < $4::text::xid8
-      AND (e.txid, e.job_id, e.seq) > ($1::text::xid8, $2::uuid, $3::int)
-      AND e.correlation_id IS NOT NULL AND (e.no IS NULL OR e.type = 'step.progress')
+    SELECT o.txid
+    FROM (SELECT * FROM windlass.events o WHERE o.job_id = t.job_id AND o.seq > p.seq OFFSET 0) AS o
+    WHERE o.txid < $4::text::xid8 AND (o.txid, o.job_id, o.seq) > ($1::text::xid8, $2::uuid, $3::int)
+      AND o.correlation_id IS NOT NULL AND (o.no IS NULL OR o.type = 'step.progress')
 ) AS e
 
 -- name: feed_horizon
