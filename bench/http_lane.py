@@ -111,6 +111,10 @@ class Follower(asyncio.Protocol):
             size = int(line, 16)
             if len(rest) < size + 2:
                 return
+            if not size:
+                # The answer is over; the connection would be kept for another one.
+                self._transport.close()
+                return
             self._text += rest[:size]
             self._raw = rest[size + 2 :]
 

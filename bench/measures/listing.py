@@ -99,7 +99,7 @@ def _rounds(run: Run, api: Api, load: Asker, indexes: Mapping[str, str]) -> None
     for _ in range(run.repeats):
         for kind, (query, _filter) in WAYS.items():
             asks = [
-                (_path(query | ({"cursor": cursors[key]} if kind == "second page" else {})), key)
+                (_path(query | (cursors[key] if kind == "second page" else {})), key)
                 for key in keys * max(1, run.count(ASKS) // ASKERS)
             ]
             chance.shuffle(asks)
@@ -118,10 +118,10 @@ def _path(query: Mapping[str, str]) -> str:
     return f"/jobs?{urlencode(query)}" if query else "/jobs"
 
 
-def _cursor(load: Asker, api: Api, key: str) -> str:
+def _cursor(load: Asker, api: Api, key: str) -> dict[str, str]:
+    """What leads to a caller's second page; nothing if, in a small run, there is none."""
     [page] = load.ask(do="read", port=api.port, key=key, paths=["/jobs?limit=10"])["answers"]
-    cursor: str = page["next"]
-    return cursor
+    return {"cursor": page["next"]} if page["next"] else {}
 
 
 async def fill(dsn: str, jobs: int) -> None:

@@ -27,6 +27,19 @@ def test_windlass_is_measured_beside_the_limit(tmp_path):
     assert "Ratios" in ran.stdout
 
 
+@pytest.mark.slow
+def test_the_service_is_measured(tmp_path):
+    out = tmp_path / "figures.json"
+    ran = bench("--only", "SEG", "--peers", "none", "--scale", "0.001", "--repeats", "1", "--json", str(out))
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(out.read_text())
+    assert not any(figure["note"] for figure in told["figures"]), ran.stderr
+    [missed] = [figure["runs"] for figure in told["figures"] if figure["test"] == "E events missed"]
+    assert missed == [0]
+    indexes = {figure["details"][0].get("index") for figure in told["figures"] if figure["test"].startswith("G ")}
+    assert indexes == {"jobs_caller", "jobs_caller_trouble", "jobs_corpus", "jobs_failed_step"}
+
+
 def test_an_unknown_test_or_peer_is_refused_before_anything_starts():
     for arguments in (("--only", "X"), ("--peers", "rabbit")):
         ran = bench(*arguments)
