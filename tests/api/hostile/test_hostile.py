@@ -221,7 +221,7 @@ async def test_a_bulk_action_says_what_it_means(api: Rig) -> None:
 
 QUERIES = [
     "limit=0", "limit=-1", "limit=201", "limit=1e9", "limit=x", "limit=", "limit=99999999999999999999999",
-   
+
     "cursor=x", "cursor=", "cursor=%00", "cursor=" + "A" * 5_000, "cursor=e30", "since=x", "since=2026-01-01", "since=",
     "since=99999-01-01T00:00:00Z", "until=0000-01-01T00:00:00Z", "status=NOPE", "status=", "status=QUEUED%00",
     "recipe=%00",
