@@ -48,7 +48,7 @@ def test_a_variable_that_is_set_to_nothing_is_not_set(tmp_path: Path) -> None:
         ({"WINDLASS_CONCURRENCY": "1.5"}, ["WINDLASS_CONCURRENCY", "whole"]),
         ({"WINDLASS_DATABASE_URL": "mysql://u:secret@h/d"}, ["WINDLASS_DATABASE_URL", "postgresql://"]),
         ({"WINDLASS_ARTIFACTS": "ftp://h/x"}, ["WINDLASS_ARTIFACTS", "s3://"]),
-        ({"WINDLASS_QUEUES": ","}, ["WINDLASS_QUEUES", "queue"]),
+        ({"WINDLASS_QUEUES": ","}, ["WINDLASS_QUEUES", "at least one"]),
         ({"WINDLASS_DATABSE_URL": URL}, ["WINDLASS_DATABSE_URL", "WINDLASS_DATABASE_URL"]),
         ({"WINDLASS_CONFIG": "nowhere.toml"}, ["WINDLASS_CONFIG", "nowhere.toml"]),
     ],

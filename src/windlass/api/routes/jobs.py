@@ -139,7 +139,13 @@ async def get(
     return tagged(request, job_document(await owned_job(parts, caller, job_id)).model_dump_json().encode())
 
 
-@router.delete("/jobs/{job_id}", operation_id="jobs.delete", status_code=204, summary="Delete a finished job")
+@router.delete(
+    "/jobs/{job_id}",
+    operation_id="jobs.delete",
+    status_code=204,
+    response_class=Response,
+    summary="Delete a finished job",
+)
 @guard(Scope.JOBS_WRITE, operation="write", codes=("not_found", "wrong_state"))
 async def delete(job_id: JobId, caller: Caller, parts: Has, request_id: RequestId) -> None:
     """It is gone from lists and from its address; how it ended stays in the audit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query
+from starlette.responses import Response
 
 from windlass.access.keys import Keys
 from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
@@ -41,7 +42,9 @@ async def create(wish: KeyRequest, caller: Caller, parts: Has, request_id: Reque
     return NewKeyDocument.model_construct(**key_values(made.view), key=made.text)  # type: ignore[arg-type]
 
 
-@router.delete("/keys/{key_id}", operation_id="keys.revoke", status_code=204, summary="Revoke a key")
+@router.delete(
+    "/keys/{key_id}", operation_id="keys.revoke", status_code=204, response_class=Response, summary="Revoke a key"
+)
 @guard(Scope.ADMIN, operation="write", codes=("not_found",))
 async def revoke(
     key_id: Annotated[str, Path(description="The key's public part.")],
