@@ -45,8 +45,8 @@ IDLE_LOOK_S = 0.25
 # After this long without news, looks become seldom.
 QUIET_S = 5.0
 # A look may take this part of the time, no more; but news is never this late because of it.
-SHARE = 20
-PAUSE_MAX_S = 0.5
+SHARE = 4
+PAUSE_MAX_S = 0.2
 RETRY_MS = 2_000
 # How many may read on by themselves at once; the others wait for their turn.
 READERS_MAX = 4
