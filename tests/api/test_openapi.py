@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from fastapi import APIRouter
 from openapi_spec_validator import validate
+from pydantic import TypeAdapter
 
 from tests.api.rig import Rig
 from tests.tidy.sources import ROOT
@@ -53,6 +54,21 @@ def test_every_operation_is_described(route: GuardedRoute) -> None:
     for status, answer in operation["responses"].items():
         if int(status) >= 400 and status != "503":
             assert list(answer["content"]) == ["application/problem+json"]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: str(route.operation_id))
+def test_every_answer_in_json_has_an_example_that_fits(route: GuardedRoute) -> None:
+    if not route.include_in_schema:
+        return
+    (method,) = route.methods
+    operation = DOCUMENT["paths"][route.path_format][method.lower()]
+    answer = operation["responses"][str(route.status_code or 200)]
+    content = answer.get("content", {}).get("application/json")
+    if content is None or route.operation_id == "docs.openapi":
+        return
+    assert content["example"] is not None
+    if route.response_model is not None:
+        TypeAdapter(route.response_model).validate_json(json.dumps(content["example"]))
 
 
 def test_operations_have_distinct_names() -> None:

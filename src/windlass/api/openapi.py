@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from importlib import metadata
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -58,6 +59,8 @@ _EXAMPLES: dict[str, Any] = {
     "jobs.cancel": {"reason": "no longer needed"},
     "keys.create": {"caller": "indexer", "name": "nightly indexing", "caller_type": "service"},
 }
+# One answer of each operation, as a server gave it; a test holds them against the models.
+ANSWERS: dict[str, Any] = msgspec.json.decode(files("windlass.api").joinpath("answers.json").read_bytes())
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -117,6 +120,10 @@ def _complete(operation: dict[str, Any], own: Guard) -> None:
     name = operation["operationId"]
     if name in _EXAMPLES:
         operation["requestBody"]["content"]["application/json"]["example"] = _EXAMPLES[name]
+    for good in ("200", "201", "202"):
+        content = answers.get(good, {}).get("content", {})
+        if name in ANSWERS and "application/json" in content:
+            content["application/json"]["example"] = ANSWERS[name]
     if name in ("jobs.submit", "jobs.retry", "jobs.rerun"):
         links = {one: {"operationId": one, "parameters": {"job_id": "$response.body#/job_id"}} for one in _LINKED}
         answers["202"]["links"] = links
