@@ -57,6 +57,8 @@ def test_a_frame_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         parser.feed(b"data: 4567\n")
 
 
-@given(st.binary(max_size=300))
-def test_no_bytes_break_it(noise: bytes) -> None:
-    Frames().feed(noise)
+@given(st.one_of(st.binary(max_size=300), st.text("abdeit: \r\n0", max_size=200).map(str.encode)))
+def test_no_bytes_break_it_and_how_they_are_cut_does_not_matter(noise: bytes) -> None:
+    whole, by_byte = Frames(), Frames()
+    one_by_one = [frame for at in range(len(noise)) for frame in by_byte.feed(noise[at : at + 1])]
+    assert whole.feed(noise) == one_by_one

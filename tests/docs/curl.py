@@ -53,7 +53,7 @@ def _route_complaint(method: str, path: str, query: str, body: str | None, heade
     names = {header.partition(":")[0].strip().lower() for header in headers}
     if not guard_of(route.endpoint).is_open and not names & {"x-api-key", "authorization"} and "ticket=" not in query:
         return f"{method} {path} needs a key"
-    if unknown := {name for name, _ in parse_qsl(query)} - query_names(route):
+    if unknown := {name for name, _ in parse_qsl(query)} - query_names(route).keys():
         return f"{method} {path} has no query parameter {sorted(unknown)}"
     if body is None:
         return None

@@ -13,9 +13,9 @@ cannot be added without deciding who may use it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from uuid import UUID
 
 import msgspec
@@ -183,22 +183,30 @@ async def _admit(request: Request, own: Guard) -> None:
         await parts.depth.check()
 
 
-def query_names(route: APIRoute) -> frozenset[str]:
-    """The names that a route's query may have."""
-    found: set[str] = set()
+def query_names(route: APIRoute) -> dict[str, bool]:
+    """The names that a route's query may have, and whether one may be given more than once."""
+    found: dict[str, bool] = {}
     for parameter in route.dependant.query_params:
         kind = parameter.field_info.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            found.update(field.alias or name for name, field in kind.model_fields.items())
+            found.update((field.alias or name, _is_list(field.annotation)) for name, field in kind.model_fields.items())
         else:
-            found.add(parameter.alias)
-    return frozenset(found)
+            found[parameter.alias] = _is_list(kind)
+    return found
 
 
-def _check_query(request: Request, names: frozenset[str]) -> None:
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is list or any(map(_is_list, get_args(kind)))
+
+
+def _check_query(request: Request, names: Mapping[str, bool]) -> None:
     if not request.scope.get("query_string"):
         return
-    unknown = sorted(set(request.query_params) - names)
+    given = request.query_params
+    twice = [name for name in names if not names[name] and len(given.getlist(name)) > 1]
+    if twice:
+        raise BadRequest(f"the query parameter {twice[0]!r} is given twice", remedy="Give it once")
+    unknown = sorted(set(given) - names.keys())
     if unknown:
         known = f"Known: {', '.join(sorted(names))}" if names else "This path takes no query"
         raise BadRequest(f"there is no query parameter {unknown[0][:100]!r}", remedy=known)

@@ -79,7 +79,7 @@ def known(raised: Exception) -> WindlassError:
         case RequestValidationError():
             return _unfit(raised.errors())
         case HTTPException(status_code=404):
-            return NotFound("there is nothing at this path")
+            return NotFound("there is nothing at this path", remedy="/docs shows what there is")
         case HTTPException(status_code=status) if status < 500:
             return Refused(str(raised.detail))
         case OSError():
