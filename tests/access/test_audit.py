@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from tests.engine.rig import undisturbed
 from windlass.access import audit as module
 from windlass.access.audit import Audit, records, verify_chain, write_note
 from windlass.access.keys import Keys
@@ -38,6 +39,7 @@ async def audit(timed_db: Database) -> AsyncIterator[Audit]:
 
 
 async def chained(db: Database, **wanted: Any) -> list[Record]:
+    await undisturbed(db)
     while (await Auditor(db).run_once()).count:
         pass
     return [record for record, _ in await records(db, **wanted)]

@@ -72,12 +72,13 @@ async def test_a_slash_too_many_is_no_redirect(api: Rig) -> None:
 
 async def test_a_stranger_learns_nothing(api: Rig) -> None:
     """Whatever they send, they are told the same, before anything of it is looked at."""
+    almost = api.admin_key[:-1] + ("A" if api.admin_key[-1] != "A" else "B")
     answers = [
         await api.stranger.post("/jobs", content=b"not json at all"),
         await api.stranger.post("/jobs", json={"recipe": "hello"}, headers={"X-API-Key": "wl_junk"}),
         await api.stranger.post("/jobs", content=b"[" * 10_000, headers={"Authorization": "Bearer nobody"}),
         await api.stranger.get("/jobs/not-an-id?unknown=1"),
-        await api.stranger.get("/keys", headers={"X-API-Key": api.admin_key[:-1] + "A"}),
+        await api.stranger.get("/keys", headers={"X-API-Key": almost}),
         await api.stranger.get("/me", headers={"X-API-Key": api.user_key, "Authorization": "Bearer another"}),
     ]
     assert {answer.status_code for answer in answers} == {401}

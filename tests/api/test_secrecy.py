@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from tests.api.rig import Rig, rig
+from tests.engine.rig import undisturbed
 from windlass.engine.loops.auditor import Auditor
 
 WEBHOOK_SECRET = "whsec_" + base64.b64encode(b"a secret that signs webhooks").decode()
@@ -101,6 +102,7 @@ async def test_no_key_ticket_or_secret_is_kept_or_told(session: Rig, dsn: str, l
     await ask("DELETE", f"/keys/{new_id}", api.admin_key)
     await ask("GET", "/jobs", new)
     await api.parts.audit.stop()
+    await undisturbed(api.parts.db)
     while (await Auditor(api.parts.db).run_once()).count:
         pass
     await ask("GET", "/audit?limit=200", api.admin_key)

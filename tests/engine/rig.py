@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,18 @@ from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
 
 QUEUE = "main_processing"
+
+
+async def undisturbed(db: Database) -> None:
+    """Wait until nobody outside the test holds the feed's horizon back: PostgreSQL's own analyze may, for a while."""
+    while await db.run(lambda connection: connection.fetchval(_DISTURBED)):
+        await asyncio.sleep(0.005)
+
+
+_DISTURBED = """
+    SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+                   AND (datname IS DISTINCT FROM current_database() OR backend_type <> 'client backend'))
+"""
 
 
 def plan(*nodes: Node, recipe: str = "r", **given: Any) -> Plan:

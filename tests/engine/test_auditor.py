@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from tests.engine.rig import Rig, plan, task
+from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.access.audit import Audit, records, verify_chain
 from windlass.app.entropy import Ids
 from windlass.core.audit import AuditEvent, Record
@@ -34,6 +34,7 @@ ONE = plan(task("a"))
 
 async def drain(db: Database, **given: Any) -> int:
     count = 0
+    await undisturbed(db)
     while (done := await Auditor(db, **given).run_once()).count or done.is_more:
         count += done.count
     return count
@@ -111,6 +112,7 @@ async def test_batches_are_bounded_and_join_into_one_chain(rig: Rig, monkeypatch
     jobs = [await rig.submit(ONE, correlation_id=str(n)) for n in range(20)]
     for n in range(20):
         await audit.note(None, AuditEvent.JOB_CONTROLLED, ADA, n=n)
+    await undisturbed(rig.db)
     first = await Auditor(rig.db).run_once()
     assert first.is_more
     assert first.count <= 14

@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from tests.engine.rig import Rig, plan, task
+from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.core.cursor import ORIGIN, FeedAt, Place, arrange, rest
 from windlass.core.note import Note
@@ -32,6 +32,8 @@ Where = tuple[UUID, int]
 
 
 async def everything(db: Database, at: FeedAt = ORIGIN, callers: Sequence[str] | None = None) -> list[FeedRow]:
+    """All that can be seen now."""
+    await undisturbed(db)
     rows, _ = await feed.after(db, at, callers=callers)
     return [row for row, _ in arrange(rows, lambda row: row.at, at)]
 
@@ -108,6 +110,7 @@ async def test_callers_are_told_of_their_own_jobs(rig: Rig) -> None:
     ada, bob = [await jobs_of(rig, 1, caller=caller) for caller in ("ada", "bob")]
     assert where(await everything(rig.db, callers=["ada"])) == [(ada[0], 1)]
     assert where(await everything(rig.db, callers=["ada", "bob"])) == [(ada[0], 1), (bob[0], 1)]
+    await undisturbed(rig.db)
     rows, end = await feed.after(rig.db, ORIGIN, callers=["nobody"])
     assert rows == []
     assert await everything(rig.db, end) == [], "what was looked at is not looked at again"
@@ -146,12 +149,14 @@ async def test_a_job_whose_older_transaction_wrote_last_is_told_in_its_own_order
     await writers.write(older, job, "job.completed")
     await writers.write(older, other)
     await older.execute("COMMIT")
+    await undisturbed(rig.db)
     rows, _ = await feed.after(rig.db, start, callers=None)
     assert rows[0].at.txid < rows[-1].at.txid
     assert (rows[0].at.seq, rows[-1].at.seq) == (3, 2), "the numbers of the transactions run against the job's own"
     told = arrange(rows, lambda row: row.at, start)
     assert [row.type for row, _ in told if row.at.job_id == job] == ["job.processing", "job.completed"]
     for number, (_, place) in enumerate(told, 1):
+        await undisturbed(rig.db)
         again, _ = await feed.after(rig.db, place.at, callers=None)
         assert rest(again, lambda row: row.at, place) == told[number:]
 
@@ -167,6 +172,7 @@ async def test_a_job_is_not_told_ahead_of_what_is_still_beyond_the_horizon(rig: 
     await writers.write(older, job, "job.completed")
     await older.execute("COMMIT")
     assert await everything(rig.db, start) == []
+    await undisturbed(rig.db)
     fresh = await feed.here(rig.db)
     await writers.write(between, third)
     await between.execute("COMMIT")
@@ -206,6 +212,7 @@ async def test_a_cut_never_parts_a_job_from_its_earlier_events(rig: Rig, writers
     told: list[tuple[FeedRow, Place]] = []
     at = ORIGIN
     while True:
+        await undisturbed(rig.db)
         rows, end = await feed.after(rig.db, at, callers=None, limit=limit)
         told += arrange(rows, lambda row: row.at, at)
         if end == at:
@@ -213,6 +220,7 @@ async def test_a_cut_never_parts_a_job_from_its_earlier_events(rig: Rig, writers
         at = end
     assert where([row for row, _ in told]) == where(whole)
     for number, (_, place) in enumerate(told, 1):
+        await undisturbed(rig.db)
         again, _ = await feed.after(rig.db, place.at, callers=None)
         assert where([row for row, _ in rest(again, lambda row: row.at, place)]) == where(whole[number:])
 
@@ -222,8 +230,10 @@ async def test_a_transaction_larger_than_the_limit_is_told_whole(rig: Rig) -> No
     many = [Submission(ONE, {}, rig.ids.new(), correlation_id="c") for _ in range(30)]
     await submit.submit(rig.db, many)
     await jobs_of(rig, 2)
+    await undisturbed(rig.db)
     rows, end = await feed.after(rig.db, ORIGIN, callers=None, limit=7)
     assert where(rows)[:30] == [(one.job_id, 1) for one in sorted(many, key=lambda one: one.job_id)]
+    await undisturbed(rig.db)
     rest_of_it, _ = await feed.after(rig.db, end, callers=None, limit=7)
     assert len(rows) + len(rest_of_it) == 32
 
@@ -232,6 +242,7 @@ async def test_from_here_everything_is_still_to_come(rig: Rig, writers: Writers)
     [before] = await jobs_of(rig, 1)
     open_one = await writers.begin()
     await writers.write(open_one, before)
+    await undisturbed(rig.db)
     at = await feed.here(rig.db)
     [later] = await jobs_of(rig, 1)
     await open_one.execute("COMMIT")
@@ -257,7 +268,8 @@ async def test_many_writers_at_once_are_followed_without_gap_or_repeat(db: Datab
     async def follow(is_over: asyncio.Event) -> None:
         at = ORIGIN
         while True:
-            was_over = is_over.is_set()
+            if was_over := is_over.is_set():
+                await undisturbed(db)
             rows, end = await feed.after(db, at, callers=None, limit=40)
             arranged = arrange(rows, lambda row: row.at, at)
             told.extend(where([row for row, _ in arranged]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.rig import Rig, plan, task
+from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.core.cursor import ORIGIN
 from windlass.core.errors import BadSetting
 from windlass.engine import feed, installation
@@ -16,6 +16,7 @@ CHECK = b"one"
 
 async def told(rig: Rig) -> list[str]:
     """What the auditor still has to come to."""
+    await undisturbed(rig.db)
     async with rig.db.connection() as connection:
         look = await feed.read(connection, await feed.cursor(connection, "auditor"))
     return [row.type for row in look.rows]
@@ -60,6 +61,7 @@ async def test_the_audit_begins_with_the_service(rig: Rig) -> None:
 async def test_a_database_in_another_cluster_begins_a_new_epoch(rig: Rig) -> None:
     await installation.serve(rig.db, CHECK)
     await rig.submit(plan(task("a")), correlation_id="c")
+    await undisturbed(rig.db)
     rows, end = await feed.after(rig.db, ORIGIN, callers=None)
     async with rig.db.connection() as connection:
         await feed.keep_cursor(connection, "auditor", end)
@@ -70,6 +72,7 @@ async def test_a_database_in_another_cluster_begins_a_new_epoch(rig: Rig) -> Non
     assert await told(rig) == ["job.processing", "job.completed"], "what was recorded is not told again, the rest is"
     await rig.submit(plan(task("a")), correlation_id="c")
     assert await told(rig) == ["job.processing", "job.completed", "job.submitted"]
+    await undisturbed(rig.db)
     rows, _ = await feed.after(rig.db, ORIGIN, callers=None)
     assert len(rows) == 3
     assert await installation.serve(rig.db, CHECK) == Installation(True, 2), "once"

@@ -7,18 +7,32 @@ import random
 from typing import Any
 from uuid import UUID
 
-from tests.engine.rig import Rig, plan, task
+from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.access.secret import Secret
 from windlass.core.outcome import Failure, Fault, Outcome
 from windlass.core.webhook import parse_secret
+from windlass.engine.loops.duty import Done
 from windlass.engine.loops.herald import Herald
 from windlass.engine.submit import Webhook
 from windlass.outbound.courier import Courier, Posts, WebhookView, webhook_of
 from windlass.outbound.send import Sender
+from windlass.store.database import Database
 
 INSTALLATION = "the-installation's-secret-of-the-tests"
 WEBHOOK_SECRET = "whsec_" + base64.b64encode(b"a webhook's secret, of 32 bytes.").decode()
 ONE = plan(task("a"))
+
+
+class PatientHerald(Herald):
+    """A herald that looks when only the test itself can keep it from seeing."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db)
+        self._quiet = db
+
+    async def run_once(self) -> Done:
+        await undisturbed(self._quiet)
+        return await super().run_once()
 
 
 class Hooks:
@@ -27,7 +41,7 @@ class Hooks:
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.secret = Secret.of([INSTALLATION])
-        self.herald = Herald(rig.db)
+        self.herald = PatientHerald(rig.db)
         self.sender = Sender(is_loopback_allowed=True, within_s=1.0)
         self.seconds = 0.0
 

@@ -7,7 +7,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from tests.outbound.rig import FAILED, ONE, Hooks
+from tests.outbound.rig import FAILED, ONE, Hooks, PatientHerald
 from windlass.engine import control
 from windlass.engine.loops import herald as loop
 from windlass.engine.loops.herald import Herald
@@ -70,7 +70,7 @@ async def test_a_commit_that_comes_after_one_with_a_higher_number_is_not_missed(
         slow,
     )
     await control.cancel(hooks.rig.db, quick)
-    assert (await hooks.herald.run_once()).count == 0
+    assert (await Herald(hooks.rig.db).run_once()).count == 0
     await transaction.commit()
     await older.close()
     assert (await hooks.herald.run_once()).count == 2
@@ -79,7 +79,7 @@ async def test_a_commit_that_comes_after_one_with_a_higher_number_is_not_missed(
 async def test_heralds_at_once_do_it_once(hooks: Hooks) -> None:
     jobs = [await hooks.submit(URL) for _ in range(20)]
     await hooks.rig.run_out()
-    others = [Herald(hooks.rig.db) for _ in range(4)]
+    others = [PatientHerald(hooks.rig.db) for _ in range(4)]
     done = await asyncio.gather(*(one.run_once() for one in others))
     assert sum(one.count for one in done) == 20
     assert {await hooks.state(job) for job in jobs} == {"DUE"}
@@ -89,7 +89,7 @@ async def test_the_first_heralds_at_once_begin_once(hooks: Hooks) -> None:
     [await hooks.submit(URL) for _ in range(5)]
     await hooks.rig.run_out()
     await _forget_cursor(hooks)
-    done = await asyncio.gather(*(Herald(hooks.rig.db).run_once() for _ in range(4)))
+    done = await asyncio.gather(*(PatientHerald(hooks.rig.db).run_once() for _ in range(4)))
     assert sum(one.count for one in done) == 5
 
 

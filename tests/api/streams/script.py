@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from tests.engine.rig import Rig, plan, task
+from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.core.cursor import ORIGIN, arrange, feed_id
 from windlass.core.outcome import Report, Success
 from windlass.engine import feed, settle
@@ -31,6 +31,7 @@ async def finish(rig: Rig, limit: int = 500) -> int:
 
 async def told(db: Database, caller: str | None = "ann", epoch: int = 1) -> list[str]:
     """The ids of everything that the feed has to tell a caller, in order: what streams are measured by."""
+    await undisturbed(db)
     rows, _ = await feed.after(db, ORIGIN, callers=None if caller is None else [caller], limit=1_000_000)
     return [feed_id(epoch, place) for _, place in arrange(rows, lambda row: row.at, ORIGIN)]
 
