@@ -64,6 +64,7 @@ class Settings:
     metrics_listen: str | None = None
     public_url: str | None = None
     proxies: tuple[str, ...] = ()
+    providers: Path | None = None
 
     @property
     def artifacts_place(self) -> str:
@@ -238,6 +239,7 @@ KEYS: dict[str, Key] = {
     "public_url": Key(
         _http_url, "How clients reach the server, if another way than it listens.", "https://windlass.example"
     ),
+    "providers": Key(lambda v: Path(_text(v)), "The file that says which providers there are.", "./providers.yaml"),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
 }
 
@@ -259,6 +261,8 @@ def load(
         values[key] = _parsed(source, key, value)
     home = Path(values.pop("home", HOME_DEFAULT)).expanduser()
     artifacts = values.pop("artifacts", None)
+    if "providers" in values:
+        values["providers"] = (start / values["providers"].expanduser()).absolute()
     if artifacts is not None and "://" not in artifacts:
         artifacts = str((start / Path(artifacts).expanduser()).absolute())
     return Settings(home=(start / home).absolute(), artifacts=artifacts, **values)
@@ -311,7 +315,7 @@ def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, s
             close = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(KEYS)}"
             raise BadSetting(f"{path}: there is no setting {key!r}", remedy=hint)
-        if isinstance(value, str) and (key == "home" or (key == "artifacts" and "://" not in value)):
+        if isinstance(value, str) and (key in ("home", "providers") or (key == "artifacts" and "://" not in value)):
             value = str(path.parent / Path(value).expanduser())
         yield f"{path.name}: {key}", key, value
 

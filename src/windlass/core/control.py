@@ -36,7 +36,7 @@ def pause(draft: Draft) -> bool:
         )
     if draft.job.is_paused:
         return False
-    draft.job.is_paused = True
+    draft.job.is_paused = draft.has_line = True
     draft.events.append(Event("job.paused", draft.source))
     for no in sorted(draft.steps):
         step = draft.steps[no]
@@ -55,7 +55,7 @@ def resume(draft: Draft) -> bool:
     draft.job.is_paused = False
     draft.events.append(Event("job.resumed", draft.source))
     # A step that the router has yet to look at was left READY; it needs a new look now.
-    draft.has_ready = True
+    draft.has_ready = draft.has_line = True
     for no in sorted(draft.steps):
         step = draft.steps[no]
         if step.state is StepState.HELD and step.waiting_for == PAUSED:

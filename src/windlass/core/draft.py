@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from windlass.core.outcome import Fault
+from windlass.core.outcome import Cost, Fault
 from windlass.core.plan import Plan
 from windlass.core.states import (
     JOB_TERMINAL,
@@ -34,6 +34,10 @@ TIMER = "timer"
 FAN = "fan"
 CHILD = "child"
 EXTERNAL = "external"
+EVENT = "event"
+SLOT = "slot"
+# What a PARKED step may wait for that is answered by a report.
+OUTSIDE = (EXTERNAL, CHILD, EVENT)
 
 _STEP_EVENTS = {state: f"step.{state.lower()}" for state in StepState}
 _JOB_EVENTS = {state: f"job.{state.lower()}" for state in JobState}
@@ -128,11 +132,19 @@ class Draft:
     # Fan-out children to add, per fan-out node.
     children: dict[int, list[NewChild]] | None = None
     child_jobs: tuple[NewJob, ...] = ()
+    # Of steps that stand in line: their concurrency keys. Of steps that wait for an event: what it must hold.
+    keys: dict[int, str] = field(default_factory=dict)
+    matches: dict[int, str] = field(default_factory=dict)
+    # What providers call the work they were given.
+    external_ids: dict[int, str] = field(default_factory=dict)
+    costs: list[tuple[Step, Cost]] = field(default_factory=list)
     # Set when every step that is still open is to be cancelled.
     sweep: bool = False
     queues: frozenset[str] = frozenset()
     is_moved: bool = False
     has_ready: bool = False
+    # Whether the line has changed: someone joined it, left it, or gave back what others wait for.
+    has_line: bool = False
     wakes_at: datetime | None = None
 
     @property
@@ -157,6 +169,8 @@ class Draft:
         check_step_move(step.state, target)
         step.state = target
         self.changed[step.no] = step
+        if self.plan.is_slotted and self.plan.nodes[step.node].is_slotted:
+            self.has_line = True
         self.events.append(Event(_STEP_EVENTS[target], self.source, step.no, step.attempt, payload, idempotency_key))
 
     def move_job(self, target: JobState, *, payload: dict[str, Any] | None = None) -> None:
@@ -170,11 +184,12 @@ class Draft:
         """Say something of a step that is not a move."""
         self.events.append(Event(type, self.source, step.no, step.attempt, payload))
 
-    def enqueue(self, step: Step, *, payload: dict[str, Any] | None = None) -> None:
-        """Let workers claim the step, unless the job is paused."""
+    def enqueue(self, step: Step, *, payload: dict[str, Any] | None = None, keeps_slot: bool = False) -> None:
+        """Let workers claim the step, unless the job is paused or the step must stand in line first."""
         step.wake_at = None
-        if self.job.is_paused:
-            step.waiting_for = PAUSED
+        is_slotted = self.plan.is_slotted and self.plan.nodes[step.node].is_slotted
+        if self.job.is_paused or (is_slotted and not keeps_slot):
+            step.waiting_for = PAUSED if self.job.is_paused else SLOT
             self.move_step(step, StepState.HELD, payload=payload)
             return
         step.waiting_for = None

@@ -12,6 +12,7 @@
     │   ├── BadSetting         a setting, flag or file that cannot be used
     │   ├── TooLarge           over a stated limit
     │   ├── Unauthenticated    no key, or none that is good
+    │   │   └── BadSignature   a provider's webhook, or a token, that is not signed as it must be
     │   ├── Forbidden          the key is good and does not allow this
     │   ├── NotFound           no such job, step, recipe or artifact
     │   ├── MethodNotAllowed   the path is known, the method is not
@@ -22,6 +23,7 @@
     │   ├── DatabaseUnavailable
     │   ├── MembershipUnavailable
     │   ├── ServerUnavailable  the client cannot reach the server
+    │   ├── ProviderUnavailable  a provider does not answer, or says that it cannot now
     │   ├── Limited            over the caller's limit; has `retry_after_s`
     │   │   ├── Busy           too much waits in the queues already
     │   │   └── TooManyStreams
@@ -131,6 +133,12 @@ class Unauthenticated(Refused):
     code = "unauthenticated"
 
 
+class BadSignature(Unauthenticated):
+    """A webhook or a token that is not signed as it must be, or too old."""
+
+    code = "bad_signature"
+
+
 class Forbidden(Refused):
     """The key is good and does not allow this."""
 
@@ -193,6 +201,12 @@ class ServerUnavailable(Unavailable):
     """The client cannot reach the server."""
 
     code = "server_unavailable"
+
+
+class ProviderUnavailable(Unavailable):
+    """A provider does not answer, or says that it cannot now."""
+
+    code = "provider_unavailable"
 
 
 class Limited(Unavailable):

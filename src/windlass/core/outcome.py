@@ -37,11 +37,15 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The attempt failed. A retryable failure is tried again within the step's policy; a final one is not."""
+    """The attempt failed. A retryable failure is tried again within the step's policy; a final one is not.
+
+    One that is not counted (a provider was busy, not wrong) leaves the policy as it was.
+    """
 
     fault: Fault
     is_retryable: bool = True
     after_s: float | None = None
+    is_counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,14 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """The work goes on elsewhere; the worker is free. Someone reports the end, or `within_s` passes and it fails."""
+    """The work goes on elsewhere; the worker is free. Someone reports the end, or `within_s` passes and it fails.
+
+    `external_id` is what a provider calls the work; it is kept in the same commit.
+    """
 
     waiting_for: str
     within_s: float | None = None
+    external_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,17 @@ class Released:
 @dataclass(frozen=True, slots=True)
 class Lost:
     """The worker's lease ran out: nobody knows how far the attempt came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an attempt cost: money as a decimal text, and what it was paid for."""
+
+    amount: str = "0"
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    provider: str = ""
 
 
 Outcome = Success | Failure | Snooze | Parked | Cancel | Released | Lost
@@ -112,3 +131,4 @@ class Report(NamedTuple):
     plan_hash: str | None = None
     node: int = -1
     seen: Seen | None = None
+    cost: Cost | None = None

@@ -26,6 +26,7 @@ class NodeKind(StrEnum):
     TASK = "task"  # a handler on a worker
     RECIPE = "recipe"  # a child job
     TIMER = "timer"  # nobody: time passes
+    EVENT = "event"  # whoever sends the job an event of this name
 
 
 class OnFailure(StrEnum):
@@ -41,7 +42,12 @@ class Node:
 
     `with_` holds the arguments, a tree in which strings may hold `${…}`; `when` and `each` are whole expressions
     without the `${}`; `each` makes the node a fan-out, one child per item, with `item` and `index` in scope.
-    For a TIMER, `with_["seconds"]` is how long it waits. `run` is the handler's or the recipe's name.
+    For a TIMER, `with_["seconds"]` is how long it waits; for an EVENT, `with_` is what the event must hold. `run` is
+    the handler's, the recipe's or the event's name.
+
+    Before a TASK with a `provider`, a `concurrency` key (a template) or a `cost` runs, it stands in line for them:
+    `limit` is how many steps with one key may run at once, `cost` what an attempt is expected to cost at most.
+    `wait_s` is how long it may wait for an answer from outside, `ttl_s` how long a child job may live.
     """
 
     name: str
@@ -54,11 +60,27 @@ class Node:
     queue: str = "main_processing"
     retry: Retry = Retry()
     timeout_s: float = 3600.0
+    provider: str = ""
+    concurrency: str | None = None
+    limit: int = 1
+    cost: float | None = None
+    wait_s: float | None = None
+    ttl_s: float | None = None
 
     @property
     def is_routed(self) -> bool:
         """Whether the engine must resolve something before the step can run or be skipped."""
-        return self.when is not None or self.each is not None or self.kind is not NodeKind.TASK
+        return self.when is not None or self.each is not None or self.kind is not NodeKind.TASK or self.is_slotted
+
+    @property
+    def is_child_routed(self) -> bool:
+        """The same for the children of a fan-out."""
+        return self.kind is not NodeKind.TASK or self.is_slotted
+
+    @property
+    def is_slotted(self) -> bool:
+        """Whether its steps stand in line before they run."""
+        return bool(self.provider) or self.concurrency is not None or self.cost is not None
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,11 @@ class Plan:
         return tuple(below)
 
     @cached_property
+    def is_slotted(self) -> bool:
+        """Whether any of its steps stands in line before it runs."""
+        return any(node.is_slotted for node in self.nodes)
+
+    @cached_property
     def canonical(self) -> bytes:
         """The bytes that are hashed and stored: keys sorted, defaults left out."""
         return msgspec.json.encode(_plan_json(self), order="deterministic")
@@ -106,11 +133,14 @@ class Plan:
 
 
 _NODE_DEFAULTS = Node(name="")
+# What newer versions added, and reads as its name says.
+_ADDED_KEYS = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s")
+_NODE_KEYS = ("kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s", *_ADDED_KEYS)
 
 
 def _node_json(node: Node) -> dict[str, Any]:
     out: dict[str, Any] = {"name": node.name}
-    for key in ("kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s"):
+    for key in _NODE_KEYS:
         value = getattr(node, key)
         if value != getattr(_NODE_DEFAULTS, key):
             out[key.rstrip("_")] = value
@@ -147,6 +177,7 @@ def plan_from_json(body: bytes | str) -> Plan:
             queue=step.get("queue", _NODE_DEFAULTS.queue),
             retry=Retry(**step["retry"]) if "retry" in step else Retry(),
             timeout_s=step.get("timeout_s", _NODE_DEFAULTS.timeout_s),
+            **{key: step[key] for key in _ADDED_KEYS if key in step},
         )
         for step in raw["steps"]
     )

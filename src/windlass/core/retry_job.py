@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from windlass.core.draft import FAN
 from windlass.core.graph import starts
-from windlass.core.plan import NodeKind, Plan
+from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
 
 
@@ -69,7 +69,7 @@ def _fan_again(fan: Kept, children: list[Kept]) -> Kept:
 
 
 def _children_again(plan: Plan, node: int, children: list[Kept]) -> list[Kept]:
-    again = StepState.QUEUED if plan.nodes[node].kind is NodeKind.TASK else StepState.READY
+    again = StepState.READY if plan.nodes[node].is_child_routed else StepState.QUEUED
     return [
         child if child.state is StepState.COMPLETED else replace(child, state=again, unmet=0, output=None)
         for child in children

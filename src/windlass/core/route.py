@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_never
 
-from windlass.core.draft import CHILD, FAN, TIMER, Draft, NewChild, NewJob, Step
+from windlass.core.draft import CHILD, EVENT, FAN, OUTSIDE, TIMER, Draft, NewChild, NewJob, Step
 from windlass.core.graph import complete, fail, finish_fan, skip
-from windlass.core.outcome import Fault
+from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import NodeKind
+from windlass.core.settle import failed
 from windlass.core.states import JobState, StepState
 
 # One commit adds at most this many children; a larger fan-out takes several.
@@ -23,7 +24,9 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The condition holds: let a worker do it."""
+    """The condition holds: let a worker do it, under this concurrency key if it has one."""
+
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,21 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Await:
+    """An event, with what it must hold (JSON text); `early` is the body of one that has come already."""
+
+    match: str
+    early: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unresolvable:
     """The expression has no value; trying again would not help."""
 
     fault: Fault
 
 
-Resolution = Skip | Run | Fan | Sleep | Call | Unresolvable
+Resolution = Skip | Run | Fan | Sleep | Call | Await | Unresolvable
 
 
 def route(draft: Draft, no: int, resolution: Resolution) -> bool:
@@ -72,6 +83,8 @@ def route(draft: Draft, no: int, resolution: Resolution) -> bool:
         case Skip():
             skip(draft, step)
         case Run():
+            if resolution.key is not None:
+                draft.keys[no] = resolution.key
             draft.enqueue(step)
         case Fan():
             _fan_out(draft, step, resolution)
@@ -79,6 +92,8 @@ def route(draft: Draft, no: int, resolution: Resolution) -> bool:
             draft.park(step, TIMER, draft.now + timedelta(seconds=resolution.seconds))
         case Call():
             _call(draft, step, resolution)
+        case Await():
+            _await(draft, step, resolution)
         case Unresolvable():
             step.failures += 1
             fail(draft, step, resolution.fault)
@@ -103,7 +118,10 @@ def _fan_out(draft: Draft, fan: Step, batch: Fan) -> None:
     draft.job.steps_total += len(added)
     draft.job.steps_open += len(added)
     span = {"first": first, "from": batch.start, "count": len(added), "of": batch.total}
-    draft.queues |= {draft.plan.nodes[fan.node].queue}
+    if draft.plan.nodes[fan.node].is_child_routed:
+        draft.has_ready = True
+    else:
+        draft.queues |= {draft.plan.nodes[fan.node].queue}
     if fan.fanned < batch.total:
         # Stays READY: the router comes back for the rest.
         draft.has_ready = True
@@ -123,6 +141,18 @@ def _call(draft: Draft, step: Step, call: Call) -> None:
     draft.park(step, CHILD, None, recipe=node.run)
 
 
+def _await(draft: Draft, step: Step, awaited: Await) -> None:
+    # As for a child job: whoever brings the event answers to this attempt.
+    step.attempt += 1
+    if awaited.early is not None:
+        complete(draft, step, awaited.early)
+        return
+    node = draft.plan.nodes[step.node]
+    draft.matches[step.no] = awaited.match
+    until = None if node.wait_s is None else draft.now + timedelta(seconds=node.wait_s)
+    draft.park(step, f"{EVENT}:{node.run}", until)
+
+
 def wake(draft: Draft, no: int) -> bool:
     """A PARKED step's time has come: a retry or a snooze runs again, a timer is done, a wait outside was too long."""
     step = draft.steps.get(no)
@@ -133,8 +163,10 @@ def wake(draft: Draft, no: int) -> bool:
     node = draft.plan.nodes[step.node]
     if step.waiting_for == TIMER:
         complete(draft, step, "null")
-    elif (step.waiting_for or "").startswith(("external", CHILD)):
-        fail(draft, step, Fault("wait_timeout", f"nothing was heard of {step.waiting_for} in time"))
+    elif (step.waiting_for or "").startswith(OUTSIDE):
+        fault = Fault("wait_timeout", f"nothing was heard of {step.waiting_for} in time")
+        # A provider may do better next time; a person or a child job was given all the time there was.
+        failed(draft, step, Failure(fault, is_retryable=bool(node.provider)))
     elif node.kind is NodeKind.TASK:
         draft.enqueue(step)
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import assert_never
 
-from windlass.core.draft import CHILD, EXTERNAL, RETRY, SNOOZE, Draft, Step
+from windlass.core.draft import EXTERNAL, OUTSIDE, RETRY, SNOOZE, Draft, Step
 from windlass.core.graph import complete, end, fail
 from windlass.core.outcome import (
     Cancel,
@@ -36,7 +36,7 @@ def is_current(draft: Draft, report: Report) -> bool:
         return False
     if step.state is StepState.RUNNING:
         return True
-    waits_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith((EXTERNAL, CHILD))
+    waits_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(OUTSIDE)
     return waits_outside and isinstance(report.outcome, Success | Failure | Cancel)
 
 
@@ -47,21 +47,25 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
     step = draft.steps[report.no]
     draft.source = report.source
     outcome = report.outcome
+    if report.cost is not None:
+        draft.costs.append((step, report.cost))
     match outcome:
         case Success():
             complete(draft, step, outcome.output, idempotency_key=report.idempotency_key)
         case Failure():
-            _failed(draft, step, outcome, chance, report.idempotency_key)
+            failed(draft, step, outcome, chance, report.idempotency_key)
         case Snooze():
             draft.park(step, SNOOZE, draft.now + timedelta(seconds=outcome.after_s))
         case Parked():
             until = None if outcome.within_s is None else draft.now + timedelta(seconds=outcome.within_s)
             draft.park(step, f"{EXTERNAL}:{outcome.waiting_for}", until)
+            if outcome.external_id is not None:
+                draft.external_ids[step.no] = outcome.external_id
         case Cancel():
             reason = outcome.reason or "the handler asked for it"
             end(draft, JobState.CANCELLED, Fault("cancelled", reason))
         case Released():
-            draft.enqueue(step, payload={"because": "released"})
+            draft.enqueue(step, payload={"because": "released"}, keeps_slot=True)
         case Lost():
             _lost(draft, step)
         case _:
@@ -69,15 +73,16 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
     return True
 
 
-def _failed(draft: Draft, step: Step, failure: Failure, chance: float, idempotency_key: str | None) -> None:
+def failed(draft: Draft, step: Step, failure: Failure, chance: float = 0.0, idempotency_key: str | None = None) -> None:
+    """The step is tried again later, as its policy says, or has failed for good."""
     policy = draft.plan.nodes[step.node].retry
     fault = failure.fault
-    step.failures += 1
+    step.failures += failure.is_counted
     if not failure.is_retryable or step.failures >= policy.max_attempts:
         fail(draft, step, fault, idempotency_key=idempotency_key)
         return
     backoff = DATABASE_ATTEMPT if fault.code == DATABASE_LOST else policy.backoff
-    wait_s = backoff.wait_s(step.failures, chance) if failure.after_s is None else failure.after_s
+    wait_s = backoff.wait_s(max(1, step.failures), chance) if failure.after_s is None else failure.after_s
     step.error = fault
     draft.park(step, RETRY, draft.now + timedelta(seconds=wait_s), error=fault.as_json())
 
@@ -87,4 +92,5 @@ def _lost(draft: Draft, step: Step) -> None:
     if step.losses >= LOSSES_MAX:
         fail(draft, step, Fault("worker_lost", f"{step.losses} workers died while they ran this step"))
     else:
-        draft.enqueue(step, payload={"because": "worker_lost"})
+        # What a provider was asked for may still run there, so its place is kept.
+        draft.enqueue(step, payload={"because": "worker_lost"}, keeps_slot=True)

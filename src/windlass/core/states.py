@@ -82,7 +82,8 @@ JOB_MOVES: dict[JobState, frozenset[JobState]] = {
 STEP_MOVES: dict[StepState, frozenset[StepState]] = {
     S.BLOCKED: frozenset({S.READY, S.QUEUED, S.HELD, S.ABANDONED, S.CANCELLED}),
     S.READY: frozenset({S.HELD, S.QUEUED, S.PARKED, S.COMPLETED, S.SKIPPED, S.FAILED, S.DENIED, S.CANCELLED}),
-    S.HELD: frozenset({S.READY, S.QUEUED, S.DENIED, S.CANCELLED}),
+    # HELD to HELD: the job was paused while the step stood in line, or the other way round.
+    S.HELD: frozenset({S.HELD, S.READY, S.QUEUED, S.DENIED, S.CANCELLED}),
     S.QUEUED: frozenset({S.RUNNING, S.HELD, S.CANCELLED}),
     S.RUNNING: frozenset({S.QUEUED, S.HELD, S.PARKED, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
     # PARKED to PARKED: what it waited for outside failed in a way that may be tried again, so now it waits for that.

@@ -140,7 +140,7 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
     found: list[Draft] = []
     known: dict[tuple[str, int], tuple[Plan, tuple[int, ...]] | None] = {}
     for report in reports:
-        job_id, no, attempt, outcome, _, _, plan_hash, node, seen = report
+        job_id, no, attempt, outcome, _, _, plan_hash, node, seen, _ = report
         if seen is None or plan_hash is None or seen.has_parent or no != node or not isinstance(outcome, Success):
             return None
         place = (plan_hash, node)

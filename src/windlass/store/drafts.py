@@ -16,7 +16,7 @@ import msgspec
 
 from windlass.core.draft import Draft, Job, Step
 from windlass.core.outcome import Fault
-from windlass.core.plan import NodeKind, Plan
+from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.store.statements import sql
 
@@ -296,7 +296,7 @@ async def _write_children(connection: asyncpg.Connection, draft: Draft) -> None:
             sql("draft_children"),
             draft.job.id,
             fan_no,
-            StepState.QUEUED if node.kind is NodeKind.TASK else StepState.READY,
+            StepState.READY if node.is_child_routed else StepState.QUEUED,
             node.queue,
             node.timeout_s,
             [child.no for child in added],

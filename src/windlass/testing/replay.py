@@ -11,7 +11,7 @@ import msgspec
 from windlass.core.draft import CHILD, EXTERNAL, RETRY, SNOOZE, TIMER
 from windlass.core.graph import starts
 from windlass.core.outcome import Failure, Outcome, Parked, Snooze
-from windlass.core.plan import NodeKind, Plan
+from windlass.core.plan import Plan
 from windlass.core.states import (
     JOB_MOVES,
     JOB_TERMINAL,
@@ -100,7 +100,7 @@ class Replay:
         """A fan-out gets children."""
         if self.states[no] is not S.READY:
             self.say(f"step {no} was fanned out while {self.states[no]}")
-        first = S.QUEUED if self.plan.nodes[no].kind is NodeKind.TASK else S.READY
+        first = S.READY if self.plan.nodes[no].is_child_routed else S.QUEUED
         for child in range(span["first"], span["first"] + span["count"]):
             if child in self.states:
                 self.say(f"step {child} was made twice")
