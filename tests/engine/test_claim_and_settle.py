@@ -70,6 +70,29 @@ async def test_a_claim_waits_for_the_only_job_there_is(rig: Rig) -> None:
     assert [one.job_id for one in await waiting] == [job]
 
 
+async def test_an_idle_worker_takes_one_step_and_is_told_of_more(rig: Rig) -> None:
+    job = await rig.submit(plan(task("a"), task("b")), {"x": 1}, deadline_s=60)
+    first = await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=10, is_idle=True)
+    second = await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=10, is_idle=True)
+    assert [(one.job_id, one.no, one.input, one.deadline_s) for one in (*first, *second)] == [
+        (job, 0, '{"x":1}', 60),
+        (job, 1, '{"x":1}', 60),
+    ]
+    assert (first.is_more, second.is_more) == (True, False)
+    assert sorted(await held(rig.db, rig.worker), key=lambda one: one.no) == [*first, *second]
+    assert await rig.types(job) == ["job.submitted", "job.processing", "step.running", "step.running"]
+    assert await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=10, is_idle=True) == []
+
+
+async def test_an_idle_worker_looks_further_when_the_first_jobs_are_being_written_to(rig: Rig) -> None:
+    busy = [await rig.submit(ONE) for _ in range(3)]
+    free = await rig.submit(ONE)
+    async with rig.db.connection() as connection, connection.transaction():
+        await connection.execute("SELECT FROM windlass.jobs WHERE id = ANY($1) FOR UPDATE", busy)
+        taken = await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=10, is_idle=True)
+        assert [one.job_id for one in taken] == [free]
+
+
 async def test_the_steps_of_one_job_share_its_inputs(rig: Rig) -> None:
     await rig.submit(plan(task("a"), task("b"), task("c")), {"x": 1})
     taken = await rig.claim(3)

@@ -62,26 +62,38 @@ class Taken(list[Claimed]):
     is_more = False
 
 
-async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int) -> Taken:
-    """Take up to `limit` steps. Not done again when the connection is lost: the caller then asks `held`."""
+async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int, is_idle: bool = False) -> Taken:
+    """Take up to `limit` steps. Not done again when the connection is lost: the caller then asks `held`.
+
+    What wakes an idle worker is mostly one job: with `is_idle` one step of one queue is taken, at a lower price, and
+    the answer says whether there was more.
+    """
     if limit < 1:
         raise Broken(f"a claim of {limit} steps would find nothing, and be taken to mean that there is nothing")
     count = min(limit, CLAIM_MAX)
+    is_lone = len(queues) == 1 and (is_idle or count == 1)
     try:
-        return await db.attempt(lambda connection: _claim(connection, worker, list(queues), count))
+        return await db.attempt(lambda connection: _claim(connection, worker, list(queues), count, is_lone))
     except Exception as error:
         if is_transient(error):
             raise DatabaseUnavailable(f"a claim's answer was lost: {str(error) or type(error).__name__}") from error
         raise
 
 
-async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str], count: int) -> Taken:
-    arguments = (worker, queues, count, count * LOOK_AHEAD, f'{{"worker":"{worker}"}}')
-    rows = await connection.fetch(sql("step_claim"), *arguments)
+async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str], count: int, is_lone: bool) -> Taken:
+    payload = f'{{"worker":"{worker}"}}'
+    arguments = (worker, queues, count, count * LOOK_AHEAD, payload)
+    if is_lone:
+        rows = await connection.fetch(sql("step_claim_one"), worker, queues[0], LOOK_AHEAD, payload)
+    else:
+        rows = await connection.fetch(sql("step_claim"), *arguments)
     if not rows:
-        # Nothing is queued, or all that was looked at belongs to jobs that are being written to: wait for the first.
         first = await connection.fetchval(sql("step_first_queued"), queues)
+        if first is not None and is_lone:
+            # Others write to the jobs that were looked at; a claim for many looks further.
+            return await _claim(connection, worker, queues, count, False)
         if first is not None:
+            # All that was looked at belongs to jobs that are being written to: wait for the first.
             async with connection.transaction():
                 await lock(connection, [first])
                 rows = await connection.fetch(sql("step_claim"), *arguments)

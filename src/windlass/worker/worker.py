@@ -373,7 +373,8 @@ class Worker:
                 self._is_unsure = False
                 self._hungry.update(self._queues)
             else:
-                taken = await claim(self._db, worker=worker, queues=queues, limit=room)
+                is_idle = not self._runner.running
+                taken = await claim(self._db, worker=worker, queues=queues, limit=room, is_idle=is_idle)
                 if taken.is_more:
                     self._hungry.update(queues)
             self._took = len(taken)

@@ -70,6 +70,56 @@ SELECT job_id, no, attempt, plan, node, index, item, checkpoint, failures, timeo
        (SELECT set_config('synchronous_commit', 'off', true)) AS commits
 FROM numbered
 
+-- name: step_claim_one
+-- The same for the first step of one queue: what numbers and counts steps per job costs as much as taking a lone one.
+WITH seen AS MATERIALIZED (
+    SELECT job_id, no, priority FROM windlass.steps
+    WHERE state = 'QUEUED' AND queue = $2::text
+    ORDER BY priority DESC, job_id, no
+    LIMIT $3
+), picked AS MATERIALIZED (
+    SELECT seen.job_id, seen.no, j.state AS job_state, j.event_seq, j.version, j.plan, j.deadline_at,
+           j.steps_total, j.steps_open, j.steps_failed, j.parent_job IS NOT NULL AS has_parent, j.correlation_id,
+           CASE WHEN pg_column_size(j.input) < 2000 THEN j.input END AS input,
+           j.state IN ('QUEUED', 'DISPATCHING') AS is_first, windlass.clock() AS now
+    FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
+    WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
+    ORDER BY seen.priority DESC, seen.job_id, seen.no
+    LIMIT 1
+    FOR UPDATE OF j SKIP LOCKED
+), taken AS (
+    UPDATE windlass.steps s
+    SET state = 'RUNNING',
+        attempt = s.attempt + 1,
+        worker = $1,
+        started_at = picked.now,
+        wake_at = picked.now + make_interval(secs => s.timeout_s)
+    FROM picked
+    WHERE s.job_id = picked.job_id AND s.no = picked.no AND s.state || '' = 'QUEUED'
+    RETURNING s.node, s.index, s.attempt, s.failures, s.losses, s.item, s.checkpoint, s.timeout_s, picked.*
+), job AS (
+    UPDATE windlass.jobs j
+    SET event_seq = j.event_seq + 1 + t.is_first::int,
+        version = j.version + t.is_first::int,
+        state = CASE WHEN t.is_first THEN 'PROCESSING' ELSE j.state END,
+        started_at = coalesce(j.started_at, t.now)
+    FROM taken t
+    WHERE j.id = t.job_id
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload, correlation_id)
+    SELECT job_id, event_seq + is_first::int + 1, now, 'step.running', 'worker', no, attempt, $4::json, correlation_id
+    FROM taken
+    UNION ALL
+    SELECT job_id, event_seq + 1, now, 'job.processing', 'worker', NULL, NULL, NULL, correlation_id
+    FROM taken WHERE is_first
+)
+SELECT job_id, no, attempt, plan, node, index, item, checkpoint, failures, timeout_s,
+       extract(epoch FROM deadline_at - now)::float8 AS deadline_s,
+       version + is_first::int AS version, job_state = 'PREVIEW' AS is_preview, false AS is_paused,
+       steps_total, steps_open, steps_failed, has_parent, correlation_id, losses, input,
+       (SELECT count(*) FROM seen) AS seen, set_config('synchronous_commit', 'off', true) AS commits
+FROM taken
+
 -- name: job_inputs
 SELECT id, input FROM windlass.jobs WHERE id = ANY($1::uuid[])
 
