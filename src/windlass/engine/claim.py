@@ -111,6 +111,8 @@ async def held(db: Database, worker: UUID) -> list[Claimed]:
 async def _inputs(connection: asyncpg.Connection, rows: Sequence[asyncpg.Record]) -> dict[UUID, str]:
     """Every job's inputs. Small ones come with the job's first step; a large one is read once and kept a while."""
     inputs: dict[UUID, str] = {row["job_id"]: row["input"] for row in rows if row["input"] is not None}
+    if len(inputs) == len(rows):
+        return inputs
     large = {row["job_id"] for row in rows} - inputs.keys()
     unknown = sorted(large - _LARGE.keys())
     if unknown:

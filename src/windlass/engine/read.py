@@ -348,9 +348,10 @@ class Waiter:
 
 
 async def _rung(rung: asyncio.Event) -> None:
+    """Wait for the bell, or until it is time to look without one."""
+    timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, rung.set)
     try:
-        async with asyncio.timeout(LOOK_EVERY_S):
-            await rung.wait()
-    except TimeoutError:
-        return
+        await rung.wait()
+    finally:
+        timer.cancel()
     rung.clear()

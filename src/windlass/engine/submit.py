@@ -108,7 +108,11 @@ async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accept
     """Make the jobs in one commit. An answer each, in order; a Conflict concerns its own submission only."""
     for submission in submissions:
         submission.check()
+    return await _commit(db, submissions)
 
+
+async def _commit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
+    """The same for what has been checked."""
     has_webhook = any(submission.webhook for submission in submissions)
 
     async def operation(connection: asyncpg.Connection) -> list[Accepted | Conflict]:
@@ -222,6 +226,8 @@ class _Template:
     queues: frozenset[str]
     bell: str
     has_ready: bool
+    # What `job_submit_one` is sent of them.
+    alone: tuple[list[str], list[str], list[int], list[float]]
 
 
 @cache
@@ -234,16 +240,21 @@ def _template(plan: Plan) -> _Template:
     if not kept:
         first = starts(plan)
         queues = frozenset(n.queue for n, s in zip(plan.nodes, first, strict=True) if s.state is StepState.QUEUED)
+        states = [str(start.state) for start in first]
+        queues_of = [node.queue for node in plan.nodes]
+        unmet = [start.unmet for start in first]
+        timeouts = [node.timeout_s for node in plan.nodes]
         kept.append(
             _Template(
                 list(range(len(plan.nodes))),
-                [str(start.state) for start in first],
-                [node.queue for node in plan.nodes],
-                [start.unmet for start in first],
-                [node.timeout_s for node in plan.nodes],
+                states,
+                queues_of,
+                unmet,
+                timeouts,
                 queues,
                 ",".join(sorted(queues)),
                 any(start.state is StepState.READY for start in first),
+                (states, uniform(queues_of), uniform(unmet), uniform(timeouts)),
             )
         )
     return kept[0]
@@ -269,10 +280,7 @@ def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[A
         s.retry_of,
         None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
         timedelta(seconds=s.ttl_s),
-        template.states,
-        uniform(template.queues_of),
-        uniform(template.unmet),
-        uniform(template.timeouts),
+        *template.alone,
         template.bell,
         template.has_ready,
         _ends_soon(s),
@@ -375,9 +383,9 @@ class Submitter:
 
     async def _submit(self, submissions: list[Submission]) -> list[Accepted | Conflict]:
         if self._observer is None or self._clock is None:
-            return await submit(self._db, submissions)
+            return await _commit(self._db, submissions)
         start_s = self._clock()
-        answers = await submit(self._db, submissions)
+        answers = await _commit(self._db, submissions)
         self._observer.submitted([submission.job_id for submission in submissions], self._clock() - start_s)
         return answers
 
