@@ -1,0 +1,283 @@
+"""One request to a provider: within limits of time and size, and whatever goes wrong as a ProviderError.
+
+Redirects are not followed and no request leaves the provider's own address, because each carries the credential. Time
+is limited as a whole: a provider that sends one byte a second is as late as one that sends none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NoReturn
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from windlass.core.errors import BadSetting
+from windlass.providers.config import ProviderConfig
+from windlass.providers.errors import (
+    AnswerTooLarge,
+    AuthFailed,
+    BadAnswer,
+    ConnectionLost,
+    InsufficientFunds,
+    InvalidRequest,
+    NotFound,
+    ProviderDown,
+    ProviderError,
+    ProviderTimeout,
+    RateLimited,
+)
+
+try:
+    import httpx
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "providers need httpx: pip install 'windlass[providers]'", name=missing.name, path=missing.path
+    ) from None
+
+ANSWER_MAX_BYTES = 16 << 20
+CONNECT_WITHIN_S = 5.0
+CONNECTIONS_MAX = 64
+_TOLD_MAX = 300
+_TOLD_IN = ("error", "detail", "message", "msg", "title", "errors")
+_TIMED_OUT = (408, 425, 504, 524)
+
+log = logging.getLogger("windlass.providers")
+
+Now = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, whatever its status. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it is a 2xx."""
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """Its JSON value; BadAnswer if it has none."""
+        try:
+            return msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            kind = self.headers.get("content-type", "no type")
+            raise BadAnswer(f"the answer ({self.status}, {kind[:80]}) is no JSON", status=self.status) from None
+
+    def table(self) -> dict[str, Any]:
+        """Its JSON object; BadAnswer if it is something else."""
+        value = self.json()
+        if not isinstance(value, dict):
+            raise BadAnswer(f"the answer is a {type(value).__name__} where an object was expected", status=self.status)
+        return value
+
+
+class Line:
+    """The connections to one provider."""
+
+    def __init__(
+        self,
+        config: ProviderConfig,
+        *,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        answer_max_bytes: int = ANSWER_MAX_BYTES,
+        now: Now = lambda: datetime.now(UTC),
+    ) -> None:
+        address = config.base_url or base_url
+        if address is None:
+            raise BadSetting(f"providers.{config.name}: has no `base_url`", remedy="Say where the provider is")
+        self._name = config.name
+        self._base_url = address.rstrip("/")
+        self._origin = _origin(self._base_url)
+        self._within_s = config.timeout_s
+        self._answer_max_bytes = answer_max_bytes
+        self._now = now
+        self._credential = config.credential.reveal() if config.credential is not None else None
+        is_here = (urlsplit(self._base_url).hostname or "") in ("localhost", "127.0.0.1", "::1")
+        self._http = httpx.AsyncClient(
+            headers={"user-agent": f"windlass/{_version()}", "accept": "application/json", **(headers or {})},
+            timeout=httpx.Timeout(config.timeout_s, connect=min(CONNECT_WITHIN_S, config.timeout_s)),
+            limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
+            follow_redirects=False,
+            # A proxy is of no use towards this machine, and the environment's would be asked all the same.
+            trust_env=not is_here,
+        )
+
+    def __repr__(self) -> str:
+        return f"Line({self._name!r}, {self._base_url!r})"
+
+    async def close(self) -> None:
+        """Let the connections go."""
+        await self._http.aclose()
+
+    def url(self, path: str) -> str:
+        """The address of a path, or an address that the provider named, which must be its own."""
+        if "://" not in path:
+            return f"{self._base_url}/{path.lstrip('/')}"
+        if _origin(path) != self._origin:
+            raise BadAnswer(f"{self._name} points to another address than its own; the credential does not go there")
+        return path
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        files: Any = None,
+        data: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """The answer to one request, whatever its status. ProviderTimeout, ConnectionLost, AnswerTooLarge."""
+        sent = dict(headers or {})
+        content = None
+        if json is not None:
+            content = msgspec.json.encode(json)
+            sent["content-type"] = "application/json"
+        url = self.url(path)
+        try:
+            async with asyncio.timeout(self._within_s):
+                async with self._http.stream(
+                    method, url, content=content, headers=sent, params=query, files=files, data=data
+                ) as answer:
+                    body = await self._read(answer)
+        except (TimeoutError, httpx.TimeoutException):
+            raise ProviderTimeout(f"{self._name} did not answer within {self._within_s:g} s") from None
+        except httpx.TransportError as error:
+            raise ConnectionLost(f"{self._name} cannot be reached: {self._told(error)}") from None
+        except (httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
+            raise BadAnswer(f"{self._name}: {self._told(error)}") from None
+        return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
+
+    async def take(self, method: str, path: str, **more: Any) -> Answer:
+        """The answer to one request if it is a 2xx; otherwise the error that its status stands for."""
+        answer = await self.ask(method, path, **more)
+        if not answer.is_fine:
+            self.refuse(answer)
+        return answer
+
+    def refuse(self, answer: Answer) -> NoReturn:
+        """Raise what an answer that is no success stands for."""
+        raise error_of(answer, self._name, told=self.clean(told_of(answer)), now=self._now())
+
+    def clean(self, text: str) -> str:
+        """A text of the provider without our credential, should it have been repeated."""
+        return text.replace(self._credential, "…") if self._credential else text
+
+    def _told(self, error: Exception) -> str:
+        return self.clean(str(error) or type(error).__name__)
+
+    async def _read(self, answer: httpx.Response) -> bytes:
+        parts, size = [], 0
+        async for part in answer.aiter_bytes():
+            size += len(part)
+            if size > self._answer_max_bytes:
+                raise AnswerTooLarge(
+                    f"the answer of {self._name} is over {self._answer_max_bytes:,} bytes", status=answer.status_code
+                )
+            parts.append(part)
+        return b"".join(parts)
+
+
+def error_of(answer: Answer, name: str, *, told: str, now: datetime) -> ProviderError:
+    """The error that a status stands for: 429 waits, other 4xx are final, 5xx pass."""
+    status = answer.status
+    message = f"{name} answered {status}" + (f": {told}" if told else "")
+    after_s = retry_after_s(answer.headers, now)
+    if status == 429:
+        return RateLimited(message, after_s=after_s, status=status)
+    if status in _TIMED_OUT:
+        return ProviderTimeout(message, after_s=after_s, status=status)
+    if status >= 500:
+        return ProviderDown(message, after_s=after_s, status=status)
+    if status == 409:
+        # A request with our key is under way: most likely our own, whose answer was lost. To give up now would leave
+        # the work behind.
+        return ProviderError(message, code="conflict", is_retryable=True, is_ambiguous=True, status=status)
+    if 300 <= status < 400:
+        return InvalidRequest(f"{name} points elsewhere ({status}); its `base_url` is not right", status=status)
+    kinds: dict[int, type[ProviderError]] = {
+        401: AuthFailed, 402: InsufficientFunds, 403: AuthFailed, 404: NotFound, 410: NotFound,
+    }  # fmt: skip
+    return kinds.get(status, InvalidRequest)(message, status=status)
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """When to come again, as the answer says: in seconds or as an HTTP date."""
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    return min(max(seconds, 0.0), 86400.0) if seconds == seconds else None
+
+
+def told_of(answer: Answer) -> str:
+    """What an answer says of its refusal, in a line: the usual places are looked at, and the text as it is else."""
+    try:
+        value = msgspec.json.decode(answer.body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        value = answer.body[: 4 * _TOLD_MAX].decode("utf-8", "replace")
+        return " ".join(value.split())[:_TOLD_MAX]
+    return message_in(value)
+
+
+def message_in(value: Any) -> str:
+    """The sentence for people within an error of a provider."""
+    for _ in range(4):
+        if isinstance(value, dict):
+            value = next(
+                (value[k] for k in ("error", "detail", "message", "msg", "title", "errors") if value.get(k)), ""
+            )
+        elif isinstance(value, list):
+            value = value[0] if value else ""
+        else:
+            break
+    return " ".join(str(value).split())[:_TOLD_MAX] if isinstance(value, str | int | float) else ""
+
+
+def path_part(text: str) -> str:
+    """A text as one part of a path."""
+    return quote(text, safe="")
+
+
+def path_parts(text: str) -> str:
+    """A text of several parts (`owner/name`), none of which leads upwards."""
+    parts = [quote(part, safe=":@") for part in text.strip("/").split("/")]
+    if not all(parts) or any(part in (".", "..") for part in parts):
+        raise InvalidRequest(f"{text[:100]!r} cannot be part of an address")
+    return "/".join(parts)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        raise BadAnswer("an address of the provider cannot be read") from None
+    return parts.scheme, (parts.hostname or "").lower(), port
+
+
+def _version() -> str:
+    try:
+        return version("windlass")
+    except PackageNotFoundError:
+        return "unknown"

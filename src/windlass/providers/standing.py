@@ -1,0 +1,33 @@
+"""Tells all processes how a provider stands, after a request to it: it answered, it is busy, it is not there.
+
+What is told moves the breaker and the pause, which the granter and the pollers of every process go by. It is a word
+beside the work: when it cannot be written, the work goes on without it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from windlass.core.errors import Unavailable
+from windlass.engine import providers
+from windlass.providers.errors import ProviderError, RateLimited
+from windlass.store.database import Database
+
+# When a provider says that it is busy, and not for how long.
+BUSY_S = 5.0
+
+_log = logging.getLogger("windlass.providers")
+
+
+async def tell(db: Database, name: str, error: ProviderError | None) -> None:
+    """What came of one request; None: it was answered."""
+    try:
+        if isinstance(error, RateLimited):
+            await providers.busy(db, name, BUSY_S if error.after_s is None else error.after_s)
+        elif error is not None and error.counts_against_breaker:
+            await providers.failed(db, name, f"{error.code}: {error.message}")
+        else:
+            # A refusal is an answer too.
+            await providers.answered(db, name)
+    except (Unavailable, OSError) as problem:
+        _log.warning("how provider %s stands cannot be noted now: %s", name, problem)
