@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.core.world import JOB, World, task
-from windlass.core.draft import Draft
+from windlass.core.draft import RETRY, Draft
 from windlass.core.note import Note, note
-from windlass.core.outcome import Cancel, Parked
+from windlass.core.outcome import Cancel, Failure, Fault, Parked
 from windlass.core.states import JobState
 
 
@@ -48,7 +48,16 @@ def test_an_empty_note_says_nothing() -> None:
 def test_a_parked_attempt_may_still_speak() -> None:
     world = running()
     world.report(world.step("a"), Parked("fal"))
-    assert note(world.draft(), Note(JOB, 0, 1, 10.0))
+    draft = world.draft()
+    assert note(draft, Note(JOB, 0, 1, 10.0, source="webhook"))
+    assert [event.source for event in draft.events] == ["webhook"]
+
+
+def test_an_attempt_that_waits_for_another_try_is_over() -> None:
+    world = running()
+    world.report(world.step("a"), Failure(Fault("x", "y")))
+    assert world.step("a").waiting_for == RETRY
+    assert not note(world.draft(), Note(JOB, 0, 1, 10.0))
 
 
 def test_a_note_of_an_attempt_that_is_over_or_was_never_there_is_refused() -> None:

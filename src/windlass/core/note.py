@@ -1,4 +1,7 @@
-"""What a running attempt says before it ends: progress, a preview, a checkpoint. Fenced like a report."""
+"""What an attempt says before it ends: progress, a preview, a checkpoint. Fenced like a report.
+
+A running attempt speaks for itself. Of one that waits for work done elsewhere, whoever does the work speaks.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from windlass.core.draft import Draft, Event
+from windlass.core.draft import EXTERNAL, Draft, Event
 from windlass.core.states import JobState, StepState
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Words of one attempt; what is None was not said. `preview` and `checkpoint` are JSON texts."""
+    """Words of one attempt; what is None was not said. `preview` and `checkpoint` are JSON texts.
+
+    `source` is who says so (`worker`, `webhook`, `poller`, `callback`).
+    """
 
     job_id: UUID
     no: int
@@ -21,6 +27,7 @@ class Note:
     message: str | None = None
     preview: str | None = None
     checkpoint: str | None = None
+    source: str = "worker"
 
     @property
     def progress(self) -> dict[str, Any] | None:
@@ -35,17 +42,18 @@ def note(draft: Draft, said: Note, preview: Any = None) -> bool:
     step = draft.steps.get(said.no)
     if step is None or draft.is_finished or step.attempt != said.attempt:
         return False
-    if step.state not in (StepState.RUNNING, StepState.PARKED):
+    is_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
+    if step.state is not StepState.RUNNING and not is_outside:
         return False
     progress = said.progress
     if said.preview is not None:
         if draft.job.state is JobState.PROCESSING:
             draft.move_job(JobState.PREVIEW)
-        draft.events.append(Event("step.preview", "worker", step.no, step.attempt, {"value": preview}))
+        draft.events.append(Event("step.preview", said.source, step.no, step.attempt, {"value": preview}))
     elif progress is not None and draft.job.state is JobState.PREVIEW:
         draft.move_job(JobState.PROCESSING)
     if progress is not None:
-        draft.events.append(Event("step.progress", "worker", step.no, step.attempt, progress))
+        draft.events.append(Event("step.progress", said.source, step.no, step.attempt, progress))
     if said.checkpoint is not None:
-        draft.events.append(Event("step.checkpoint", "worker", step.no, step.attempt))
+        draft.events.append(Event("step.checkpoint", said.source, step.no, step.attempt))
     return True

@@ -1,0 +1,188 @@
+"""Webhooks of providers: verified as they came, read, and applied, many to a commit.
+
+    raw bytes ──► signature ──► adapter reads them ──► large outputs to the artifact store ──► answer ──► the answer
+
+Nothing is parsed before the signature is good. The provider is answered only after its own event is durable, so one
+whose event was lost with this process got no answer, and sends it again. The event and its effect are one commit: a
+replay is refused by the id that the commit stored, whichever process it comes to.
+
+Concurrent webhooks share commits: while one is under way, the next batch gathers, as with submits.
+
+An event that is signed and cannot be read is kept: the fault is most likely in the adapter, and with a better one it
+can be applied again. The poller finds out meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from windlass.core.errors import BadSignature, NotFound, WindlassError
+from windlass.core.external import ProviderStatus, Said, WorkKey
+from windlass.core.signature import ID_LENGTH_MAX, digest_id
+from windlass.engine import external
+from windlass.engine.external import Answer, Applied, InEvent
+from windlass.providers.adapter import WebhookNews
+from windlass.providers.fitting import fitting
+from windlass.providers.registry import Provider, Registry
+from windlass.store.artifact import INLINE_MAX, Artifacts
+from windlass.store.database import Database
+
+BATCH_MAX = 200
+# What of the headers is kept with an event: enough to verify and read it again, never a cookie or a key.
+HEADERS_MAX = 64
+_NOT_KEPT = frozenset({"authorization", "cookie", "x-api-key", "proxy-authorization"})
+SOURCE = "webhook"
+
+_log = logging.getLogger("windlass.providers")
+
+
+class Counts(Protocol):
+    """Who counts webhooks."""
+
+    def received(self, provider: str, result: str) -> None:
+        """A webhook came, and this became of it."""
+        ...
+
+
+class Receiver:
+    """Takes webhooks for the providers of a registry. `clock` gives the seconds since 1970."""
+
+    def __init__(
+        self,
+        db: Database,
+        registry: Registry,
+        artifacts: Artifacts,
+        *,
+        chance: Callable[[], float],
+        clock: Callable[[], float],
+        inline_max: int = INLINE_MAX,
+        counts: Counts | None = None,
+    ) -> None:
+        self._db = db
+        self._registry = registry
+        self._artifacts = artifacts
+        self._chance = chance
+        self._clock = clock
+        self._inline_max = inline_max
+        self._counts = counts
+        self._waiting: list[tuple[Answer, asyncio.Future[Applied]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def check(self, name: str) -> Provider:
+        """The provider, if webhooks of it are taken; NotFound if not."""
+        if name not in self._registry or self._registry[name].config.webhook is None:
+            raise NotFound("there is no such provider here, or it sends no webhooks", remedy="Look at providers.yaml")
+        return self._registry[name]
+
+    async def receive(
+        self, name: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, str] | None = None
+    ) -> Applied:
+        """Verify, read and apply one webhook; raises NotFound and BadSignature. Header names are in small letters."""
+        provider = self.check(name)
+        try:
+            id = await provider.adapter.verify_webhook(headers, body, self._clock())
+        except BadSignature:
+            self._count(name, "bad_signature")
+            raise
+        answer = await self._read(provider, id, headers, body, query or {})
+        applied = await self._put(answer)
+        self._count(name, applied.lower())
+        return applied
+
+    async def reapply(self, name: str, event_id: str) -> Applied:
+        """Read an event that was kept once more, with the adapter as it is now, and apply it."""
+        provider = self.check(name)
+
+        def parse(headers: Mapping[str, str], body: bytes) -> tuple[str | None, Said, WorkKey | None]:
+            news = provider.adapter.parse_webhook(headers, body, {})
+            return news.external_id, news.said, _key(news)
+
+        return await external.reapply(self._db, name, event_id, parse, chance=self._chance)
+
+    async def _read(
+        self, provider: Provider, id: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]
+    ) -> Answer:
+        kept = dict([item for item in headers.items() if item[0] not in _NOT_KEPT][:HEADERS_MAX])
+        try:
+            news = provider.adapter.parse_webhook(headers, body, query)
+        except Exception as error:
+            # Whatever an adapter stumbles over, the provider did its part.
+            told = error.message if isinstance(error, WindlassError) else type(error).__name__
+            _log.warning("a webhook of %s cannot be read and is kept as %s: %s", provider.name, id, told)
+            return Answer(provider.name, None, Said(ProviderStatus.UNKNOWN), SOURCE, None, InEvent(id, kept, body))
+        said = await fitting(self._artifacts, news.said, self._inline_max)
+        event = InEvent(_id(news, id, body), kept, body)
+        return Answer(provider.name, news.external_id, said, SOURCE, _key(news), event)
+
+    def _put(self, answer: Answer) -> asyncio.Future[Applied]:
+        future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
+        self._waiting.append((answer, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._drain(), name="windlass-receiver")
+        return future
+
+    async def _drain(self) -> None:
+        while self._waiting:
+            batch = self._take()
+            try:
+                applied = await self._apply([answer for answer, _ in batch])
+            except Exception as error:
+                # One bad event must not take its neighbours with it: each is told apart.
+                await self._one_by_one(batch, error)
+                continue
+            for (_, future), one in zip(batch, applied, strict=True):
+                if not future.done():
+                    future.set_result(one)
+
+    def _take(self) -> list[tuple[Answer, asyncio.Future[Applied]]]:
+        """The next batch: of two with one id only the first, so that the second finds it stored."""
+        seen: set[tuple[str, str]] = set()
+        batch: list[tuple[Answer, asyncio.Future[Applied]]] = []
+        rest: list[tuple[Answer, asyncio.Future[Applied]]] = []
+        for item in self._waiting:
+            event = item[0].event
+            key = (item[0].provider, "" if event is None else event.id)
+            if len(batch) < BATCH_MAX and key not in seen:
+                seen.add(key)
+                batch.append(item)
+            else:
+                rest.append(item)
+        self._waiting = rest
+        return batch
+
+    async def _apply(self, answers: Sequence[Answer]) -> list[Applied]:
+        return await external.answer(self._db, answers, chance=self._chance)
+
+    async def _one_by_one(self, batch: list[tuple[Answer, asyncio.Future[Applied]]], error: Exception) -> None:
+        for answer, future in batch:
+            if future.done():
+                continue
+            if len(batch) == 1:
+                future.set_exception(error)
+                continue
+            try:
+                future.set_result((await self._apply([answer]))[0])
+            except Exception as own:
+                future.set_exception(own)
+
+    def _count(self, name: str, result: str) -> None:
+        if self._counts is not None:
+            self._counts.received(name, result)
+
+
+def _id(news: WebhookNews, signed: str, body: bytes) -> str:
+    """The event's id: the one that was signed with it. Where none was, the body may have one of its own."""
+    own = news.id
+    is_own = signed == digest_id(body) and 0 < len(own) <= ID_LENGTH_MAX and own.isascii() and own.isprintable()
+    return own if is_own else signed
+
+
+def _key(news: WebhookNews) -> WorkKey | None:
+    """The key of our own that came back, if the body names the work too.
+
+    The key stands in the query, which nobody signed. By itself it would let whoever holds one signed body end any step.
+    """
+    return None if news.key is None or news.external_id is None else WorkKey.parse(news.key)
