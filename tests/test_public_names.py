@@ -23,15 +23,18 @@ PUBLIC = [
     "Transient",
     "Windlass",
     "WindlassError",
+    "call",
     "context",
     "errors",
     "index",
     "item",
     "load",
+    "provider",
     "recipe",
     "sleep",
     "step",
     "text",
+    "wait_for",
 ]
 TESTING = ["Harness", "VirtualClock", "fail_always", "fail_times", "harness", "returning"]
 

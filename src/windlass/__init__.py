@@ -7,8 +7,10 @@ from windlass.core.retry import Retry
 from windlass.later import __getattr__ as __getattr__
 from windlass.recipe.app import App, load
 from windlass.recipe.handle import index, item, text
+from windlass.recipe.provider import call, provider
 from windlass.recipe.recipe import Recipe, recipe
-from windlass.recipe.step import Step, sleep, step
+from windlass.recipe.step import Step, step
+from windlass.recipe.waiting import sleep, wait_for
 from windlass.worker.context import Context, context
 
 __all__ = [
@@ -29,13 +31,16 @@ __all__ = [
     "Transient",
     "Windlass",
     "WindlassError",
+    "call",
     "context",
     "errors",
     "index",
     "item",
     "load",
+    "provider",
     "recipe",
     "sleep",
     "step",
     "text",
+    "wait_for",
 ]

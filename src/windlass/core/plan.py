@@ -18,6 +18,8 @@ import msgspec
 from windlass.core.retry import Retry
 
 PLAN_FORMAT = 1
+# The handler of a step that names a provider and no handler: it only asks the provider.
+PROVIDER_HANDLER = "windlass.provider"
 
 
 class NodeKind(StrEnum):
@@ -120,6 +122,11 @@ class Plan:
     def is_slotted(self) -> bool:
         """Whether any of its steps stands in line before it runs."""
         return any(node.is_slotted for node in self.nodes)
+
+    @cached_property
+    def has_events(self) -> bool:
+        """Whether any of its steps waits to be told something."""
+        return any(node.kind is NodeKind.EVENT for node in self.nodes)
 
     @cached_property
     def canonical(self) -> bytes:

@@ -19,6 +19,7 @@ from windlass.core.expression import Expression, Part, Path, closing_brace, lint
 from windlass.core.plan import Plan
 
 TREE_DEPTH_MAX = 32
+KEY_CHARS_MAX = 255
 
 Scope = Mapping[str, Any]
 Evaluate = Callable[[str, Scope], Any]
@@ -85,6 +86,15 @@ def as_condition(value: Any, place: str) -> bool:
     raise BadExpression(f"the condition gave {_shown(value)}, and must give true or false", place=place)
 
 
+def as_key(value: Any, place: str) -> str:
+    """The value of a concurrency key as text, which names one line of those that share it."""
+    key = _as_text(value)
+    if not 0 < len(key) <= KEY_CHARS_MAX or "\x00" in key:
+        told = "empty" if not key else "text with NUL" if "\x00" in key else f"{len(key):,} characters long"
+        raise BadExpression(f"the key is {told}, and must be 1 to {KEY_CHARS_MAX} characters of text", place=place)
+    return key
+
+
 def as_items(value: Any, place: str) -> list[Any]:
     """The value of a fan-out, which must be a list."""
     if isinstance(value, list):
@@ -99,6 +109,7 @@ class NodeTemplate:
     with_: Template
     when: Template | None
     each: Template | None
+    concurrency: Template | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,7 @@ def _compile_plan(plan: Plan) -> PlanTemplates:
                 compile_template({} if node.with_ is None else node.with_, f"{place}.with"),
                 None if node.when is None else compile_expression(node.when, f"{place}.when", is_condition=True),
                 None if node.each is None else compile_expression(node.each, f"{place}.each"),
+                None if node.concurrency is None else compile_template(node.concurrency, f"{place}.concurrency"),
             )
         )
     return PlanTemplates(tuple(nodes), compile_template(plan.output, "output"))

@@ -15,12 +15,13 @@ from typing import Any
 
 from windlass.core.errors import BadExpression, BadRecipe, TooLarge
 from windlass.core.expression import nearest
-from windlass.core.plan import Node, NodeKind, Plan
+from windlass.core.plan import PROVIDER_HANDLER, Node, NodeKind, Plan
 from windlass.core.retry import Retry
 from windlass.core.template import Template, compile_expression, compile_template
-from windlass.recipe.draft import Known, Parameters, RecipeDraft, StepDraft
+from windlass.recipe.draft import PROVIDER_PARAMETERS, Known, Parameters, RecipeDraft, StepDraft
 from windlass.recipe.evaluator import Checked, shared_evaluator
 from windlass.recipe.json_value import check_json
+from windlass.recipe.options import check_cost, check_length, check_limit, check_provider
 from windlass.recipe.schema import check_schema, input_names
 
 STEPS_MAX = 1000
@@ -29,6 +30,13 @@ ATTEMPTS_MAX = 1000
 
 _STEP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+_BUILT_IN = PROVIDER_HANDLER.partition(".")[0] + "."
+# By kind: what a step's `run` names, and the key it is written under.
+_RUNS = {
+    NodeKind.TASK: ("handler", "run"),
+    NodeKind.RECIPE: ("recipe", "recipe"),
+    NodeKind.EVENT: ("event", "wait_for"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class _Compiled:
     with_: Template
     when: Template | None
     each: Template | None
+    concurrency: Template | None
 
     @property
     def place(self) -> str:
@@ -46,11 +55,13 @@ class _Compiled:
 
     @property
     def parts(self) -> list[tuple[str, Template]]:
-        found = [(f"{self.place}.with", self.with_)]
+        found = [(f"{self.place}.{'match' if self.draft.kind is NodeKind.EVENT else 'with'}", self.with_)]
         if self.when is not None:
             found.append((f"{self.place}.when", self.when))
         if self.each is not None:
             found.append((f"{self.place}.each", self.each))
+        if self.concurrency is not None:
+            found.append((f"{self.place}.concurrency", self.concurrency))
         return found
 
     @property
@@ -117,20 +128,49 @@ def _compile_step(draft: StepDraft) -> _Compiled:
     check_name(draft.name, _STEP_NAME, f"steps.{draft.name}", "a step's name")
     place = f"steps.{draft.name}"
     if draft.kind is not NodeKind.TIMER:
-        what = "a recipe's name" if draft.kind is NodeKind.RECIPE else "a handler's name"
-        check_name(draft.run, _LONG_NAME, f"{place}.{'recipe' if draft.kind is NodeKind.RECIPE else 'run'}", what)
+        what, key = _RUNS[draft.kind]
+        check_name(draft.run, _LONG_NAME, f"{place}.{key}", f"{'an' if key == 'wait_for' else 'a'} {what}'s name")
         check_name(draft.queue, _LONG_NAME, f"{place}.queue", "a queue's name")
     elif draft.each is not None:
         raise BadRecipe("a timer cannot be a fan-out", place=f"{place}.each")
+    _check_options(draft, place)
+    is_event = draft.kind is NodeKind.EVENT
+    given = f"{place}.{'match' if is_event else 'with'}"
     if not isinstance(draft.with_ or {}, Mapping):
-        raise BadRecipe("arguments are given by name", place=f"{place}.with", remedy="Write a mapping")
-    check_json(draft.with_, f"{place}.with")
+        said = "what an event must hold is given by name" if is_event else "arguments are given by name"
+        raise BadRecipe(said, place=given, remedy="Write a mapping")
+    check_json(draft.with_, given)
     return _Compiled(
         draft,
-        compile_template(draft.with_ or {}, f"{place}.with"),
+        compile_template(draft.with_ or {}, given),
         None if draft.when is None else compile_expression(draft.when, f"{place}.when", is_condition=True),
         None if draft.each is None else compile_expression(draft.each, f"{place}.each"),
+        None if draft.concurrency is None else compile_template(draft.concurrency, f"{place}.concurrency"),
     )
+
+
+def _check_options(draft: StepDraft, place: str) -> None:
+    """Refuse what a step of this kind cannot ask for, and what does not go together."""
+    for option in ("provider", "concurrency", "limit", "cost"):
+        if getattr(draft, option) is not None and draft.kind is not NodeKind.TASK:
+            raise BadRecipe(f"only a step that a worker runs has a {option}", place=f"{place}.{option}")
+    if draft.ttl_s is not None and draft.kind is not NodeKind.RECIPE:
+        raise BadRecipe("only a recipe that is used as a step has a ttl", place=f"{place}.ttl")
+    if draft.wait_s is not None and draft.kind not in (NodeKind.TASK, NodeKind.EVENT):
+        raise BadRecipe("only a step that waits for an answer from outside has a wait", place=f"{place}.wait")
+    if draft.provider is not None:
+        check_provider(draft.provider, f"{place}.provider")
+    if draft.limit is not None and draft.concurrency is None:
+        raise BadRecipe(
+            "a limit says how many steps with one concurrency key may run, and this step has no key",
+            place=f"{place}.limit",
+            remedy='Add a key such as concurrency="render:{inputs.user}"; what a provider takes is in providers.yaml',
+        )
+    if draft.kind is NodeKind.TASK and draft.run.startswith(_BUILT_IN):
+        if draft.run != PROVIDER_HANDLER:
+            raise BadRecipe(f"there is no built-in handler {draft.run!r}", place=f"{place}.run")
+        if draft.provider is None:
+            raise BadRecipe(f"{PROVIDER_HANDLER} asks a provider, and none is named", place=f"{place}.provider")
 
 
 def _check_references(draft: RecipeDraft, steps: list[_Compiled], output: Template) -> None:
@@ -143,7 +183,7 @@ def _check_references(draft: RecipeDraft, steps: list[_Compiled], output: Templa
         for place, template in step.parts:
             _check_template(place, template, names, inputs)
             uses = "item" if template.uses_item else "index" if template.uses_index else ""
-            if uses and (step.draft.each is None or template is not step.with_):
+            if uses and (step.draft.each is None or (template is not step.with_ and template is not step.concurrency)):
                 where = "the arguments of a fan-out"
                 raise BadExpression(f"`{uses}` is known only in {where}", place=place, remedy="Give the step an `each`")
         for other in step.draft.after:
@@ -170,10 +210,13 @@ def _check_runs(steps: list[_Compiled], known: Known) -> None:
     """Handlers and child recipes exist and are given what they take, as far as they are known here."""
     for step in steps:
         draft = step.draft
-        table = {NodeKind.TASK: known.handlers, NodeKind.RECIPE: known.recipes, NodeKind.TIMER: None}[draft.kind]
+        if draft.kind is NodeKind.TASK and draft.run == PROVIDER_HANDLER:
+            check_arguments(draft.with_ or {}, PROVIDER_PARAMETERS, f"{step.place}.with", f"provider {draft.provider}")
+            continue
+        table = {NodeKind.TASK: known.handlers, NodeKind.RECIPE: known.recipes}.get(draft.kind)
         if table is None:
             continue
-        what, key = ("recipe", "recipe") if draft.kind is NodeKind.RECIPE else ("handler", "run")
+        what, key = _RUNS[draft.kind]
         if draft.run not in table:
             raise BadRecipe(
                 f"no {what} is called {draft.run!r}", place=f"{step.place}.{key}", remedy=_hint(draft.run, table)
@@ -231,7 +274,10 @@ def _cycle(names: list[str]) -> BadRecipe:
 
 def _node(step: _Compiled, needs: tuple[str, ...]) -> Node:
     draft = step.draft
-    is_timer = draft.kind is NodeKind.TIMER
+    # A timer and an event are nobody's work, so what a worker would ask about them is left out of the plan.
+    is_idle = draft.kind in (NodeKind.TIMER, NodeKind.EVENT)
+    place = step.place
+    timeout_s = check_length(draft.timeout_s, f"{place}.timeout", "a timeout")
     return Node(
         name=draft.name,
         kind=draft.kind,
@@ -240,11 +286,20 @@ def _node(step: _Compiled, needs: tuple[str, ...]) -> Node:
         with_=step.with_.tree or None,
         when=None if step.when is None else step.when.tree,
         each=None if step.each is None else step.each.tree,
-        # A timer is nobody's work, so what a worker would ask about it is left out of the plan.
-        queue=Node(name="").queue if is_timer else draft.queue,
-        retry=Retry() if is_timer else check_retry(draft.retry, f"{step.place}.retry"),
-        timeout_s=Node(name="").timeout_s if is_timer else _timeout(draft.timeout_s, f"{step.place}.timeout"),
+        queue=Node(name="").queue if is_idle else draft.queue,
+        retry=Retry() if is_idle else check_retry(draft.retry, f"{place}.retry"),
+        timeout_s=Node(name="").timeout_s if is_idle else timeout_s,
+        provider=draft.provider or "",
+        concurrency=None if step.concurrency is None else step.concurrency.tree,
+        limit=1 if draft.limit is None else check_limit(draft.limit, f"{place}.limit"),
+        cost=None if draft.cost is None else check_cost(draft.cost, f"{place}.cost"),
+        wait_s=None if draft.wait_s is None else check_length(draft.wait_s, f"{place}.{_wait_key(draft)}", "a wait"),
+        ttl_s=None if draft.ttl_s is None else check_length(draft.ttl_s, f"{place}.ttl", "a ttl"),
     )
+
+
+def _wait_key(draft: StepDraft) -> str:
+    return "timeout" if draft.kind is NodeKind.EVENT else "wait"
 
 
 def check_retry(retry: Any, place: str) -> Retry:
@@ -260,9 +315,3 @@ def check_retry(retry: Any, place: str) -> Retry:
             raise BadRecipe(f"{name} must be {low} to {high}, not {value!r}", place=place)
     numbers = (float(retry.base_s), float(retry.factor), float(retry.cap_s), float(retry.jitter))
     return Retry(attempts, *numbers)
-
-
-def _timeout(seconds: float, place: str) -> float:
-    if seconds <= 0:
-        raise BadRecipe("a timeout must be more than 0", place=place)
-    return float(seconds)

@@ -8,8 +8,9 @@
       stitch:       {run: stitch, with: {shots: "${steps.render.outputs}"}, when: "${steps.write_script.outputs.ok}"}
     output: "${steps.stitch.outputs}"
 
-A step has `run` (a handler), `recipe` (another recipe, as a job of its own) or `sleep` (a timer). A document says all
-there is to say about its steps: what a handler's decorator asks for is not looked up.
+A step has `run` (a handler), `recipe` (another recipe, as a job of its own), `sleep` (a timer) or `wait_for` (an
+event); one that only names a `provider` asks that. A document says all there is to say about its steps: what a
+handler's decorator asks for is not looked up.
 """
 
 from __future__ import annotations
@@ -19,23 +20,33 @@ from typing import Any
 
 from windlass.core.errors import BadRecipe
 from windlass.core.expression import closing_brace, nearest
-from windlass.core.plan import NodeKind, OnFailure, Plan
+from windlass.core.plan import PROVIDER_HANDLER, NodeKind, OnFailure, Plan
 from windlass.core.queue import MAIN_PROCESSING
 from windlass.core.retry import Retry
 from windlass.recipe.compile import compile_plan
 from windlass.recipe.draft import TIMEOUT_S, Known, RecipeDraft, StepDraft
 from windlass.recipe.duration import duration_s
+from windlass.recipe.options import key_template
 from windlass.recipe.schema import schema_from_document
 from windlass.recipe.yaml_text import Lines, line_of, read_document
 
 _TOP_KEYS = ("recipe", "inputs", "steps", "output", "on_failure")
 _SHARED_KEYS = ("when", "after")
 _KEYS = {
-    NodeKind.TASK: ("run", "with", "each", "queue", "retry", "timeout", *_SHARED_KEYS),
-    NodeKind.RECIPE: ("recipe", "with", "each", *_SHARED_KEYS),
+    NodeKind.TASK: (
+        "run", "with", "each", "queue", "retry", "timeout", "provider", "concurrency", "limit", "cost", "wait",
+        *_SHARED_KEYS,
+    ),
+    NodeKind.RECIPE: ("recipe", "with", "each", "ttl", *_SHARED_KEYS),
     NodeKind.TIMER: ("sleep", *_SHARED_KEYS),
+    NodeKind.EVENT: ("wait_for", "match", "each", "timeout", *_SHARED_KEYS),
+}  # fmt: skip
+_KIND_KEY = {
+    NodeKind.TASK: "run",
+    NodeKind.RECIPE: "recipe",
+    NodeKind.TIMER: "sleep",
+    NodeKind.EVENT: "wait_for",
 }
-_KIND_KEY = {NodeKind.TASK: "run", NodeKind.RECIPE: "recipe", NodeKind.TIMER: "sleep"}
 
 
 def plan_from_document(source: str | bytes | Mapping[str, Any], known: Known | None = None) -> Plan:
@@ -83,7 +94,7 @@ def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
     place = f"steps.{name}"
     kind = _kind(step, place)
     _check_keys(step, _KEYS[kind], place)
-    with_ = step.get("with")
+    with_ = step.get("match" if kind is NodeKind.EVENT else "with")
     if kind is NodeKind.TIMER:
         seconds = step["sleep"]
         is_template = isinstance(seconds, str) and "${" in seconds
@@ -91,7 +102,7 @@ def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
     return StepDraft(
         name=name,
         kind=kind,
-        run="" if kind is NodeKind.TIMER else _text(step[_KIND_KEY[kind]], f"{place}.{_KIND_KEY[kind]}"),
+        run=_run(step, kind, place),
         with_=with_,
         when=_expression(step.get("when"), f"{place}.when"),
         each=_expression(step.get("each"), f"{place}.each"),
@@ -99,14 +110,33 @@ def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
         queue=_text(step.get("queue", MAIN_PROCESSING), f"{place}.queue"),
         retry=_retry(step.get("retry"), f"{place}.retry"),
         timeout_s=duration_s(step.get("timeout", TIMEOUT_S), f"{place}.timeout"),
+        provider=step.get("provider"),
+        concurrency=key_template(key, f"{place}.concurrency") if (key := step.get("concurrency")) is not None else None,
+        limit=step.get("limit"),
+        cost=step.get("cost"),
+        wait_s=_length(step, "timeout" if kind is NodeKind.EVENT else "wait", place),
+        ttl_s=_length(step, "ttl", place),
     )
+
+
+def _run(step: Mapping[str, Any], kind: NodeKind, place: str) -> str:
+    key = _KIND_KEY[kind]
+    if kind is NodeKind.TIMER:
+        return ""
+    return PROVIDER_HANDLER if key not in step else _text(step[key], f"{place}.{key}")
+
+
+def _length(step: Mapping[str, Any], key: str, place: str) -> float | None:
+    return None if step.get(key) is None else duration_s(step[key], f"{place}.{key}")
 
 
 def _kind(step: Mapping[str, Any], place: str) -> NodeKind:
     kinds = [kind for kind, key in _KIND_KEY.items() if key in step]
+    if not kinds and "provider" in step:
+        return NodeKind.TASK
     if len(kinds) != 1:
         found = "none of them" if not kinds else " and ".join(_KIND_KEY[kind] for kind in kinds)
-        raise BadRecipe(f"a step has one of run, recipe and sleep, and this has {found}", place=place)
+        raise BadRecipe(f"a step has one of run, recipe, sleep and wait_for, and this has {found}", place=place)
     return kinds[0]
 
 

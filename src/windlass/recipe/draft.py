@@ -16,7 +16,7 @@ TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """One step: templates in `with_`, whole expressions without `${}` in `when` and `each`."""
+    """One step: templates in `with_` and `concurrency`, whole expressions without `${}` in `when` and `each`."""
 
     name: str
     kind: NodeKind = NodeKind.TASK
@@ -28,6 +28,12 @@ class StepDraft:
     queue: str = MAIN_PROCESSING
     retry: Retry = Retry()
     timeout_s: float = TIMEOUT_S
+    provider: str | None = None
+    concurrency: str | None = None
+    limit: int | None = None
+    cost: float | None = None
+    wait_s: float | None = None
+    ttl_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,10 @@ class Parameters:
     required: frozenset[str]
     # A function with **kwargs takes any name.
     takes_any: bool = False
+
+
+# What a step is given that only asks its provider.
+PROVIDER_PARAMETERS = Parameters(("model", "input", "metadata"), frozenset())
 
 
 @dataclass(frozen=True, slots=True)

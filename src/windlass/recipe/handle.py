@@ -19,6 +19,8 @@ from windlass.core.queue import MAIN_PROCESSING
 from windlass.core.retry import Retry
 from windlass.core.template import escape
 from windlass.recipe.draft import TIMEOUT_S, StepDraft
+from windlass.recipe.duration import duration_s
+from windlass.recipe.options import key_template
 
 # How tightly CEL binds, loosest first; a piece is put in parentheses where it stands in a tighter one.
 _OR, _AND, _RELATION, _SUM, _PRODUCT, _SIGN, _MEMBER = range(1, 8)
@@ -38,6 +40,13 @@ class Pending:
     queue: str = MAIN_PROCESSING
     retry: Retry = field(default_factory=Retry)
     timeout_s: float = TIMEOUT_S
+    provider: str | None = None
+    # As it was written: text with holes, or a value.
+    concurrency: str | Text | Value | None = None
+    limit: int | None = None
+    cost: float | None = None
+    wait_s: float | None = None
+    ttl_s: float | None = None
     given_name: str | None = None
     name: str = ""
 
@@ -59,7 +68,19 @@ class Pending:
             queue=self.queue,
             retry=self.retry,
             timeout_s=self.timeout_s,
+            provider=self.provider,
+            concurrency=self._key(),
+            limit=self.limit,
+            cost=self.cost,
+            wait_s=self.wait_s,
+            ttl_s=self.ttl_s,
         )
+
+    def _key(self) -> str | None:
+        key, place = self.concurrency, f"steps.{self.name}.concurrency"
+        if key is None:
+            return None
+        return str(template_tree(key, place)) if isinstance(key, Value | Text) else key_template(key, place)
 
 
 _Pieces = tuple["str | Pending", ...]
@@ -219,6 +240,16 @@ class StepHandle(Value):
     def named(self, name: str) -> StepHandle:
         """Give the step a name of its own instead of its handler's."""
         self._pending.given_name = name
+        return self
+
+    def concurrency(self, key: str | Text | Value, limit: int | None = None) -> StepHandle:
+        """Let at most `limit` steps with this key run at once, in all jobs: one, unless a number is given."""
+        self._pending.concurrency, self._pending.limit = key, limit
+        return self
+
+    def ttl(self, duration: str | float) -> StepHandle:
+        """Of a recipe that is used as a step: how long its job may live."""
+        self._pending.ttl_s = duration_s(duration, f"steps.{self._pending.label}.ttl")
         return self
 
 

@@ -16,6 +16,7 @@ from windlass.recipe.compile import check_retry
 from windlass.recipe.draft import TIMEOUT_S, Parameters
 from windlass.recipe.duration import duration_s
 from windlass.recipe.handle import Pending, StepHandle, Value
+from windlass.recipe.options import check_cost, check_limit, check_provider, key_template, length_s
 from windlass.recipe.signature import Signature, check_function, read_signature
 from windlass.recipe.trace import bound, current_trace, fanned, outside
 
@@ -37,6 +38,10 @@ class Step:
         queue: str | None = None,
         cpu: bool = False,
         provider: str | None = None,
+        concurrency: str | None = None,
+        limit: int | None = None,
+        cost: float | None = None,
+        wait: str | float | None = None,
         parks: bool = False,
     ) -> None:
         check_function(function, "step")
@@ -50,7 +55,17 @@ class Step:
         self.is_cpu = cpu
         self.is_async = inspect.iscoroutinefunction(function)
         self.provider = provider
+        self.concurrency = concurrency
+        self.limit = None if limit is None else check_limit(limit, f"{place}.limit")
+        self.cost = None if cost is None else check_cost(cost, f"{place}.cost")
+        self.wait_s = None if wait is None else length_s(wait, f"{place}.wait", "a wait")
         self.parks = parks
+        if provider is not None:
+            check_provider(provider, f"{place}.provider")
+        if concurrency is not None:
+            key_template(concurrency, f"{place}.concurrency")
+        if self.name.startswith("windlass."):
+            raise BadRecipe("names that begin with windlass. are of built-in handlers", place=place)
         if cpu and self.is_async:
             raise BadRecipe("a handler with cpu=True runs in a process, and cannot be async", place=place)
 
@@ -82,6 +97,11 @@ class Step:
             queue=self.queue,
             retry=self.retry,
             timeout_s=self.timeout_s,
+            provider=self.provider,
+            concurrency=self.concurrency,
+            limit=self.limit,
+            cost=self.cost,
+            wait_s=self.wait_s,
         )
 
     @cached_property
@@ -124,23 +144,22 @@ def step(
     queue: str | None = None,
     cpu: bool = False,
     provider: str | None = None,
+    concurrency: str | None = None,
+    limit: int | None = None,
+    cost: float | None = None,
+    wait: str | float | None = None,
     parks: bool = False,
 ) -> Callable[[Callable[..., Any]], Step]: ...
 def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a handler.
 
     `retry` and `timeout` apply to its attempts; `queue` says which workers take it; `cpu=True` runs it in a process
-    of its own; `provider` names the external service it uses; `parks=True` says that it may return `Parked`.
+    of its own; `parks=True` says that it may return `Parked`.
+
+    `provider` names the external service it uses, and a step of it waits for a place there. At most `limit` steps with
+    one `concurrency` key (`"render:{inputs.user}"`) run at once. `cost` is what an attempt may cost, which is set aside
+    in the budgets before it runs. `wait` is how long it may wait for an answer from outside.
     """
     if function is not None:
         return Step(function)
     return lambda decorated: Step(decorated, **options)
-
-
-def sleep(duration: str | float | Value) -> StepHandle:
-    """In a recipe: a step that only lets time pass. Nothing waits meanwhile but a row in the database."""
-    trace = current_trace()
-    if trace is None:
-        raise outside("wl.sleep")
-    seconds = duration if isinstance(duration, Value) else duration_s(duration, "steps.sleep.sleep")
-    return trace.add(Pending(base="sleep", kind=NodeKind.TIMER, run="", with_={"seconds": seconds}))

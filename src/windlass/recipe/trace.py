@@ -43,7 +43,8 @@ class Trace:
         self._settle_names()
         known = {id(step) for step in self.steps}
         for step in self.steps:
-            for place, tree in (("with", step.with_), ("when", step.when), ("each", step.each)):
+            parts = (("with", step.with_), ("when", step.when), ("each", step.each), ("concurrency", step.concurrency))
+            for place, tree in parts:
                 self._check_own(tree, known, f"steps.{step.name}.{place}")
             for other in step.after:
                 self._check_own(StepHandle(other), known, f"steps.{step.name}.after")

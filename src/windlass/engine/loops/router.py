@@ -1,8 +1,9 @@
 """The router resolves what the engine itself must know before a step can go on.
 
-A READY step has a condition, a fan-out, a timer or a child recipe. Its expressions are evaluated outside any
-transaction, as they may take long; what they gave is then decided on and written under the job's lock, if the step is
-still READY. Two routers that resolve the same step come to the same value, and the second finds it done.
+A READY step has a condition, a fan-out, a timer, a child recipe, an event to wait for, or something to stand in line
+for. Its expressions are evaluated outside any transaction, as they may take long; what they gave is then decided on
+and written under the job's lock, if the step is still READY. Two routers that resolve the same step come to the same
+value, and the second finds it done.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from windlass.core.draft import Draft, touched_by
 from windlass.core.errors import BadExpression, NotFound, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
-from windlass.core.route import Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
-from windlass.core.template import as_condition, as_items, plan_templates
+from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
+from windlass.core.template import as_condition, as_items, as_key, plan_templates
 from windlass.engine.loops.duty import Done
 from windlass.engine.read import Resolver
 from windlass.engine.recipes import latest, plan_of, read_plan
+from windlass.engine.signals import Early
 from windlass.engine.submit import Submission, insert
 from windlass.engine.values import outputs_of_many, scope
 from windlass.recipe.schema import check_inputs
@@ -85,8 +87,13 @@ class Router:
                 items = as_items(await self._resolver.resolve_async(templates.each, values), f"{place}.each")
                 return _fan(items, row["fanned"] or 0)
             if node.kind is NodeKind.TASK:
-                return Run()
+                if templates.concurrency is None:
+                    return Run()
+                key = await self._resolver.resolve_async(templates.concurrency, values)
+                return Run(as_key(key, f"{place}.concurrency"))
             arguments = await self._resolver.resolve_async(templates.with_, values)
+            if node.kind is NodeKind.EVENT:
+                return Await(encode(arguments))
             return _sleep(arguments) if node.kind is NodeKind.TIMER else Call(arguments)
         except Refused as error:
             code = "bad_expression" if isinstance(error, BadExpression) else error.code
@@ -128,19 +135,37 @@ class Router:
             await drafts.lock(connection, wanted)
             found = await drafts.load(connection, wanted, lambda h: read_plan(connection, h))
             by_job = {draft.job.id: draft for draft in found}
+            early = await Early.load(connection, self._awaited(resolved, by_job))
             for row, resolution in resolved:
                 if (draft := by_job.get(row["job_id"])) is not None:
                     draft.source = self.name
-                    law.route(draft, row["no"], resolution)
+                    if isinstance(resolution, Await):
+                        early.route(draft, row["no"], resolution)
+                    else:
+                        law.route(draft, row["no"], resolution)
             await drafts.write(connection, found)
+            await early.write(connection)
             started = [submission for draft in found for submission in _children_of(draft, calls)]
             if started:
                 await insert(connection, started)
+
+    @staticmethod
+    def _awaited(
+        resolved: list[tuple[asyncpg.Record, Resolution]], by_job: Mapping[UUID, Draft]
+    ) -> set[tuple[UUID, str]]:
+        """The jobs that begin to wait for an event, with the events' names."""
+        return {
+            (row["job_id"], by_job[row["job_id"]].plan.nodes[row["node"]].run)
+            for row, resolution in resolved
+            if isinstance(resolution, Await) and row["job_id"] in by_job
+        }
 
 
 def _names(plan: Plan, row: asyncpg.Record) -> frozenset[str]:
     templates = plan_templates(plan).nodes[row["node"]]
     names = templates.with_.steps if plan.nodes[row["node"]].kind is not NodeKind.TASK else frozenset[str]()
+    if templates.concurrency is not None:
+        names |= templates.concurrency.steps
     for template in (templates.when, templates.each):
         if template is not None and row["index"] is None:
             names |= template.steps

@@ -1,0 +1,174 @@
+"""Telling a job something: a named event completes the step that waits for it, or is kept until one does.
+
+    send ──► lock the job ──► the same id again?            already (or Conflict, if it says something else)
+                          ──► a step that waits, and fits?   delivered: it is settled in this commit
+                          ──► else                           kept: the router gives it to the first step that fits
+
+The router looks under the same lock before it parks a step, so an event is either seen by it or sees the step: there
+is no moment between the two in which it could be missed. An event is taken by one step only, and the earliest that
+fits is taken first. A job that has ended takes none: nobody could ever be given it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core import route as route_law
+from windlass.core import settle as law
+from windlass.core.draft import Draft, touched_by
+from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongState
+from windlass.core.expression import nearest
+from windlass.core.outcome import Report, Success
+from windlass.core.plan import NodeKind, Plan
+from windlass.core.route import Await
+from windlass.core.signal import fits, same
+from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine.recipes import read_plan
+from windlass.engine.submit import check_text
+from windlass.store import drafts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+BODY_BYTES_MAX = 64 * 1024
+ID_CHARS_MAX = 255
+# Events of one job that nobody has waited for yet.
+KEPT_MAX = 1_000
+
+Sent = Literal["delivered", "kept", "already"]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalView:
+    """An event that a job was sent; `taken_no` is the step that it completed."""
+
+    id: str
+    name: str
+    body: Any
+    sender: str
+    at: datetime
+    taken_no: int | None
+
+
+async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sender: str) -> Sent:
+    """Send the job an event. The same `id` again changes nothing; with another name or body it is a Conflict."""
+    text = _checked(name, body, id, sender)
+
+    async def operation(connection: asyncpg.Connection) -> Sent:
+        async with connection.transaction():
+            await drafts.lock(connection, [job_id])
+            job = await connection.fetchrow(sql("signal_job"), job_id)
+            if job is None:
+                raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+            known = await connection.fetchrow(sql("signal_get"), job_id, id)
+            if known is not None:
+                return _again(known, id, name, body)
+            if JobState(job["state"]) in JOB_TERMINAL:
+                raise WrongState(f"job {job_id} is {job['state']}", remedy="Only a job under way can be told something")
+            plan = await read_plan(connection, job["plan"])
+            _check_name(plan, name)
+            no = await _deliver(connection, plan, name, body, Report(job_id, -1, -1, Success(text), sender, id))
+            if no is None and await connection.fetchval(sql("signal_kept"), job_id) >= KEPT_MAX:
+                raise TooLarge(f"{KEPT_MAX:,} events are kept for job {job_id} already, and nobody has taken them")
+            await connection.execute(sql("signal_put"), job_id, id, name, text, sender, no)
+        return "kept" if no is None else "delivered"
+
+    return await db.run(operation)
+
+
+async def sent_to(db: Database, job_id: UUID, limit: int = KEPT_MAX) -> list[SignalView]:
+    """The events that a job was sent, in the order they came."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("signal_list"), job_id, limit)
+    return [
+        SignalView(r["id"], r["name"], msgspec.json.decode(r["body"]), r["sender"], r["at"], r["taken_no"])
+        for r in rows
+    ]
+
+
+def _checked(name: str, body: Any, id: str, sender: str) -> str:
+    """The body as JSON text, if all of it can be stored."""
+    for text in (name, id, sender):
+        check_text(text)
+    if not 0 < len(id) <= ID_CHARS_MAX:
+        raise BadInput(f"an event's id has 1 to {ID_CHARS_MAX} characters")
+    try:
+        text = drafts.encode(body)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadInput(f"the event's body is not JSON: {error}") from None
+    if len(text.encode()) > BODY_BYTES_MAX:
+        raise TooLarge(f"an event of {len(text.encode()):,} bytes; at most {BODY_BYTES_MAX:,} are allowed")
+    return text
+
+
+def _again(known: asyncpg.Record, id: str, name: str, body: Any) -> Sent:
+    if known["name"] != name or not same(msgspec.json.decode(known["body"]), body):
+        raise Conflict(f"the id {id!r} was used for another event", remedy="Use a new id for a new event")
+    return "already"
+
+
+def _check_name(plan: Plan, name: str) -> None:
+    names = sorted({node.run for node in plan.nodes if node.kind is NodeKind.EVENT})
+    if name not in names:
+        hint = nearest(name, names) if names else "its recipe waits for none"
+        raise BadInput(f"no step of the job waits for an event {name!r}", remedy=hint[:1].upper() + hint[1:])
+
+
+async def _deliver(connection: asyncpg.Connection, plan: Plan, name: str, body: Any, report: Report) -> int | None:
+    """Settle the first step that waits for this event, and say which it was."""
+    job_id = report.job_id
+    for row in await connection.fetch(sql("waits_of"), job_id, name):
+        if not fits(msgspec.json.decode(row["match"]), body):
+            continue
+        touched = touched_by(plan, row["no"], row["node"], is_success=True)
+        [draft] = await drafts.load(connection, {job_id: touched}, lambda h: read_plan(connection, h))
+        told = report._replace(no=row["no"], attempt=row["attempt"], plan_hash=plan.hash, node=row["node"])
+        if law.settle(draft, told, 0.0):
+            await drafts.write(connection, [draft])
+            return int(row["no"])
+    return None
+
+
+@dataclass(slots=True)
+class Early:
+    """Events that came before anybody waited for them, for the steps that begin to wait now."""
+
+    kept: dict[tuple[UUID, str], list[tuple[str, str]]] = field(default_factory=dict)
+    taken: list[tuple[UUID, str, int]] = field(default_factory=list)
+
+    @classmethod
+    async def load(cls, connection: asyncpg.Connection, awaited: Iterable[tuple[UUID, str]]) -> Early:
+        """Those of these jobs and names. The jobs are locked."""
+        pairs = sorted(awaited)
+        early = cls()
+        if not pairs:
+            return early
+        jobs, names = sorted({job_id for job_id, _ in pairs}), sorted({name for _, name in pairs})
+        for row in await connection.fetch(sql("signal_early"), jobs, names):
+            early.kept.setdefault((row["job_id"], row["name"]), []).append((row["id"], row["body"]))
+        return early
+
+    def route(self, draft: Draft, no: int, awaited: Await) -> None:
+        """Let the step take the first event that fits, or wait."""
+        step = draft.steps.get(no)
+        if step is None:
+            return
+        kept = self.kept.get((draft.job.id, draft.plan.nodes[step.node].run), [])
+        match = msgspec.json.decode(awaited.match)
+        at = next((at for at, (_, body) in enumerate(kept) if fits(match, msgspec.json.decode(body))), None)
+        if at is not None:
+            awaited = replace(awaited, early=kept[at][1])
+        if route_law.route(draft, no, awaited) and at is not None:
+            self.taken.append((draft.job.id, kept.pop(at)[0], no))
+
+    async def write(self, connection: asyncpg.Connection) -> None:
+        """Who took which, in the commit of the steps' own moves."""
+        if self.taken:
+            await connection.execute(sql("signal_take"), *(list(column) for column in zip(*self.taken, strict=True)))

@@ -1,0 +1,48 @@
+-- Named events that jobs are sent, and the steps that wait for them. The job's row is locked by all that is here.
+
+-- name: waits_put
+INSERT INTO windlass.waits (job_id, no, name, match)
+SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::json[])
+ON CONFLICT (job_id, no) DO UPDATE SET name = excluded.name, match = excluded.match
+
+-- name: waits_drop
+DELETE FROM windlass.waits w USING unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+WHERE w.job_id = d.job_id AND w.no = d.no
+
+-- name: waits_clear
+DELETE FROM windlass.waits WHERE job_id = ANY ($1::uuid[])
+
+-- name: waits_of
+-- Who waits longest is not known; the first in the recipe goes first.
+SELECT w.no, w.match, s.node, s.attempt
+FROM windlass.waits w JOIN windlass.steps s ON s.job_id = w.job_id AND s.no = w.no
+WHERE w.job_id = $1 AND w.name = $2
+ORDER BY w.no
+
+-- name: signal_job
+SELECT j.state, j.plan FROM windlass.jobs j WHERE j.id = $1 AND j.deleted_at IS NULL
+
+-- name: signal_get
+SELECT name, body FROM windlass.signals WHERE job_id = $1 AND id = $2
+
+-- name: signal_kept
+-- How many are kept for nobody so far.
+SELECT count(*) FROM windlass.signals WHERE job_id = $1 AND taken_no IS NULL
+
+-- name: signal_put
+INSERT INTO windlass.signals (job_id, id, name, body, sender, at, taken_no)
+VALUES ($1, $2, $3, $4, $5, windlass.clock(), $6)
+
+-- name: signal_early
+-- Events that came before anybody waited for them, in the order they came.
+SELECT job_id, id, name, body FROM windlass.signals
+WHERE job_id = ANY ($1::uuid[]) AND name = ANY ($2::text[]) AND taken_no IS NULL
+ORDER BY seq
+
+-- name: signal_take
+UPDATE windlass.signals s SET taken_no = d.no
+FROM unnest($1::uuid[], $2::text[], $3::int[]) AS d (job_id, id, no)
+WHERE s.job_id = d.job_id AND s.id = d.id
+
+-- name: signal_list
+SELECT id, name, body, sender, at, taken_no FROM windlass.signals WHERE job_id = $1 ORDER BY seq LIMIT $2
