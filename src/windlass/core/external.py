@@ -7,15 +7,22 @@ the wait has a deadline of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from uuid import UUID
+
+import msgspec
 
 from windlass.core.outcome import Cost, Failure, Fault, Success
 
 # The source documents' 30, 60, 120 s, and then 120 s for ever.
 POLL_S = (30.0, 60.0, 120.0)
+# How long a step waits for a provider if nobody said.
+WAIT_S = 3600.0
 _KEY_PREFIX = "wl"
+# What a provider calls its work, or its event, is kept in an index.
+ID_MAX = 500
 
 
 class ProviderStatus(StrEnum):
@@ -71,6 +78,64 @@ class WorkKey:
         except ValueError:
             return None
         return found if str(found) == text else None
+
+
+def is_id(text: str) -> bool:
+    """Whether this can be kept as a provider's name for its work or its event."""
+    return 0 < len(text) <= ID_MAX and "\x00" not in text and _is_text(text)
+
+
+def sound(said: Said) -> Said:
+    """The statement as it can be stored. One piece of nonsense from a provider must not hold up what others said.
+
+    An output that is not JSON ends the work as a failure; a preview or a cost that makes no sense is dropped.
+    """
+    fault = said.fault and replace(said.fault, **{key: _text(getattr(said.fault, key)) for key in _FAULT_TEXTS})
+    said = replace(
+        said,
+        fault=fault,
+        message=None if said.message is None else _text(said.message),
+        preview=said.preview if said.preview is not None and _is_json(said.preview) else None,
+        cost=said.cost if said.cost is not None and _is_amount(said.cost.amount) else None,
+    )
+    if said.output is None or _is_json(said.output):
+        return said
+    is_lost = said.status is ProviderStatus.SUCCEEDED
+    bad = Fault("bad_output", "what the provider gave as its output is not JSON")
+    return replace(
+        said,
+        output=None,
+        status=ProviderStatus.FAILED if is_lost else said.status,
+        fault=bad if is_lost else said.fault,
+        is_retryable=not is_lost and said.is_retryable,
+    )
+
+
+_FAULT_TEXTS = ("code", "message", "kind", "detail", "step")
+
+
+def _text(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _is_text(text: str) -> bool:
+    # What came out of JSON may hold half a character.
+    return _text(text) == text
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return True
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
 
 
 def outcome_of(said: Said) -> Success | Failure | None:

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import assert_never
 
 from windlass.core.draft import EXTERNAL, OUTSIDE, RETRY, SNOOZE, Draft, Step
+from windlass.core.external import ID_MAX, WAIT_S, is_id
 from windlass.core.graph import complete, end, fail
 from windlass.core.outcome import (
     Cancel,
@@ -23,6 +24,7 @@ from windlass.core.outcome import (
     Snooze,
     Success,
 )
+from windlass.core.plan import Node
 from windlass.core.retry import DATABASE_ATTEMPT, LOSSES_MAX
 from windlass.core.states import JobState, StepState
 
@@ -56,8 +58,14 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
             failed(draft, step, outcome, chance, report.idempotency_key)
         case Snooze():
             draft.park(step, SNOOZE, draft.now + timedelta(seconds=outcome.after_s))
+        case Parked() if outcome.external_id is not None and not is_id(outcome.external_id):
+            fault = Fault(
+                "bad_external_id", f"what a provider calls the work is not a text of 1 to {ID_MAX} characters"
+            )
+            failed(draft, step, Failure(fault, is_retryable=False), chance, report.idempotency_key)
         case Parked():
-            until = None if outcome.within_s is None else draft.now + timedelta(seconds=outcome.within_s)
+            within_s = _within_s(draft.plan.nodes[step.node], outcome)
+            until = None if within_s is None else draft.now + timedelta(seconds=within_s)
             draft.park(step, f"{EXTERNAL}:{outcome.waiting_for}", until)
             if outcome.external_id is not None:
                 draft.external_ids[step.no] = outcome.external_id
@@ -85,6 +93,15 @@ def failed(draft: Draft, step: Step, failure: Failure, chance: float = 0.0, idem
     wait_s = backoff.wait_s(max(1, step.failures), chance) if failure.after_s is None else failure.after_s
     step.error = fault
     draft.park(step, RETRY, draft.now + timedelta(seconds=wait_s), error=fault.as_json())
+
+
+def _within_s(node: Node, parked: Parked) -> float | None:
+    if parked.within_s is not None:
+        return parked.within_s
+    if node.wait_s is not None:
+        return node.wait_s
+    # It holds one of the provider's places meanwhile, and must not do so for ever.
+    return WAIT_S if node.provider else None
 
 
 def _lost(draft: Draft, step: Step) -> None:

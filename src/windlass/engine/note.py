@@ -35,13 +35,14 @@ async def note(db: Database, notes: Sequence[Note]) -> list[bool]:
                 for said in notes
             ]
             await drafts.write(connection, found)
-            await _columns(connection, [said for said, is_heard in zip(notes, heard, strict=True) if is_heard])
+            await write_columns(connection, [said for said, is_heard in zip(notes, heard, strict=True) if is_heard])
         return heard
 
     return await db.run(operation)
 
 
-async def _columns(connection: asyncpg.Connection, notes: Sequence[Note]) -> None:
+async def write_columns(connection: asyncpg.Connection, notes: Sequence[Note]) -> None:
+    """Keep what the notes say with their steps and jobs. The jobs' rows are locked and the notes were heard."""
     progress = [None if said.progress is None else drafts.encode(said.progress) for said in notes]
     await connection.execute(
         sql("note_step"),

@@ -29,7 +29,7 @@ from windlass.core.draft import Draft, Job, Step, touched_by
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
-from windlass.engine.recipes import read_plan
+from windlass.engine.recipes import PLANS, read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -90,6 +90,8 @@ async def settle(
 
     async def operation(connection: asyncpg.Connection) -> Settled:
         placed = await _placed(connection, reports)
+        if any(map(_is_slotted, placed)):
+            return await _settle_locked(connection, placed, chances)
         if contended is None or not contended.has_any(placed):
             found = await _remembered(connection, placed) or await _load(connection, placed, is_trusting=True)
             settled = _decide(found, placed, chances)
@@ -103,6 +105,12 @@ async def settle(
         return await _settle_locked(connection, placed, chances)
 
     return await db.run(operation)
+
+
+def _is_slotted(report: Report) -> bool:
+    """Whether settling it is known to take more than one statement."""
+    plan = None if report.plan_hash is None else PLANS.get(report.plan_hash)
+    return plan is not None and plan.is_slotted
 
 
 async def _settle_locked(

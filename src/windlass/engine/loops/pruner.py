@@ -10,6 +10,7 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
+EVENTS_MAX = 5_000
 RETENTION_S = 30 * 86400.0
 
 
@@ -23,11 +24,19 @@ class Pruner:
         self._retention_s = retention_s
 
     async def run_once(self) -> Done:
-        """Remove one batch; when there is none, workers and engines gone for a day, spent tickets, empty limits."""
+        """Remove one batch; when there is none, what else is over: workers gone for a day, tickets, old events."""
         rows = await self._db.run(lambda connection: connection.fetch(sql("prune"), self._retention_s, BATCH_MAX))
         if not rows:
             await self._db.run(lambda connection: connection.execute(sql("worker_forget")))
             await self._db.run(lambda connection: connection.execute(sql("engine_forget")))
             await self._db.run(lambda connection: connection.execute(sql("ticket_forget"), BATCH_MAX))
             await self._db.run(lambda connection: connection.execute(sql("limit_forget"), BATCH_MAX))
+            return await self._forget_events()
         return Done(len(rows), len(rows) >= BATCH_MAX)
+
+    async def _forget_events(self) -> Done:
+        """Those of jobs go with their jobs or before; of those of others' work there may be any number."""
+        count = await self._db.run(
+            lambda connection: connection.fetchval(sql("event_forget"), self._retention_s, EVENTS_MAX)
+        )
+        return Done(count, count >= EVENTS_MAX)

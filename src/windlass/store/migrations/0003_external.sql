@@ -13,6 +13,7 @@ CREATE TABLE windlass.provider_jobs (
     state         text NOT NULL,                 -- SUBMITTING, RUNNING, CANCELLING, ENDED
     status        text,                          -- what the provider said last
     polls         int NOT NULL DEFAULT 0,
+    poll_s        double precision NOT NULL DEFAULT 30,   -- how long after its submit it is asked for first
     -- RUNNING: when to ask. CANCELLING: when to try. A poller that takes a row puts this off while it asks.
     due_at        timestamptz,
     created_at    timestamptz NOT NULL,
@@ -20,9 +21,9 @@ CREATE TABLE windlass.provider_jobs (
     ended_at      timestamptz,
     PRIMARY KEY (job_id, no, round)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
-CREATE UNIQUE INDEX provider_jobs_external ON windlass.provider_jobs (provider, external_id)
-    WHERE external_id IS NOT NULL;
-CREATE INDEX provider_jobs_due ON windlass.provider_jobs (due_at) WHERE due_at IS NOT NULL;
+-- Not unique: a provider may answer two requests with one piece of work, and then both wait for it.
+CREATE INDEX provider_jobs_external ON windlass.provider_jobs (provider, external_id) WHERE external_id IS NOT NULL;
+CREATE INDEX provider_jobs_due ON windlass.provider_jobs (provider, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX provider_jobs_open ON windlass.provider_jobs (provider, created_at) WHERE state <> 'ENDED';
 
 -- What providers told by webhook. The id refuses a replay, in the commit of the effect.
@@ -31,8 +32,10 @@ CREATE TABLE windlass.provider_events (
     id           text NOT NULL,
     at           timestamptz NOT NULL,
     external_id  text,
-    -- WAITING: of work that is not known yet. APPLIED: it changed something. LATE: it changed nothing any more.
+    -- WAITING: of work that is not known yet, or of a step that cannot take it yet. DUE: now it can. APPLIED: it settled
+    -- the step. NOTED: it told progress. LATE: it changed nothing any more.
     state        text NOT NULL,
+    said         json,                           -- what the body says, while it waits
     headers      json NOT NULL,
     body         bytea NOT NULL,
     job_id       uuid,
@@ -41,6 +44,7 @@ CREATE TABLE windlass.provider_events (
     PRIMARY KEY (provider, id)
 );
 CREATE INDEX provider_events_waiting ON windlass.provider_events (provider, external_id) WHERE state = 'WAITING';
+CREATE INDEX provider_events_due ON windlass.provider_events (at) WHERE state = 'DUE';
 CREATE INDEX provider_events_at ON windlass.provider_events (at);
 CREATE INDEX provider_events_job ON windlass.provider_events (job_id) WHERE job_id IS NOT NULL;
 
@@ -49,24 +53,29 @@ CREATE TABLE windlass.providers (
     name          text PRIMARY KEY,
     concurrency   int NOT NULL DEFAULT 1,
     rate          double precision NOT NULL DEFAULT 10,   -- requests per second
+    estimate      numeric,                       -- what a step costs at most that does not say so itself
     free_at       timestamptz,                   -- when the next request may be made, if all that were promised are
     paused_until  timestamptz,                   -- it said that it is busy
     failures      int NOT NULL DEFAULT 0,        -- in a row
     opened_at     timestamptz,                   -- since when the breaker lets nothing through
     probes        int NOT NULL DEFAULT 0,
     error         text,                          -- the last failure, for people
+    grant_at      timestamptz,                   -- when the granter looks at the line again, if it need not be told
     updated_at    timestamptz NOT NULL
-);
+) WITH (fillfactor = 50);
 
 -- The lines: one row for each step that needs a provider's place, a key's place or money. It is written in the commit
--- of the step's own move, and gone with the step's end.
+-- of the step's own move, and gone with the step's end. Without a provider, or without a key, that is ''.
 CREATE TABLE windlass.slots (
     job_id    uuid NOT NULL,
     no        int NOT NULL,
-    provider  text,
-    key       text,
-    most      int NOT NULL DEFAULT 1,            -- how many may hold the key
+    provider  text NOT NULL,
+    key       text NOT NULL,
+    most      int NOT NULL,                      -- how many may hold the key
     state     text NOT NULL,                     -- WAITING, HELD, IDLE
+    -- Of one that waits: NULL at the front of its line, 'key' behind others of its key, else the budget that is short of
+    -- money, as 'scope:name'. So the granter reads nobody who cannot go.
+    behind    text,
     priority  smallint NOT NULL,
     turn      bigint NOT NULL DEFAULT 0,         -- keys take turns in a provider's line
     cost      numeric,                           -- what an attempt may cost; reserved while HELD
@@ -77,11 +86,23 @@ CREATE TABLE windlass.slots (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 -- A job's id is ordered by time, so within a priority and a turn the oldest goes first.
 CREATE INDEX slots_line ON windlass.slots (provider, priority DESC, turn, job_id, no)
-    WHERE state = 'WAITING' AND provider IS NOT NULL;
-CREATE INDEX slots_key_line ON windlass.slots (key, priority DESC, job_id, no)
-    WHERE state = 'WAITING' AND provider IS NULL;
-CREATE INDEX slots_provider ON windlass.slots (provider) WHERE state = 'HELD' AND provider IS NOT NULL;
-CREATE INDEX slots_key ON windlass.slots (key, turn) WHERE key IS NOT NULL;
+    WHERE state = 'WAITING' AND behind IS NULL;
+CREATE INDEX slots_flow ON windlass.slots (provider, priority, key, turn) WHERE state = 'WAITING';
+CREATE INDEX slots_key_line ON windlass.slots (key, provider, priority DESC, job_id, no)
+    WHERE state = 'WAITING' AND key <> '' AND coalesce(behind, 'key') = 'key';
+CREATE INDEX slots_short ON windlass.slots (behind, priority DESC, job_id, no)
+    WHERE state = 'WAITING' AND behind <> 'key';
+CREATE INDEX slots_provider ON windlass.slots (provider) WHERE state = 'HELD';
+CREATE INDEX slots_key ON windlass.slots (key) WHERE state = 'HELD' AND key <> '';
+
+-- What the granter is to look at: a provider's line, a key's, those who are short of a budget. Only added to and taken
+-- away, so that those who write it do not wait for each other.
+CREATE TABLE windlass.slot_changes (
+    kind  text NOT NULL,                         -- provider, key, job, recipe, caller
+    name  text NOT NULL,
+    seq   bigint GENERATED ALWAYS AS IDENTITY,
+    PRIMARY KEY (kind, name, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
 -- What attempts cost.
 CREATE TABLE windlass.costs (

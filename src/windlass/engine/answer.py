@@ -1,0 +1,410 @@
+"""What providers say of their work, by webhook or when they are polled: the one door through which it reaches a step.
+
+Each answer finds its work by the provider's id, or by our key while that is not known. It is decided under the job's
+lock: the first that ends the work settles the step through `core/settle.py`; whatever comes after is late. A webhook's
+event is stored in the same commit, and its id refuses a replay.
+
+An event of work that is not known yet, or of a step that cannot take it yet (it is about to be tried again), is kept
+WAITING. The commit that makes it known also makes it DUE, and the answerer applies it. Both sides hold the id's lock
+while they look for each other, so neither misses the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core import note as note_law
+from windlass.core import settle as law
+from windlass.core.draft import Draft, touched_by
+from windlass.core.errors import NotFound, Unavailable
+from windlass.core.external import ProviderStatus, Said, WorkKey, is_id, outcome_of, sound
+from windlass.core.note import Note
+from windlass.core.outcome import Failure, Report, Success
+from windlass.core.plan import Plan
+from windlass.core.states import STEP_TERMINAL
+from windlass.engine.note import write_columns
+from windlass.engine.recipes import read_plan
+from windlass.store import drafts
+from windlass.store.database import Database
+from windlass.store.provider_jobs import CANCELLING, ENDED, RUNNING, SUBMITTING, id_locks
+from windlass.store.statements import sql
+
+BATCH_MAX = 500
+# How many steps one answer may settle; there are several where a provider took their requests for one.
+PLACES_MAX = 20
+EVENTS_MAX = 500
+_RACES_MAX = 5
+DUE = "DUE"
+
+
+class InEvent(NamedTuple):
+    """A webhook as it came."""
+
+    id: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Answer(NamedTuple):
+    """One statement about one piece of work, and who brings it (`webhook`, `poller`)."""
+
+    provider: str
+    external_id: str | None
+    said: Said
+    source: str
+    key: WorkKey | None = None
+    event: InEvent | None = None
+
+
+class Applied(StrEnum):
+    """What became of an answer."""
+
+    APPLIED = "APPLIED"  # it settled the step
+    NOTED = "NOTED"  # it told progress, or nothing that ends anything
+    LATE = "LATE"  # the work was over, or is not wanted any more
+    WAITING = "WAITING"  # nobody waits for it yet; kept, if it came as an event
+    REPLAYED = "REPLAYED"  # the same event came before
+
+
+class EventRow(NamedTuple):
+    """An event that is kept."""
+
+    id: str
+    at: datetime
+    external_id: str | None
+    state: str
+    job_id: UUID | None
+
+
+Parse = Callable[[dict[str, str], bytes], tuple[str | None, Said, WorkKey | None]]
+
+# Of several steps that one answer speaks of, the one that it did most for is told of. A kept event only moves up, too.
+_RANK = {Applied.LATE: 0, Applied.NOTED: 1, Applied.WAITING: 2, Applied.APPLIED: 3}
+_EVENT_RANK = {"WAITING": 0, DUE: 0, "LATE": 1, "NOTED": 2, "APPLIED": 3}
+
+
+@dataclass(slots=True)
+class _Work:
+    """A row of provider_jobs, and what was decided of it."""
+
+    key: WorkKey
+    attempt: int
+    state: str
+    status: str | None
+    external_id: str | None
+    is_changed: bool = False
+
+    def change(self, state: str, status: str | None = None, external_id: str | None = None) -> None:
+        before = (self.state, self.status, self.external_id)
+        self.state = state
+        self.status = status or self.status
+        self.external_id = self.external_id or external_id
+        self.is_changed |= (self.state, self.status, self.external_id) != before
+
+
+@dataclass(slots=True)
+class _Item:
+    """One answer on its way. `was` is the state of an event that is kept already."""
+
+    answer: Answer
+    chance: float
+    was: str | None = None
+    external_id: str | None = None
+    event_id: str = ""
+    places: list[WorkKey] = field(default_factory=list)
+    result: Applied = Applied.WAITING
+    of: WorkKey | None = None
+    is_due: bool = False
+
+    def __post_init__(self) -> None:
+        external_id, event = self.answer.external_id, self.answer.event
+        self.external_id = external_id if external_id is not None and is_id(external_id) else None
+        if event is not None:
+            raw = event.id.encode(errors="replace")
+            self.event_id = event.id if is_id(event.id) else f"sha256:{hashlib.sha256(raw).hexdigest()}"
+
+
+class _Raced(Exception):
+    """Another commit stored one of these events first."""
+
+
+async def answer(db: Database, answers: Sequence[Answer], *, chance: Callable[[], float]) -> list[Applied]:
+    """Apply up to BATCH_MAX answers in one commit."""
+    if len(answers) > BATCH_MAX:
+        raise ValueError(f"at most {BATCH_MAX} answers at once")
+    if not answers:
+        return []
+    sane = [one._replace(said=sound(one.said)) for one in answers]
+    chances = [chance() for _ in answers]
+
+    async def operation(connection: asyncpg.Connection) -> list[Applied]:
+        for _ in range(_RACES_MAX):
+            items = [_Item(one, each) for one, each in zip(sane, chances, strict=True)]
+            try:
+                await _apply(connection, items)
+            except _Raced:
+                continue
+            return [item.result for item in items]
+        raise Unavailable("others keep storing the same events", remedy="Send them again")
+
+    return await db.run(operation)
+
+
+async def apply_due(db: Database, *, chance: Callable[[], float], limit: int = BATCH_MAX) -> int:
+    """Apply events that were kept and whose work is known now; how many were looked at."""
+    chances = [chance() for _ in range(limit)]
+
+    async def operation(connection: asyncpg.Connection) -> int:
+        rows = await connection.fetch(sql("event_due"), limit)
+        items = [_Item(_kept(row), each, was=DUE) for row, each in zip(rows, chances, strict=False)]
+        if items:
+            await _apply(connection, items)
+        return len(items)
+
+    return await db.run(operation)
+
+
+async def reapply(
+    db: Database, provider: str, event_id: str, parse: Parse, *, chance: Callable[[], float] = lambda: 0.5
+) -> Applied:
+    """Read an event that was stored again, and apply it. What it settled before is late now."""
+    row = await db.run(lambda connection: connection.fetchrow(sql("event_get"), provider, event_id))
+    if row is None:
+        raise NotFound(f"provider {provider} sent no event {event_id}", remedy="Events are kept for some time only")
+    external_id, said, key = parse(msgspec.json.decode(row["headers"], type=dict[str, str]), row["body"])
+    event = InEvent(event_id, {}, b"")
+    again = Answer(provider, external_id, sound(said), "webhook", key, event)
+    rolled = chance()
+
+    async def operation(connection: asyncpg.Connection) -> Applied:
+        item = _Item(again, rolled, was=row["state"])
+        await _apply(connection, [item])
+        return item.result
+
+    return await db.run(operation)
+
+
+async def events(db: Database, provider: str, *, state: str | None = None, limit: int = EVENTS_MAX) -> list[EventRow]:
+    """The provider's last events, the newest first."""
+    rows = await db.run(lambda connection: connection.fetch(sql("event_list"), provider, state, limit))
+    return [EventRow(*row) for row in rows]
+
+
+def _kept(row: asyncpg.Record) -> Answer:
+    said = msgspec.json.decode(row["said"], type=Said)
+    key = None if row["job_id"] is None else WorkKey(row["job_id"], row["no"], row["round"])
+    return Answer(row["provider"], row["external_id"], said, "webhook", key, InEvent(row["id"], {}, b""))
+
+
+async def _apply(connection: asyncpg.Connection, items: Sequence[_Item]) -> None:
+    plans = await _find(connection, items)
+    async with connection.transaction():
+        if plans:
+            await drafts.lock(connection, {key.job_id for key in plans})
+        works = await _read(connection, plans)
+        found = await _load(connection, items, plans)
+        await _refuse(connection, items)
+        notes = _decide(items, works, {draft.job.id: draft for draft in found})
+        await _look_again(connection, items)
+        await _write_works(connection, [work for work in works.values() if work.is_changed])
+        await _write_events(connection, [item for item in items if item.answer.event is not None], works)
+        await drafts.write(connection, found)
+        if notes:
+            await write_columns(connection, notes)
+
+
+async def _find(connection: asyncpg.Connection, items: Sequence[_Item]) -> dict[WorkKey, tuple[Plan, int]]:
+    """Give the items their places; the plan and node of each place."""
+    asked = [item for item in items if item.external_id is not None or item.answer.key is not None]
+    if not asked:
+        return {}
+    keys = [item.answer.key for item in asked]
+    rows = await connection.fetch(
+        sql("work_find"),
+        [item.answer.provider for item in asked],
+        [item.external_id for item in asked],
+        [key and key.job_id for key in keys],
+        [key and key.no for key in keys],
+        [key and key.round for key in keys],
+        PLACES_MAX,
+    )
+    plans: dict[WorkKey, tuple[Plan, int]] = {}
+    for row in rows:
+        key = WorkKey(row["job_id"], row["no"], row["round"])
+        plans[key] = (await read_plan(connection, row["plan"]), row["node"])
+        places = asked[row["place"] - 1].places
+        if key not in places:
+            places.append(key)
+    return plans
+
+
+async def _read(connection: asyncpg.Connection, keys: Mapping[WorkKey, Any]) -> dict[WorkKey, _Work]:
+    if not keys:
+        return {}
+    # In one order for all: rows are locked as they are written.
+    order = sorted(keys, key=lambda key: (key.job_id, key.no, key.round))
+    columns = [[key.job_id for key in order], [key.no for key in order], [key.round for key in order]]
+    rows = {WorkKey(*row[:3]): row for row in await connection.fetch(sql("work_read"), *columns)}
+    return {key: _Work(key, *rows[key][3:]) for key in order if key in rows}
+
+
+async def _load(
+    connection: asyncpg.Connection, items: Sequence[_Item], plans: Mapping[WorkKey, tuple[Plan, int]]
+) -> list[Draft]:
+    wanted: dict[UUID, set[int]] = {}
+    for item in items:
+        status = item.answer.said.status
+        for key in item.places:
+            touched = {key.no}
+            if status.is_terminal:
+                plan, node = plans[key]
+                touched = touched_by(plan, key.no, node, is_success=status is ProviderStatus.SUCCEEDED)
+            wanted.setdefault(key.job_id, set()).update(touched)
+    if not wanted:
+        return []
+    return await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
+
+
+async def _refuse(connection: asyncpg.Connection, items: Sequence[_Item]) -> None:
+    """Mark what came before. The jobs are locked, so an event of the same work is either stored or still to come."""
+    told = [item for item in items if item.answer.event is not None]
+    if not told:
+        return
+    ids = [(item.answer.provider, item.event_id) for item in told]
+    rows = await connection.fetch(sql("event_seen"), [provider for provider, _ in ids], [id for _, id in ids])
+    seen = {(row["provider"], row["id"]): row["state"] for row in rows}
+    for item, id in zip(told, ids, strict=True):
+        # A kept event must be as it was found: whoever was faster has applied it.
+        if seen.get(id) != item.was:
+            item.result = Applied.REPLAYED
+        elif item.was is None:
+            seen[id] = ""
+
+
+def _decide(items: Sequence[_Item], works: Mapping[WorkKey, _Work], by_job: Mapping[UUID, Draft]) -> list[Note]:
+    """Decide all of them in their order; returns the notes that were taken down."""
+    notes: list[Note] = []
+    for item in items:
+        if item.result is Applied.REPLAYED:
+            continue
+        for key in item.places:
+            work, draft = works.get(key), by_job.get(key.job_id)
+            if work is None or draft is None:
+                continue
+            result = _judge(item, work, draft, notes)
+            if item.of is None or _RANK[result] > _RANK[item.result]:
+                item.of, item.result = key, result
+    return notes
+
+
+def _judge(item: _Item, work: _Work, draft: Draft, notes: list[Note]) -> Applied:
+    said = item.answer.said
+    outcome = outcome_of(said)
+    if work.state == ENDED:
+        return Applied.LATE
+    if work.state == CANCELLING:
+        # What has ended there need not be cancelled any more; all else must still be.
+        work.change(CANCELLING if outcome is None else ENDED, said.status, item.external_id)
+        return Applied.LATE
+    if work.state == SUBMITTING and (item.external_id or work.external_id) is None:
+        work.change(SUBMITTING, said.status)
+    else:
+        work.change(RUNNING, said.status, item.external_id)
+    if outcome is None:
+        return _note(item.answer, work, draft, notes)
+    if law.settle(draft, _report(item.answer, work, outcome), item.chance):
+        work.change(ENDED)
+        return Applied.APPLIED
+    step = draft.steps.get(work.key.no)
+    if step is not None and not draft.is_finished and step.state not in STEP_TERMINAL:
+        return Applied.WAITING
+    work.change(ENDED)
+    return Applied.LATE
+
+
+def _report(answer: Answer, work: _Work, outcome: Success | Failure) -> Report:
+    cost = answer.said.cost
+    if cost is not None and not cost.provider:
+        cost = replace(cost, provider=answer.provider)
+    return Report(work.key.job_id, work.key.no, work.attempt, outcome, source=answer.source, cost=cost)
+
+
+def _note(answer: Answer, work: _Work, draft: Draft, notes: list[Note]) -> Applied:
+    said = answer.said
+    if said.progress_pct is None and said.message is None and said.preview is None:
+        return Applied.NOTED
+    note = Note(
+        work.key.job_id, work.key.no, work.attempt, said.progress_pct, said.message, said.preview, source=answer.source
+    )
+    if not note_law.note(draft, note, None if said.preview is None else msgspec.json.decode(said.preview)):
+        return Applied.LATE
+    notes.append(note)
+    return Applied.NOTED
+
+
+async def _look_again(connection: asyncpg.Connection, items: Sequence[_Item]) -> None:
+    """Events of work that nobody knew: under their ids' locks nobody can learn of it meanwhile.
+
+    What is known by now is left to the answerer: its job's lock would have to be taken before these.
+    """
+    unknown = [
+        item
+        for item in items
+        if item.answer.event is not None
+        and item.was is None
+        and item.of is None
+        and item.result is Applied.WAITING
+        and item.external_id is not None
+    ]
+    if not unknown:
+        return
+    providers = [item.answer.provider for item in unknown]
+    ids = [item.external_id or "" for item in unknown]
+    await connection.execute(sql("work_id_lock"), id_locks(zip(providers, ids, strict=True)))
+    for row in await connection.fetch(sql("work_known"), providers, ids):
+        unknown[row["place"] - 1].is_due = True
+
+
+async def _write_works(connection: asyncpg.Connection, works: Sequence[_Work]) -> None:
+    if works:
+        rows = [(w.key.job_id, w.key.no, w.key.round, w.state, w.status, w.external_id) for w in works]
+        await connection.execute(sql("work_answered"), *_columns(rows))
+
+
+async def _write_events(connection: asyncpg.Connection, items: Sequence[_Item], works: Mapping[WorkKey, _Work]) -> None:
+    new: list[tuple[Any, ...]] = []
+    moved: list[tuple[Any, ...]] = []
+    for item in items:
+        event = item.answer.event
+        if item.result is Applied.REPLAYED or event is None:
+            continue
+        state = DUE if item.is_due else str(item.result)
+        place = (None, None, None) if item.of is None else (item.of.job_id, item.of.no, item.of.round)
+        name = (item.answer.provider, item.event_id)
+        if item.was is None:
+            external_id = item.external_id or (works[item.of].external_id if item.of is not None else None)
+            said = drafts.encode(item.answer.said) if item.result is Applied.WAITING else None
+            new.append((*name, external_id, state, drafts.encode(event.headers), event.body, said, *place))
+        elif item.was == DUE or _EVENT_RANK[state] > _EVENT_RANK[item.was]:
+            moved.append((*name, item.was, state, *place))
+    if new:
+        # In one order for all: a twin that is not committed yet is waited for.
+        new.sort(key=lambda row: row[:2])
+        has_due = any(row[3] == DUE for row in new)
+        if await connection.fetchval(sql("event_put"), *_columns(new), has_due) < len(new):
+            raise _Raced
+    if moved:
+        await connection.execute(sql("event_moved"), *_columns(moved))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

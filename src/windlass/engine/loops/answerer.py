@@ -1,0 +1,24 @@
+"""The answerer applies what providers told of work before it was known here, once it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from windlass.engine.answer import BATCH_MAX, apply_due
+from windlass.engine.loops.duty import Done
+from windlass.store.database import Database
+
+
+class Answerer:
+    """See the module."""
+
+    name = "answerer"
+
+    def __init__(self, db: Database, chance: Callable[[], float]) -> None:
+        self._db = db
+        self._chance = chance
+
+    async def run_once(self) -> Done:
+        """Apply one batch."""
+        count = await apply_due(self._db, chance=self._chance)
+        return Done(count, count >= BATCH_MAX)

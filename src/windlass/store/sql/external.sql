@@ -1,0 +1,287 @@
+-- Work that providers do (provider_jobs), and what they told of it (provider_events).
+--
+-- A row's state is changed under the lock of its job's row, but for the end of a cancel. Pollers, which hold no job, wait
+-- for no row.
+
+-- name: work_intend
+-- The round that is under way for this step, or the next one. Nothing, if the attempt is no longer the running one. The
+-- job's row is locked.
+WITH step AS (
+    SELECT FROM windlass.steps WHERE job_id = $1::uuid AND no = $2::int AND attempt = $3::int AND state || '' = 'RUNNING'
+), taken AS (
+    UPDATE windlass.provider_jobs SET attempt = $3
+    WHERE job_id = $1 AND no = $2 AND provider = $4::text AND state IN ('SUBMITTING', 'RUNNING')
+      AND EXISTS (SELECT FROM step)
+    RETURNING round, external_id, state
+), added AS (
+    INSERT INTO windlass.provider_jobs (job_id, no, round, attempt, provider, state, poll_s, created_at)
+    SELECT $1, $2,
+           1 + coalesce((SELECT max(round) FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2), 0),
+           $3, $4, 'SUBMITTING', $5::float8, windlass.clock()
+    WHERE EXISTS (SELECT FROM step) AND NOT EXISTS (SELECT FROM taken)
+    RETURNING round, external_id, state
+)
+SELECT *, false AS is_new FROM taken UNION ALL SELECT *, true FROM added
+
+-- name: work_rejected
+-- Only while nobody has heard that it was accepted, and no later attempt has taken it over.
+UPDATE windlass.provider_jobs
+SET state = 'ENDED', status = $4, due_at = NULL, ended_at = windlass.clock()
+WHERE job_id = $1 AND no = $2 AND round = $3 AND state = 'SUBMITTING' AND external_id IS NULL
+  AND attempt = coalesce($5::int, attempt)
+
+-- name: work_orphaned
+-- Work that was started for an attempt that is over. If it is known already, there is nothing to do. A round that another
+-- attempt has taken over learns its id, and that attempt will wait for it. All else is cancelled.
+WITH known AS (
+    SELECT FROM windlass.provider_jobs
+    WHERE provider = $4::text AND external_id = $5::text AND job_id = $1::uuid AND no = $2::int
+), learned AS (
+    UPDATE windlass.provider_jobs w
+    SET external_id = $5, submitted_at = windlass.clock(), ended_at = NULL,
+        state = CASE WHEN w.state = 'SUBMITTING' THEN 'RUNNING' ELSE 'CANCELLING' END,
+        due_at = windlass.clock() + CASE WHEN w.state = 'SUBMITTING' THEN make_interval(secs => w.poll_s)
+                                         ELSE interval '0' END
+    WHERE w.job_id = $1 AND w.no = $2 AND w.round = $3::int AND w.external_id IS NULL AND NOT EXISTS (SELECT FROM known)
+    RETURNING w.state
+), added AS (
+    INSERT INTO windlass.provider_jobs
+        (job_id, no, round, attempt, provider, external_id, state, due_at, created_at, submitted_at)
+    SELECT $1, $2,
+           1 + coalesce((SELECT max(round) FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2), 0),
+           0, $4, $5, 'CANCELLING', t.now, t.now, t.now
+    FROM (SELECT windlass.clock() AS now) AS t
+    WHERE NOT EXISTS (SELECT FROM known) AND NOT EXISTS (SELECT FROM learned)
+    RETURNING state
+)
+SELECT pg_notify('windlass_poll', '')
+FROM (SELECT state FROM learned UNION ALL SELECT state FROM added) AS n WHERE state = 'CANCELLING'
+
+-- name: work_moved
+-- What becomes of open work when its step moves; $4 is a state that stays as it is. Work that is being cancelled already
+-- goes on being so.
+WITH moved AS (
+    UPDATE windlass.provider_jobs w
+    SET state = d.state,
+        due_at = CASE WHEN d.state = 'CANCELLING' THEN windlass.clock() END,
+        ended_at = CASE WHEN d.state = 'ENDED' THEN windlass.clock() END
+    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[]) AS d (job_id, no, state, stays)
+    WHERE w.job_id = d.job_id AND w.no = d.no AND w.state IN ('SUBMITTING', 'RUNNING')
+      AND w.state IS DISTINCT FROM d.stays
+    RETURNING w.state
+)
+SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM moved WHERE state = 'CANCELLING')
+
+-- name: work_swept
+WITH moved AS (
+    UPDATE windlass.provider_jobs SET state = 'CANCELLING', due_at = windlass.clock()
+    WHERE job_id = ANY($1::uuid[]) AND state IN ('SUBMITTING', 'RUNNING')
+    RETURNING no
+)
+SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM moved)
+
+-- name: work_recorded
+-- Attempts that wait for a provider now, and what it calls their work. A step that told nobody before it asked gets its
+-- row here. Where the round was known by another id (the provider took one request for two), that work is cancelled.
+-- $6 are the ids' locks: whoever keeps an event of an id that nobody knows holds its lock while it looks.
+WITH d AS MATERIALIZED (
+    SELECT u.*, o.round AS open_round, o.external_id AS old_id, coalesce(m.round, 0) AS last_round,
+           windlass.clock() AS now
+    FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[])
+        AS u (job_id, no, attempt, provider, external_id)
+    LEFT JOIN LATERAL (
+        SELECT w.round, w.external_id FROM windlass.provider_jobs w
+        WHERE w.job_id = u.job_id AND w.no = u.no AND w.state IN ('SUBMITTING', 'RUNNING')
+        ORDER BY w.round DESC LIMIT 1
+    ) AS o ON true
+    LEFT JOIN LATERAL (
+        SELECT w.round FROM windlass.provider_jobs w WHERE w.job_id = u.job_id AND w.no = u.no
+        ORDER BY w.round DESC LIMIT 1
+    ) AS m ON true
+), kept AS (
+    UPDATE windlass.provider_jobs w
+    SET state = 'RUNNING', external_id = d.external_id, attempt = d.attempt,
+        submitted_at = coalesce(w.submitted_at, d.now), due_at = d.now + make_interval(secs => w.poll_s)
+    FROM d
+    WHERE w.job_id = d.job_id AND w.no = d.no AND w.round = d.open_round
+), added AS (
+    INSERT INTO windlass.provider_jobs
+        (job_id, no, round, attempt, provider, external_id, state, due_at, created_at, submitted_at)
+    SELECT job_id, no, last_round + 1, attempt, provider, external_id, 'RUNNING', now + interval '30 seconds', now, now
+    FROM d WHERE open_round IS NULL
+    UNION ALL
+    SELECT job_id, no, last_round + 1, 0, provider, old_id, 'CANCELLING', now, now, now
+    FROM d WHERE old_id <> external_id
+    RETURNING state
+), locked AS (
+    SELECT pg_advisory_xact_lock(k) FROM unnest($6::bigint[]) AS k
+)
+SELECT (SELECT count(*) FROM locked),
+       (SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM added WHERE state = 'CANCELLING'))
+
+-- name: event_known
+-- The work that these events speak of is known now.
+WITH known AS (
+    UPDATE windlass.provider_events e SET state = 'DUE'
+    FROM unnest($1::text[], $2::text[]) AS d (provider, external_id)
+    WHERE e.provider = d.provider AND e.external_id = d.external_id AND e.state = 'WAITING'
+    RETURNING e.id
+)
+SELECT pg_notify('windlass_answer', '') WHERE EXISTS (SELECT FROM known)
+
+-- name: work_find
+-- The work that each answer may speak of: by the provider's id, or by our key while the provider's id is not known.
+SELECT d.place, w.job_id, w.no, w.round, s.node, j.plan
+FROM unnest($1::text[], $2::text[], $3::uuid[], $4::int[], $5::int[]) WITH ORDINALITY
+    AS d (provider, external_id, job_id, no, round, place)
+CROSS JOIN LATERAL (
+    (SELECT f.job_id, f.no, f.round FROM windlass.provider_jobs f
+     WHERE f.provider = d.provider AND f.external_id = d.external_id AND f.state <> 'ENDED' LIMIT $6)
+    UNION ALL
+    (SELECT f.job_id, f.no, f.round FROM windlass.provider_jobs f
+     WHERE f.provider = d.provider AND f.external_id = d.external_id AND f.state = 'ENDED' LIMIT 1)
+    UNION ALL
+    (SELECT f.job_id, f.no, f.round FROM windlass.provider_jobs f
+     WHERE f.job_id = d.job_id AND f.no = d.no AND f.round = d.round AND f.provider = d.provider
+       AND f.external_id IS NULL)
+) AS w
+JOIN windlass.steps s ON s.job_id = w.job_id AND s.no = w.no
+JOIN windlass.jobs j ON j.id = w.job_id
+
+-- name: work_read
+-- The same rows once their jobs are locked.
+SELECT w.job_id, w.no, w.round, w.attempt, w.state, w.status, w.external_id
+FROM unnest($1::uuid[], $2::int[], $3::int[]) AS d (job_id, no, round)
+JOIN windlass.provider_jobs w ON w.job_id = d.job_id AND w.no = d.no AND w.round = d.round
+
+-- name: work_answered
+UPDATE windlass.provider_jobs w
+SET state = d.state,
+    status = coalesce(d.status, w.status),
+    external_id = coalesce(w.external_id, d.external_id),
+    submitted_at = coalesce(w.submitted_at, windlass.clock()),
+    due_at = CASE d.state
+        WHEN 'RUNNING' THEN coalesce(w.due_at, windlass.clock() + make_interval(secs => w.poll_s))
+        -- What can be named can be cancelled.
+        WHEN 'CANCELLING' THEN CASE WHEN w.external_id IS NULL AND d.external_id IS NOT NULL THEN windlass.clock()
+                                    ELSE w.due_at END
+        END,
+    ended_at = CASE WHEN d.state = 'ENDED' THEN windlass.clock() END
+FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[])
+    AS d (job_id, no, round, state, status, external_id)
+WHERE w.job_id = d.job_id AND w.no = d.no AND w.round = d.round AND w.state <> 'ENDED'
+
+-- name: work_known
+-- Which of these ids are known, looked at while their locks are held.
+SELECT d.place
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS d (provider, external_id, place)
+WHERE EXISTS (
+    SELECT FROM windlass.provider_jobs w WHERE w.provider = d.provider AND w.external_id = d.external_id
+)
+
+-- name: work_id_lock
+SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) AS k
+
+-- name: event_seen
+SELECT e.provider, e.id, e.state
+FROM unnest($1::text[], $2::text[]) AS d (provider, id)
+JOIN windlass.provider_events e ON e.provider = d.provider AND e.id = d.id
+
+-- name: event_put
+-- $11: whether an event was kept whose work is known by now.
+WITH put AS (
+    INSERT INTO windlass.provider_events
+        (provider, id, at, external_id, state, headers, body, said, job_id, no, round)
+    SELECT d.provider, d.id, windlass.clock(), d.external_id, d.state, d.headers, d.body, d.said, d.job_id, d.no, d.round
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::json[], $6::bytea[], $7::json[], $8::uuid[],
+                $9::int[], $10::int[])
+        AS d (provider, id, external_id, state, headers, body, said, job_id, no, round)
+    ON CONFLICT DO NOTHING
+    RETURNING id
+), bell AS (
+    SELECT pg_notify('windlass_answer', '') WHERE $11::bool
+)
+SELECT (SELECT count(*) FROM put) AS count, (SELECT count(*) FROM bell)
+
+-- name: event_moved
+-- Events that were kept; none whose state is no longer what it was.
+UPDATE windlass.provider_events e
+SET state = d.state, job_id = coalesce(d.job_id, e.job_id), no = coalesce(d.no, e.no), round = coalesce(d.round, e.round)
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::int[], $7::int[])
+    AS d (provider, id, was, state, job_id, no, round)
+WHERE e.provider = d.provider AND e.id = d.id AND e.state = d.was
+
+-- name: event_due
+SELECT provider, id, external_id, said, job_id, no, round
+FROM windlass.provider_events WHERE state = 'DUE' ORDER BY at LIMIT $1
+
+-- name: event_get
+SELECT provider, id, at, external_id, state, headers, body, job_id, no, round
+FROM windlass.provider_events WHERE provider = $1 AND id = $2
+
+-- name: event_list
+SELECT id, at, external_id, state, job_id FROM windlass.provider_events
+WHERE provider = $1 AND state = coalesce($2::text, state)
+ORDER BY at DESC LIMIT $3
+
+-- name: event_forget
+WITH gone AS (
+    DELETE FROM windlass.provider_events WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM windlass.provider_events WHERE at < windlass.clock() - make_interval(secs => $1)
+        ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING id
+)
+SELECT count(*) FROM gone
+
+-- name: work_due
+-- Takes what is due, and puts it off for the time that asking may take.
+WITH picked AS MATERIALIZED (
+    SELECT job_id, no, round FROM windlass.provider_jobs
+    WHERE provider = $1::text AND due_at <= windlass.clock()
+    ORDER BY due_at LIMIT $2
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE windlass.provider_jobs w
+SET due_at = (SELECT windlass.clock()) + make_interval(secs => $3::float8)
+FROM picked p WHERE w.job_id = p.job_id AND w.no = p.no AND w.round = p.round
+RETURNING w.job_id, w.no, w.round, w.attempt, w.provider, w.external_id, w.state, w.polls, w.status, w.created_at,
+          (SELECT windlass.clock()) AS now, w.due_at
+
+-- name: work_next_due
+SELECT d.provider, extract(epoch FROM w.due_at - windlass.clock())::float8 AS wait_s
+FROM unnest($1::text[]) AS d (provider)
+CROSS JOIN LATERAL (
+    SELECT due_at FROM windlass.provider_jobs WHERE provider = d.provider AND due_at IS NOT NULL ORDER BY due_at LIMIT 1
+) AS w
+
+-- name: work_polled
+-- Only where the row is still as it was taken. One that is locked is being settled or cancelled; if not, it is asked for
+-- again when the time for asking is over.
+WITH picked AS MATERIALIZED (
+    SELECT w.job_id, w.no, w.round, d.status, d.after_s, d.is_over, d.is_poll
+    FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::timestamptz[], $6::text[], $7::float8[], $8::bool[],
+                $9::bool[])
+        AS d (job_id, no, round, state, due_at, status, after_s, is_over, is_poll)
+    JOIN windlass.provider_jobs w ON w.job_id = d.job_id AND w.no = d.no AND w.round = d.round
+    WHERE w.state = d.state AND w.due_at = d.due_at
+    FOR UPDATE OF w SKIP LOCKED
+)
+UPDATE windlass.provider_jobs w
+SET status = coalesce(p.status, w.status),
+    polls = w.polls + p.is_poll::int,
+    state = CASE WHEN p.is_over THEN 'ENDED' ELSE w.state END,
+    ended_at = CASE WHEN p.is_over THEN windlass.clock() END,
+    due_at = CASE WHEN NOT p.is_over THEN windlass.clock() + make_interval(secs => p.after_s) END
+FROM picked p WHERE w.job_id = p.job_id AND w.no = p.no AND w.round = p.round
+
+-- name: work_of
+SELECT job_id, no, round, attempt, provider, external_id, state, status, polls, due_at, created_at, submitted_at, ended_at
+FROM windlass.provider_jobs WHERE job_id = $1 ORDER BY no, round
+
+-- name: work_forgotten
+-- The oldest work that is not over.
+SELECT job_id, no, round, attempt, provider, external_id, state, status, polls, due_at, created_at, submitted_at, ended_at
+FROM windlass.provider_jobs
+WHERE provider = $1 AND state <> 'ENDED' AND created_at < windlass.clock() - make_interval(secs => $2::float8)
+ORDER BY created_at LIMIT $3
