@@ -30,7 +30,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from windlass.core.errors import BadSetting, BadSignature
+from windlass.core.errors import BadInput, BadSetting, BadSignature
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Cost
 from windlass.core.signature import SignatureProfile, secret_of, verify
@@ -141,7 +141,13 @@ class ProviderAdapter(ABC):
         if webhook is None or not webhook.secrets:
             raise BadSignature(f"no webhooks are expected from {self.config.name}")
         return verify(
-            SignatureProfile(self.profile), self._secrets, headers, body, now_s=now_s, tolerance_s=webhook.tolerance_s
+            SignatureProfile(self.profile),
+            self._secrets,
+            headers,
+            body,
+            now_s=now_s,
+            tolerance_s=webhook.tolerance_s,
+            header=webhook.header,
         )
 
     def calculate_cost(self, model: str, usage: Usage) -> Cost:
@@ -175,14 +181,14 @@ class ProviderAdapter(ABC):
         place = f"providers.{self.config.name}.webhook"
         if webhook is None or self.profile in self.own_profiles:
             return []
-        if self.profile not in SignatureProfile:
+        if self.profile not in list(SignatureProfile):
             known = ", ".join([*SignatureProfile, *self.own_profiles])
             raise BadSetting(f"{place}.profile: there is no profile {self.profile!r}", remedy=f"Known are: {known}")
         if webhook.secret_env is None:
             raise BadSetting(f"{place}: has no `secret_env`", remedy="Name the variable that holds the secrets")
         try:
             return [secret_of(SignatureProfile(self.profile), secret.reveal()) for secret in webhook.secrets]
-        except BadSetting as error:
+        except BadInput as error:
             raise BadSetting(f"{place}.secret_env: {error.message}", remedy=error.remedy) from None
 
     def cost(self, amount: Decimal, usage: Usage) -> Cost:

@@ -33,6 +33,7 @@ from urllib.parse import urlsplit
 
 from windlass.core.errors import BadRecipe, BadSetting, TooLarge
 from windlass.core.external import POLL_S
+from windlass.core.signature import PLAIN_HEADER
 from windlass.providers.price import Price, decimal_of
 from windlass.recipe.duration import duration_s
 from windlass.recipe.yaml_text import Lines, read_document
@@ -50,7 +51,7 @@ _KEYS = (
     "adapter", "base_url", "credential_env", "concurrency", "rate", "timeout", "wait", "poll", "webhook", "payment",
     "prices", "estimate", "options",
 )  # fmt: skip
-_WEBHOOK_KEYS = ("profile", "secret_env", "tolerance")
+_WEBHOOK_KEYS = ("profile", "secret_env", "tolerance", "header")
 _PRICE_KEYS = ("call", "second", "item", "tokens_in", "tokens_out")
 
 
@@ -95,6 +96,7 @@ class WebhookConfig:
     secret_env: str | None = None
     secrets: tuple[Hidden, ...] = ()
     tolerance_s: float = 300.0
+    header: str = PLAIN_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +261,9 @@ class _Reader:
         """How webhooks are signed."""
         entry = self.table(value, place, _WEBHOOK_KEYS)
         given: dict[str, Any] = {}
-        if entry.get("profile") is not None:
-            given["profile"] = self.text(entry["profile"], f"{place}.profile")
+        for key in ("profile", "header"):
+            if entry.get(key) is not None:
+                given[key] = self.text(entry[key], f"{place}.{key}")
         if entry.get("tolerance") is not None:
             given["tolerance_s"] = self.time(entry["tolerance"], f"{place}.tolerance", 1.0)
             if given["tolerance_s"] > TOLERANCE_S_MAX:

@@ -1,0 +1,167 @@
+"""The fake provider as a test has it: started, steered, killed and started again, always as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from windlass.testing.fake_provider.faults import Fault
+from windlass.testing.fake_provider.journal import Entry, read_journal
+
+START_WITHIN_S = 30.0
+STOP_WITHIN_S = 10.0
+SECRET = "whsec_" + "ZmFrZS1wcm92aWRlci1zZWNyZXQtZm9yLXRlc3Rz"
+
+
+class FakeProvider:
+    """`async with FakeProvider(folder / "journal") as provider: …`
+
+    `url` is its address; the protocols are below `/fal`, `/replicate/v1`, `/openai/v1` and `/generic`, see `base_url`.
+    Its journal outlives it: `start` after `kill` begins at the same port with everything that was taken.
+    """
+
+    def __init__(
+        self,
+        journal: str | Path,
+        *,
+        port: int = 0,
+        credential: str = "",
+        secret: str = SECRET,
+        seed: int = 0,
+        is_durable: bool = True,
+        has_fal_keys: bool = False,
+    ) -> None:
+        self.journal = Path(journal)
+        self.credential = credential
+        self.secret = secret
+        self.url = ""
+        self._port = port
+        self._flags = ["--seed", str(seed)]
+        self._flags += [] if is_durable else ["--no-fsync"]
+        self._flags += ["--fal-keys"] if has_fal_keys else []
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def base_url(self, protocol: str) -> str:
+        """Where a protocol is spoken: fal, replicate, openai, generic."""
+        tail = {"fal": "/fal", "replicate": "/replicate/v1", "openai": "/openai/v1", "generic": "/generic"}
+        return self.url + tail[protocol]
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, while it runs."""
+        return None if self._process is None or self._process.returncode is not None else self._process.pid
+
+    async def start(self) -> None:
+        """Start it, at the port of the last time; returns once it listens."""
+        command = [sys.executable, "-m", "windlass.testing.fake_provider", "--port", str(self._port)]
+        command += ["--journal", str(self.journal), *self._flags]
+        environ = {**os.environ, "FAKE_PROVIDER_CREDENTIAL": self.credential, "FAKE_PROVIDER_SECRET": self.secret}
+        self._process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environ)
+        if self._process.stdout is None:
+            raise RuntimeError("the fake provider has no output")
+        try:
+            async with asyncio.timeout(START_WITHIN_S):
+                line = await self._process.stdout.readline()
+            self.url = json.loads(line)["url"]
+        except (TimeoutError, ValueError):
+            await self.kill()
+            raise RuntimeError("the fake provider did not start; see its errors above") from None
+        self._port = urlsplit(self.url).port or 0
+
+    async def stop(self) -> None:
+        """End it in peace."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+            try:
+                async with asyncio.timeout(STOP_WITHIN_S):
+                    await self._process.wait()
+            except TimeoutError:
+                self._process.kill()
+        await self.ended()
+
+    async def kill(self) -> None:
+        """End it as a machine ends that loses its power."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+        await self.ended()
+
+    async def ended(self) -> int | None:
+        """Wait until it has ended: by itself, for example of a planted crash."""
+        if self._process is None:
+            return None
+        if self._process.stdout is not None:
+            await self._process.stdout.read()
+        return await self._process.wait()
+
+    async def fail(self, *faults: Fault) -> None:
+        """Play these faults, and no others; without any, play none."""
+        await self._control("POST", "faults", msgspec.json.encode(faults))
+
+    async def behave(self, **manner: Any) -> None:
+        """How work goes from now on: `seconds`, `queued_s`, `outcome`, `output`, `honours_keys`, …; see `Manner`."""
+        await self._control("POST", "manner", msgspec.json.encode(manner))
+
+    async def finish(self, ids: Iterable[str] | None = None, outcome: str = "succeeded") -> int:
+        """End work that waits for somebody to say so; how many that were."""
+        wanted: dict[str, Any] = {"outcome": outcome}
+        if ids is not None:
+            wanted["ids"] = list(ids)
+        answer = await self._control("POST", "finish", msgspec.json.encode(wanted))
+        return int(answer["finished"])
+
+    async def tell_batches_to(self, url: str) -> None:
+        """Where OpenAI-style batches tell their end, which is a setting of the account there."""
+        await self._control("POST", "webhook", msgspec.json.encode({"url": url}))
+
+    async def reset(self) -> None:
+        """Forget all work, faults and manners; the journal stays."""
+        await self._control("POST", "reset", b"")
+
+    async def state(self) -> dict[str, Any]:
+        """What it counts."""
+        return await self._control("GET", "", b"")
+
+    def entries(self, kind: str | None = None) -> list[Entry]:
+        """What its journal says, of one kind or all of it."""
+        return [entry for entry in read_journal(self.journal) if kind in (None, entry.kind)]
+
+    def accepted(self) -> Mapping[str, int]:
+        """How many pieces of work were taken for each key: more than one is what must not be."""
+        found: dict[str, int] = {}
+        for entry in self.entries("accepted"):
+            found[entry.key] = found.get(entry.key, 0) + 1
+        return found
+
+    async def _control(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        parts = urlsplit(self.url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        try:
+            head = f"{method} /control/{path} HTTP/1.1\r\nhost: {parts.netloc}\r\nconnection: close\r\n"
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            await writer.drain()
+            answer = await reader.read()
+        finally:
+            writer.close()
+        top, _, content = answer.partition(b"\r\n\r\n")
+        value = json.loads(content)
+        if b" 200 " not in top.split(b"\r\n", 1)[0]:
+            raise ValueError(value.get("error", "the fake provider refused"))
+        return dict(value)
