@@ -18,6 +18,9 @@ from windlass.core.draft import Draft, Job, Step
 from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
+from windlass.store.provider_jobs import write_work
+from windlass.store.signals import changes_waits, write_waits
+from windlass.store.slots import has_lines, write_lines
 from windlass.store.statements import sql
 
 PlanOf = Callable[[str], Awaitable[Plan]]
@@ -106,7 +109,14 @@ def _job(row: asyncpg.Record) -> Job:
 
 def is_simple(draft: Draft) -> bool:
     """Whether one statement can write the draft, so that it needs neither lock nor transaction of its own."""
-    return not (draft.sweep or draft.children or draft.child_jobs or (draft.is_finished and draft.job.parent))
+    return not (
+        draft.sweep
+        or draft.children
+        or draft.child_jobs
+        or (draft.is_finished and draft.job.parent)
+        or has_lines(draft)
+        or changes_waits(draft)
+    )
 
 
 async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None:
@@ -138,6 +148,17 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
             parent_job, no, attempt = draft.job.parent
             outcome = encode({"child": str(draft.job.id), "state": draft.job.state})
             await connection.execute(sql("inbox_put"), parent_job, no, attempt, "child", outcome)
+    await _write_outside(connection, changed)
+
+
+async def _write_outside(connection: asyncpg.Connection, changed: list[Draft]) -> None:
+    """The lines, the work of providers and the waits for events that follow from the steps."""
+    if lined := [draft for draft in changed if has_lines(draft)]:
+        await write_lines(connection, lined)
+    if slotted := [draft for draft in lined if draft.plan.is_slotted]:
+        await write_work(connection, slotted)
+    if waiting := [draft for draft in changed if changes_waits(draft)]:
+        await write_waits(connection, waiting)
 
 
 def _completed(draft: Draft) -> Step | None:

@@ -18,7 +18,7 @@ _names = count(1)
 
 # The children before what they refer to.
 TABLES = (
-    "provider_jobs", "provider_events", "providers", "slots", "costs", "budgets", "signals", "waits",
+    "provider_jobs", "provider_events", "providers", "slots", "slot_changes", "costs", "budgets", "signals", "waits",
     "webhooks", "audit", "audit_notes", "tickets", "limits", "keys", "caller_aliases", "tallies", "cursors", "engines",
     "inbox", "events", "steps", "jobs", "workers", "recipes", "plans",
 )  # fmt: skip

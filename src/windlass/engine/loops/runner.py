@@ -15,8 +15,10 @@ from uuid import UUID
 
 from windlass.core.errors import Unavailable
 from windlass.core.observer import Observer
+from windlass.engine.loops.answerer import Answerer
 from windlass.engine.loops.duty import Done, Duty
 from windlass.engine.loops.expirer import Expirer
+from windlass.engine.loops.granter import Granter
 from windlass.engine.loops.pruner import RETENTION_S, Pruner
 from windlass.engine.loops.relay import Relay
 from windlass.engine.loops.rescuer import GRACE_S, Rescuer
@@ -61,22 +63,29 @@ class Loops:
         self.turned_s = 0.0
         self.router = Router(db, artifacts, resolver, new_id)
         self.relay = Relay(db, artifacts, resolver, chance)
+        self.answerer = Answerer(db, chance)
+        self.granter = Granter(db)
         self.waker = Waker(db)
         self.rescuer = Rescuer(db, chance)
         self.expirer = Expirer(db)
         self.pruner = Pruner(db, retention_s)
         self._bell = asyncio.Event()
-        self._is_route_rung = False
+        # The names of the duties whose bells rang.
+        self._rung: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     @property
     def duties(self) -> Sequence[Duty]:
         """Every duty, in the order in which one makes work for the next."""
-        return (self.rescuer, self.waker, self.expirer, self.relay, self.router, self.pruner)
+        return (
+            self.rescuer, self.waker, self.expirer, self.relay, self.answerer, self.router, self.granter, self.pruner
+        )  # fmt: skip
 
     async def start(self) -> None:
         """Begin; returns once the bells are heard."""
-        await self._db.listen("windlass_route", self._on_route)
+        await self._db.listen("windlass_answer", lambda _: self._ring(self.answerer))
+        await self._db.listen("windlass_route", lambda _: self._ring(self.relay, self.router))
+        await self._db.listen("windlass_grant", lambda _: self._ring(self.granter))
         await self._db.listen("windlass_timer", lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-loops")
 
@@ -98,8 +107,8 @@ class Loops:
             if not count:
                 return total
 
-    def _on_route(self, _: str) -> None:
-        self._is_route_rung = True
+    def _ring(self, *duties: Duty) -> None:
+        self._rung.update(duty.name for duty in duties)
         self._bell.set()
 
     async def _run(self) -> None:
@@ -111,9 +120,10 @@ class Loops:
                 if self._engine is not None and loop.time() >= next_seen_s:
                     await self._show(*self._engine)
                     next_seen_s = loop.time() + SEEN_EVERY_S
-                if self._is_route_rung:
-                    self._is_route_rung = False
-                    await self._drain((self.relay, self.router))
+                if self._rung:
+                    rung = [duty for duty in self.duties if duty.name in self._rung]
+                    self._rung.clear()
+                    await self._drain(rung)
                 wait_s = await self.look()
                 if loop.time() >= next_prune_s:
                     await self._drain((self.pruner,))
@@ -147,7 +157,9 @@ class Loops:
             self.expirer: wait_s(row["expirer"]),
             self.rescuer: 0.0 if row["has_lost"] else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
             self.relay: 0.0 if row["has_inbox"] else LOOK_EVERY_S,
+            self.answerer: 0.0 if row["has_answers"] else LOOK_EVERY_S,
             self.router: 0.0 if row["has_ready"] else LOOK_EVERY_S,
+            self.granter: 0.0 if row["has_line"] else wait_s(row["granter"]),
         }
         due = [duty for duty, wait in waits.items() if wait <= 0]
         if due:

@@ -2,7 +2,8 @@
 
 -- name: job_overdue
 SELECT id, coalesce(deadline_at <= windlass.clock(), false) AS is_deadline
-FROM windlass.jobs WHERE due_at <= windlass.clock() ORDER BY due_at LIMIT $1
+-- A parent's deadline is its children's too, and it is the parent that ran out of time.
+FROM windlass.jobs WHERE due_at <= windlass.clock() ORDER BY due_at, depth LIMIT $1
 
 -- name: job_delete
 UPDATE windlass.jobs SET deleted_at = coalesce(deleted_at, windlass.clock()) WHERE id = $1 RETURNING id
@@ -65,6 +66,20 @@ WITH old AS (
     DELETE FROM windlass.inbox WHERE job_id IN (SELECT id FROM old)
 ), webhook AS (
     DELETE FROM windlass.webhooks WHERE job_id IN (SELECT id FROM old)
+), signal AS (
+    DELETE FROM windlass.signals WHERE job_id IN (SELECT id FROM old)
+), wait AS (
+    DELETE FROM windlass.waits WHERE job_id IN (SELECT id FROM old)
+), slot AS (
+    DELETE FROM windlass.slots WHERE job_id IN (SELECT id FROM old)
+), work AS (
+    DELETE FROM windlass.provider_jobs WHERE job_id IN (SELECT id FROM old)
+), word AS (
+    DELETE FROM windlass.provider_events WHERE job_id IN (SELECT id FROM old)
+), cost AS (
+    DELETE FROM windlass.costs WHERE job_id IN (SELECT id FROM old)
+), budget AS (
+    DELETE FROM windlass.budgets WHERE scope = 'job' AND name IN (SELECT id::text FROM old)
 )
 DELETE FROM windlass.jobs WHERE id IN (SELECT id FROM old) RETURNING id
 
@@ -100,4 +115,7 @@ SELECT (SELECT min(wake_at) FROM windlass.steps WHERE state = 'PARKED' AND wake_
        EXISTS (SELECT FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
                WHERE s.state = 'READY' AND NOT j.is_paused) AS has_ready,
        EXISTS (SELECT FROM windlass.inbox) AS has_inbox,
+       (SELECT min(grant_at) FROM windlass.providers) AS granter,
+       EXISTS (SELECT FROM windlass.slot_changes) AS has_line,
+       EXISTS (SELECT FROM windlass.provider_events WHERE state = 'DUE') AS has_answers,
        windlass.clock() AS now

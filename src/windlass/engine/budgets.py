@@ -1,0 +1,160 @@
+"""How much a job, a recipe or a caller may spend, and what attempts did cost.
+
+Money is reserved when a step is granted what it stands in line for, and given back or spent when its attempt ends
+(`store/slots.py`). A step that there is not enough for waits, until somebody gives money back or raises the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from windlass.core.errors import BadInput, NotFound
+from windlass.store import drafts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+SCOPES = ("caller", "job", "recipe")
+NAME_MAX = 500
+LIST_MAX = 1_000
+MOST_MAX = Decimal(10) ** 15
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetView:
+    """A budget: the most that may be spent, what is spent, and what those who run now may still spend."""
+
+    scope: str
+    name: str
+    most: Decimal
+    spent: Decimal
+    reserved: Decimal
+    updated_at: datetime
+
+    @property
+    def left(self) -> Decimal:
+        """What can still be reserved; less than nothing when attempts cost more than was expected."""
+        return self.most - self.spent - self.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class CostView:
+    """What one attempt cost."""
+
+    no: int
+    attempt: int
+    provider: str | None
+    amount: Decimal
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    at: datetime
+
+
+async def set(db: Database, scope: str, name: str, most: Decimal | str | float) -> BudgetView:
+    """Give a job (by its id), a recipe or a caller a budget, or change how much it is.
+
+    A job's earlier costs count; those of a recipe or a caller count from now on.
+    """
+    limit = _amount(most)
+    job_id = _check(scope, name)
+
+    async def operation(connection: asyncpg.Connection) -> BudgetView:
+        async with connection.transaction():
+            # No granter may reserve anything while it is found out what is reserved.
+            await connection.execute(sql("grant_wait"))
+            if job_id is not None:
+                await drafts.lock(connection, [job_id])
+                if await connection.fetchval(sql("budget_job"), job_id) is None:
+                    raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+            spent = reserved = Decimal(0)
+            if await connection.fetchrow(sql("budget_get"), scope, name) is None:
+                held = await connection.fetch(sql("budget_held"), scope, name)
+                reserved = sum((row["cost"] for row in held), Decimal(0))
+                if job_id is not None:
+                    spent = await connection.fetchval(sql("budget_spent"), job_id)
+            row = await connection.fetchrow(sql("budget_set"), scope, name, limit, spent, reserved)
+            await connection.execute(sql("slot_change"), [scope], [name])
+        return _view(row)
+
+    return await db.run(operation)
+
+
+async def get(db: Database, scope: str, name: str) -> BudgetView:
+    """One budget."""
+    _check(scope, name)
+    async with db.connection() as connection:
+        row = await connection.fetchrow(sql("budget_get"), scope, name)
+    if row is None:
+        raise _unknown(scope, name)
+    return _view(row)
+
+
+async def list(db: Database, scope: str | None = None, *, limit: int = LIST_MAX) -> Sequence[BudgetView]:
+    """The budgets, of one scope if it is given."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("budget_list"), scope, min(limit, LIST_MAX))
+    return [_view(row) for row in rows]
+
+
+async def remove(db: Database, scope: str, name: str) -> None:
+    """Let this be spent without a limit again."""
+    _check(scope, name)
+
+    async def operation(connection: asyncpg.Connection) -> bool:
+        async with connection.transaction():
+            await connection.execute(sql("grant_wait"))
+            is_gone = await connection.fetchval(sql("budget_remove"), scope, name) is not None
+            await connection.execute(sql("slot_change"), [scope], [name])
+        return is_gone
+
+    if not await db.run(operation):
+        raise _unknown(scope, name)
+
+
+async def costs_of(db: Database, job_id: UUID) -> Sequence[CostView]:
+    """What the job's attempts cost, in the order of the steps."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("cost_list"), job_id)
+    return [CostView(*row) for row in rows]
+
+
+def _view(row: Any) -> BudgetView:
+    return BudgetView(*(row[field.name] for field in fields(BudgetView)))
+
+
+def _check(scope: str, name: str) -> UUID | None:
+    """Refuse what cannot be a budget's name; a job's is its id, which is returned."""
+    if scope not in SCOPES:
+        raise BadInput(f"{scope} has no budgets", remedy=f"A budget is a {', a '.join(SCOPES)}'s")
+    if not 0 < len(name) <= NAME_MAX or "\0" in name:
+        raise BadInput(f"a budget's name has 1 to {NAME_MAX} characters")
+    if scope != "job":
+        return None
+    try:
+        job_id = UUID(name)
+    except ValueError:
+        raise BadInput(f"{name} is not a job's id") from None
+    if str(job_id) != name:
+        raise BadInput(f"{name} is not how a job's id is written", remedy=f"Write {job_id}")
+    return job_id
+
+
+def _amount(most: Decimal | str | float) -> Decimal:
+    try:
+        amount = Decimal(str(most))
+    except ArithmeticError:
+        raise BadInput(f"{most} is not an amount of money") from None
+    if not amount.is_finite() or not 0 <= amount <= MOST_MAX:
+        raise BadInput(f"a budget is at least 0 and at most {MOST_MAX}")
+    return amount
+
+
+def _unknown(scope: str, name: str) -> NotFound:
+    return NotFound(f"there is no budget of {scope} {name}", remedy="`windlass budgets` lists them")

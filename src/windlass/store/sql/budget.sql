@@ -1,0 +1,81 @@
+-- What attempts cost, and what may be spent.
+
+-- name: cost_put
+-- Several reports of one attempt add up. A guess ($9: nobody said what it cost) counts only if nothing was told before.
+WITH d AS MATERIALIZED (
+    SELECT u.*, j.recipe, j.caller
+    FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::numeric[], $6::bigint[], $7::bigint[], $8::float8[],
+                $9::bool[])
+        AS u (job_id, no, attempt, provider, amount, tokens_in, tokens_out, seconds, is_guess)
+    JOIN windlass.jobs j ON j.id = u.job_id
+    WHERE NOT (u.is_guess AND EXISTS (
+        SELECT FROM windlass.costs c WHERE c.job_id = u.job_id AND c.no = u.no AND c.attempt = u.attempt
+    ))
+), put AS (
+    INSERT INTO windlass.costs AS c (job_id, no, attempt, provider, amount, tokens_in, tokens_out, seconds, at)
+    SELECT job_id, no, attempt, provider, amount, tokens_in, tokens_out, seconds, windlass.clock() FROM d
+    ON CONFLICT (job_id, no, attempt) DO UPDATE
+    SET amount = c.amount + excluded.amount,
+        tokens_in = c.tokens_in + excluded.tokens_in,
+        tokens_out = c.tokens_out + excluded.tokens_out,
+        seconds = c.seconds + excluded.seconds,
+        provider = coalesce(c.provider, excluded.provider)
+)
+SELECT job_id, amount, recipe, caller FROM d
+
+-- name: cost_list
+SELECT no, attempt, provider, amount, tokens_in, tokens_out, seconds, at FROM windlass.costs
+WHERE job_id = $1 ORDER BY no, attempt
+
+-- name: budget_lock
+-- Those that exist, in the order in which everyone locks them.
+SELECT b.scope, b.name, b.most, b.spent, b.reserved
+FROM unnest($1::text[], $2::text[]) AS d (scope, name)
+JOIN windlass.budgets b ON b.scope = d.scope AND b.name = d.name
+ORDER BY b.scope, b.name
+FOR UPDATE OF b
+
+-- name: budget_add
+-- $3 is added to what is spent, $4 to what is reserved. Where that leaves more, those who wait for it are looked at.
+WITH added AS (
+    UPDATE windlass.budgets b
+    SET spent = b.spent + d.spent, reserved = b.reserved + d.reserved, updated_at = windlass.clock()
+    FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[]) AS d (scope, name, spent, reserved)
+    WHERE b.scope = d.scope AND b.name = d.name
+    RETURNING b.scope, b.name, d.spent + d.reserved < 0 AS is_more
+), change AS (
+    INSERT INTO windlass.slot_changes (kind, name) SELECT scope, name FROM added WHERE is_more RETURNING kind
+)
+SELECT pg_notify('windlass_grant', '') FROM change LIMIT 1
+
+-- name: budget_held
+-- What is reserved already for a budget that is new. Waits for those who are giving it back: whoever comes later finds
+-- the new budget.
+SELECT cost FROM windlass.slots
+WHERE state = 'HELD' AND cost IS NOT NULL
+  AND CASE $1 WHEN 'job' THEN job_id::text WHEN 'recipe' THEN recipe ELSE caller END = $2
+ORDER BY job_id, no
+FOR UPDATE
+
+-- name: budget_job
+SELECT id FROM windlass.jobs WHERE id = $1
+
+-- name: budget_spent
+-- What the job has cost so far. Of a recipe or a caller, only what comes after the budget was set counts.
+SELECT coalesce(sum(amount), 0) FROM windlass.costs WHERE job_id = $1
+
+-- name: budget_set
+INSERT INTO windlass.budgets AS b (scope, name, most, spent, reserved, updated_at)
+VALUES ($1, $2, $3, $4, $5, windlass.clock())
+ON CONFLICT (scope, name) DO UPDATE SET most = excluded.most, updated_at = excluded.updated_at
+RETURNING scope, name, most, spent, reserved, updated_at
+
+-- name: budget_get
+SELECT scope, name, most, spent, reserved, updated_at FROM windlass.budgets WHERE scope = $1 AND name = $2
+
+-- name: budget_list
+SELECT scope, name, most, spent, reserved, updated_at FROM windlass.budgets
+WHERE ($1::text IS NULL OR scope = $1) ORDER BY scope, name LIMIT $2
+
+-- name: budget_remove
+DELETE FROM windlass.budgets WHERE scope = $1 AND name = $2 RETURNING name

@@ -1,0 +1,294 @@
+-- Standing in line: the rows of those who do (store/slots.py), and who is next (engine/loops/granter.py).
+
+-- name: slot_lock
+-- The rows as they are before they change, in the order in which everyone locks them.
+SELECT s.job_id, s.no, s.state, s.provider, s.key, s.cost, s.caller, s.recipe
+FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+JOIN windlass.slots s ON s.job_id = d.job_id AND s.no = d.no
+ORDER BY s.job_id, s.no
+FOR UPDATE OF s
+
+-- name: slot_write
+-- Rows are $1 to $7 (no state: gone; no key: as it was), what the granter is to look at $8 and $9.
+-- One that has a key joins behind it, and has no turn yet (-1). One that has none takes its turn now: that of the first in line, so that the age
+-- of the jobs decides; but where keys take turns, those without one are one more of them.
+WITH want AS MATERIALIZED (
+    SELECT d.job_id, d.no, d.state, d.provider, coalesce(d.key, s.key, '') AS key, d.most, d.cost
+    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::int[], $7::numeric[])
+        AS d (job_id, no, state, provider, key, most, cost)
+    LEFT JOIN windlass.slots s ON s.job_id = d.job_id AND s.no = d.no
+), gone AS (
+    DELETE FROM windlass.slots s USING want w WHERE w.state IS NULL AND s.job_id = w.job_id AND s.no = w.no
+), put AS (
+    INSERT INTO windlass.slots
+        (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, since)
+    SELECT w.job_id, w.no, w.provider, w.key, w.most, w.state,
+           CASE WHEN w.state = 'WAITING' AND w.key <> '' THEN 'key' END, j.priority,
+           CASE WHEN w.key <> '' THEN -1
+                WHEN w.state <> 'WAITING' OR w.provider = '' THEN 0
+                WHEN t.has_keys THEN greatest(t.first, t.last) - 1 + row_number() OVER (
+                    PARTITION BY w.provider, j.priority, w.key, w.state ORDER BY w.job_id, w.no)
+                ELSE t.first END,
+           coalesce(w.cost, (SELECT p.estimate FROM windlass.providers p WHERE p.name = w.provider)),
+           j.caller, j.recipe, windlass.clock()
+    FROM want w
+    JOIN windlass.jobs j ON j.id = w.job_id
+    CROSS JOIN LATERAL (
+        SELECT coalesce((
+                   SELECT s.turn FROM windlass.slots s
+                   WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = w.provider
+                     AND s.priority = j.priority
+                   ORDER BY s.turn LIMIT 1
+               ), 0) AS first,
+               (
+                   SELECT max(s.turn) + 1 FROM windlass.slots s
+                   WHERE s.state = 'WAITING' AND s.provider = w.provider AND s.priority = j.priority AND s.key = ''
+               ) AS last,
+               EXISTS (
+                   SELECT FROM windlass.slots s
+                   WHERE s.state = 'WAITING' AND s.provider = w.provider AND s.priority = j.priority AND s.key > ''
+               ) AS has_keys
+    ) AS t
+    WHERE w.state IS NOT NULL
+    ON CONFLICT (job_id, no) DO UPDATE
+    SET state = excluded.state,
+        behind = excluded.behind,
+        key = excluded.key,
+        most = excluded.most,
+        priority = excluded.priority,
+        turn = CASE WHEN excluded.state = 'WAITING' THEN excluded.turn ELSE slots.turn END,
+        -- What is reserved must be what is given back.
+        cost = CASE WHEN excluded.state = 'WAITING' THEN excluded.cost ELSE slots.cost END,
+        since = CASE WHEN slots.state = excluded.state THEN slots.since ELSE excluded.since END
+    RETURNING job_id, no, state, cost, caller, recipe
+), change AS (
+    INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($8::text[], $9::text[])
+), bell AS (
+    SELECT pg_notify('windlass_grant', '') WHERE cardinality($8::text[]) > 0
+)
+SELECT job_id, no, cost, caller, recipe, 0 AS bells FROM put WHERE state = 'HELD' AND cost IS NOT NULL
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, count(*) FROM bell
+
+-- name: slot_sweep
+DELETE FROM windlass.slots WHERE job_id = ANY($1::uuid[])
+RETURNING job_id, no, state, provider, key, cost, caller, recipe
+
+-- name: slot_pause
+-- Written so that the planner does not read all who wait.
+UPDATE windlass.slots SET state = 'IDLE', behind = NULL, since = windlass.clock()
+WHERE job_id = ANY($1::uuid[]) AND state || '' = 'WAITING'
+RETURNING job_id, no, 'WAITING' AS state, provider, key, cost, caller, recipe
+
+-- name: slot_change
+WITH change AS (
+    INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($1::text[], $2::text[])
+)
+SELECT pg_notify('windlass_grant', '')
+
+-- name: grant_lock
+-- One granter at a time, whichever process it is in; the number is nobody else's.
+SELECT pg_try_advisory_xact_lock(6015004)
+
+-- name: grant_wait
+SELECT pg_advisory_xact_lock(6015004)
+
+-- name: grant_todo
+-- Whether keys or budgets have changed, and which providers' lines are to be looked at.
+SELECT EXISTS (SELECT FROM windlass.slot_changes WHERE kind = ANY('{caller,job,key,recipe}'::text[])) AS has_keys,
+       ARRAY(
+           SELECT c.name FROM (SELECT name FROM windlass.slot_changes WHERE kind = 'provider' LIMIT 1000) AS c
+           UNION
+           SELECT name FROM windlass.providers WHERE grant_at <= windlass.clock()
+           ORDER BY 1
+       ) AS providers
+
+-- name: grant_take_changes
+-- Whatever came before this statement is seen by those that follow it.
+DELETE FROM windlass.slot_changes c
+USING (
+    SELECT kind, name, seq FROM windlass.slot_changes WHERE kind = ANY('{caller,job,key,recipe}'::text[]) LIMIT $1
+) AS d
+WHERE c.kind = d.kind AND c.name = d.name AND c.seq = d.seq
+RETURNING c.kind, c.name
+
+-- name: grant_take_line
+DELETE FROM windlass.slot_changes WHERE kind = 'provider' AND name = $1
+
+-- name: grant_front
+-- As many of each key in $1 come to the front of their providers' lines as the key has places left, at most $2: the
+-- oldest of the highest priority. Their turns follow those of the same key that are there already; a key that has none
+-- there begins with the first in line.
+-- A row that is locked is being changed, and whoever changes it says so.
+WITH line AS MATERIALIZED (
+    SELECT k.key, p.name AS provider, h.most - (
+               SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> ''
+           ) AS room
+    FROM unnest($1::text[]) AS k (key)
+    CROSS JOIN (SELECT '' AS name UNION ALL SELECT name FROM windlass.providers) AS p
+    CROSS JOIN LATERAL (
+        SELECT s.most FROM windlass.slots s
+        WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key'
+          AND s.key = k.key AND s.provider = p.name
+        ORDER BY s.priority DESC, s.job_id, s.no LIMIT 1
+    ) AS h
+), seen AS MATERIALIZED (
+    SELECT n.job_id, n.no FROM line l
+    CROSS JOIN LATERAL (
+        SELECT s.job_id, s.no, s.behind FROM windlass.slots s
+        WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key'
+          AND s.key = l.key AND s.provider = l.provider
+        ORDER BY s.priority DESC, s.job_id, s.no LIMIT greatest(0, least(l.room, $2::bigint))
+    ) AS n
+    WHERE n.behind = 'key'
+), got AS MATERIALIZED (
+    SELECT s.job_id, s.no, s.provider, s.key, s.priority
+    FROM seen JOIN windlass.slots s ON s.job_id = seen.job_id AND s.no = seen.no
+    WHERE s.state || '' = 'WAITING' AND s.behind = 'key'
+    FOR UPDATE OF s SKIP LOCKED
+), placed AS (
+    SELECT g.job_id, g.no, greatest(
+               coalesce((
+                   SELECT s.turn FROM windlass.slots s
+                   WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider
+                     AND s.priority = g.priority
+                   ORDER BY s.turn LIMIT 1
+               ), 0),
+               (
+                   SELECT max(s.turn) + 1 FROM windlass.slots s
+                   WHERE s.state = 'WAITING' AND s.provider = g.provider AND s.priority = g.priority AND s.key = g.key
+               )
+           ) + row_number() OVER (PARTITION BY g.provider, g.priority, g.key ORDER BY g.job_id, g.no) - 1 AS turn
+    FROM got g
+), moved AS (
+    UPDATE windlass.slots s SET behind = NULL, turn = p.turn FROM placed p
+    WHERE s.job_id = p.job_id AND s.no = p.no
+    RETURNING s.provider
+)
+INSERT INTO windlass.slot_changes (kind, name) SELECT DISTINCT 'provider', provider FROM moved
+
+-- name: grant_short
+-- Those who wait for money of this budget, in order.
+SELECT job_id, no, provider, key, cost FROM windlass.slots
+WHERE state = 'WAITING' AND behind <> 'key' AND behind = $1
+ORDER BY priority DESC, job_id, no LIMIT $2
+FOR UPDATE SKIP LOCKED
+
+-- name: grant_back
+-- They stand in line again: behind their key, or with the turn that they had.
+UPDATE windlass.slots s
+SET behind = CASE WHEN s.key <> '' THEN 'key' END, turn = CASE WHEN s.key <> '' THEN -1 ELSE s.turn END
+FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+WHERE s.job_id = d.job_id AND s.no = d.no
+
+-- name: grant_behind
+UPDATE windlass.slots s SET behind = d.behind, turn = CASE WHEN s.key <> '' THEN -1 ELSE s.turn END
+FROM unnest($1::uuid[], $2::int[], $3::text[]) AS d (job_id, no, behind)
+WHERE s.job_id = d.job_id AND s.no = d.no AND s.state || '' = 'WAITING'
+
+-- name: grant_line
+SELECT job_id, no, key, most, cost, caller, recipe FROM windlass.slots
+WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
+ORDER BY priority DESC, turn, job_id, no LIMIT $2
+
+-- name: grant_keys
+-- How many hold each of these keys.
+SELECT k.key, (SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> '') AS held
+FROM unnest($1::text[]) AS k (key)
+
+-- name: grant_has_budgets
+SELECT EXISTS (SELECT FROM windlass.budgets)
+
+-- name: grant_jobs
+-- Of these jobs, those that nobody is writing to.
+SELECT id FROM windlass.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED
+
+-- name: provider_make
+INSERT INTO windlass.providers (name, updated_at) VALUES ($1, windlass.clock()) ON CONFLICT DO NOTHING
+
+-- name: provider_gate
+SELECT concurrency, rate, free_at, paused_until, failures, opened_at, probes, windlass.clock() AS now,
+       EXISTS (SELECT FROM windlass.budgets) AS has_budgets,
+       (SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.provider = $1) AS held
+FROM windlass.providers WHERE name = $1 FOR UPDATE
+
+-- name: provider_lock
+SELECT rate, free_at, paused_until, failures, opened_at, probes, windlass.clock() AS now
+FROM windlass.providers WHERE name = $1 FOR UPDATE
+
+-- name: provider_taken
+UPDATE windlass.providers
+SET free_at = $2, failures = $3, opened_at = $4, probes = $5, updated_at = windlass.clock()
+WHERE name = $1
+
+-- name: provider_pass
+UPDATE windlass.providers
+SET free_at = $2, failures = $3, opened_at = $4, probes = $5, grant_at = $6, updated_at = windlass.clock()
+WHERE name = $1
+
+-- name: provider_later
+UPDATE windlass.providers SET grant_at = $2 WHERE name = $1 AND grant_at IS DISTINCT FROM $2
+
+-- name: provider_sync
+-- Only what differs is written, and only then is the line looked at again.
+WITH put AS (
+    INSERT INTO windlass.providers AS p (name, concurrency, rate, estimate, updated_at)
+    SELECT d.*, windlass.clock()
+    FROM unnest($1::text[], $2::int[], $3::float8[], $4::numeric[]) AS d (name, concurrency, rate, estimate)
+    ON CONFLICT (name) DO UPDATE
+    SET concurrency = excluded.concurrency, rate = excluded.rate, estimate = excluded.estimate,
+        updated_at = excluded.updated_at
+    WHERE (p.concurrency, p.rate, p.estimate) IS DISTINCT FROM (excluded.concurrency, excluded.rate, excluded.estimate)
+    RETURNING name
+), change AS (
+    INSERT INTO windlass.slot_changes (kind, name) SELECT 'provider', name FROM put RETURNING name
+)
+SELECT pg_notify('windlass_grant', '') FROM change
+
+-- name: provider_busy
+UPDATE windlass.providers
+SET paused_until = greatest(paused_until, windlass.clock() + make_interval(secs => $2)), updated_at = windlass.clock()
+WHERE name = $1
+
+-- name: provider_failed
+UPDATE windlass.providers
+SET failures = $2, opened_at = $3, probes = $4, error = $5, updated_at = windlass.clock()
+WHERE name = $1
+
+-- name: provider_answered
+-- Nothing is written while all is well.
+WITH closed AS (
+    UPDATE windlass.providers
+    SET failures = 0, opened_at = NULL, probes = 0, updated_at = windlass.clock()
+    WHERE name = $1 AND (failures > 0 OR opened_at IS NOT NULL)
+    RETURNING name
+), change AS (
+    INSERT INTO windlass.slot_changes (kind, name) SELECT 'provider', name FROM closed RETURNING name
+)
+SELECT pg_notify('windlass_grant', '') FROM change
+
+-- name: provider_views
+SELECT p.*, windlass.clock() AS now, (
+           SELECT count(*) FROM (
+               SELECT FROM windlass.slots s WHERE s.state = 'WAITING' AND s.provider = p.name LIMIT $2
+           ) AS w
+       ) AS waiting
+FROM windlass.providers p WHERE $1::text IS NULL OR p.name = $1 ORDER BY p.name
+
+-- name: provider_holders
+SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, j.plan
+FROM windlass.slots s
+JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
+JOIN windlass.jobs j ON j.id = s.job_id
+WHERE s.state = 'HELD' AND s.provider = $1
+ORDER BY s.since, s.job_id, s.no LIMIT $2
+
+-- name: provider_first
+SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, j.plan
+FROM (
+    SELECT * FROM windlass.slots
+    WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
+    ORDER BY priority DESC, turn, job_id, no LIMIT 1
+) AS s
+JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
+JOIN windlass.jobs j ON j.id = s.job_id
