@@ -70,6 +70,9 @@ def move_everything(meters: Meters) -> None:
     meters.show_queues({"default": (7, 1.5)}, 100)
     meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5)])
     meters.show_installation(2, 0.25)
+    meters.received("fal", "applied")
+    meters.called("fal", "start", "ok")
+    meters.show_providers([("fal", 4, 2, 7, False)])
 
 
 async def test_every_instrument_is_shown_once_it_moved(meters: Meters) -> None:
@@ -162,5 +165,5 @@ async def test_a_tracer_hears_of_submits_attempts_and_endings() -> None:
         ("submitted", JOB, 0.5),
         ("attempt", JOB, "film", "cut", 2, 1, "r1"),
         ("outcome", "timeout"),
-        ("ended", JOB, "film", "FAILED", at, at, "r1"),
+        ("ended", JOB, "film", "FAILED", at, at, "r1", None),
     ]

@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -70,6 +71,20 @@ async def test_every_attempt_has_a_span_of_its_own(receiver: Receiver) -> None:
             tracer.attempt(JOB, "film", "cut", index, attempt, None)("done")
     await tracer.close()
     assert len({span["span"] for span in receiver.spans}) == 6
+
+
+async def test_a_child_has_a_span_in_its_parents_trace_and_each_links_to_the_other(receiver: Receiver) -> None:
+    tracer = open_tracer(receiver.url, "server")
+    child, at = uuid4(), datetime.now(UTC)
+    tracer.ended(child, "dub", "COMPLETED", at, at, None, JOB)
+    tracer.ended(JOB, "film", "COMPLETED", at, at, None)
+    await tracer.close()
+    found = {(span["trace"], span["name"]): span for span in receiver.spans}
+    assert sorted(found) == sorted([(child.hex, "dub"), (JOB.hex, "dub"), (JOB.hex, "film")])
+    below, root = found[JOB.hex, "dub"], found[JOB.hex, "film"]
+    assert (below["parent"], below["links"], found[child.hex, "dub"]["links"]) == (root["span"], [child.hex], [JOB.hex])
+    assert (found[child.hex, "dub"]["parent"], root["links"]) == ("", [])
+    assert (below["facts"]["windlass.job"], below["facts"]["windlass.child"]) == (str(JOB), str(child))
 
 
 async def test_a_request_goes_on_with_its_callers_trace_and_links_to_its_jobs(receiver: Receiver) -> None:

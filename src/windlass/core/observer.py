@@ -52,8 +52,9 @@ class Observer(Protocol):
         created_at: datetime,
         finished_at: datetime,
         request_id: str | None,
+        parent: UUID | None = None,
     ) -> None:
-        """A job has ended. Told once per job, by the one process that follows the feed at the time."""
+        """A job has ended, which that of `parent` started. Told once, by the one process that follows the feed then."""
         ...
 
     def looped(self, duty: str, count: int, seconds: float) -> None:

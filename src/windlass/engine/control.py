@@ -182,8 +182,9 @@ async def _again(db: Database, job_id: UUID, new: _New) -> UUID:
             if not answer.is_new:
                 # Made meanwhile, by another request with the same key.
                 return answer.job_id
+            await connection.execute(sql("job_budget_again"), job_id, new.id)
             if new.action == "retry":
-                await _keep(connection, job_id, submission, new.source)
+                await keep(connection, job_id, submission, new.source)
         return new.id
 
     return await db.run(operation)
@@ -215,7 +216,8 @@ def _submission(row: asyncpg.Record, plan: Plan, new: _New, key: str | None) -> 
     )
 
 
-async def _keep(connection: asyncpg.Connection, job_id: UUID, submission: Submission, source: str) -> None:
+async def keep(connection: asyncpg.Connection, job_id: UUID, submission: Submission, source: str) -> None:
+    """Let a job that this very transaction made begin with what another of its plan had finished."""
     new_id, plan = submission.job_id, submission.plan
     rows = await connection.fetch(sql("step_rows"), job_id)
     old = [

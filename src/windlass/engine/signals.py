@@ -59,8 +59,11 @@ class SignalView:
 async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sender: str) -> Sent:
     """Send the job an event. The same `id` again changes nothing; with another name or body it is a Conflict."""
     text = _checked(name, body, id, sender)
+    tries = 0
 
     async def operation(connection: asyncpg.Connection) -> Sent:
+        nonlocal tries
+        tries += 1
         async with connection.transaction():
             await drafts.lock(connection, [job_id])
             job = await connection.fetchrow(sql("signal_job"), job_id)
@@ -68,7 +71,9 @@ async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sen
                 raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
             known = await connection.fetchrow(sql("signal_get"), job_id, id)
             if known is not None:
-                return _again(known, id, name, body)
+                _check_same(known, id, name, body)
+                # Done again here, it is most likely what a commit did whose answer was lost.
+                return "already" if tries == 1 else _sent(known["taken_no"])
             if JobState(job["state"]) in JOB_TERMINAL:
                 raise WrongState(f"job {job_id} is {job['state']}", remedy="Only a job under way can be told something")
             plan = await read_plan(connection, job["plan"])
@@ -77,7 +82,7 @@ async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sen
             if no is None and await connection.fetchval(sql("signal_kept"), job_id) >= KEPT_MAX:
                 raise TooLarge(f"{KEPT_MAX:,} events are kept for job {job_id} already, and nobody has taken them")
             await connection.execute(sql("signal_put"), job_id, id, name, text, sender, no)
-        return "kept" if no is None else "delivered"
+        return _sent(no)
 
     return await db.run(operation)
 
@@ -108,10 +113,13 @@ def _checked(name: str, body: Any, id: str, sender: str) -> str:
     return text
 
 
-def _again(known: asyncpg.Record, id: str, name: str, body: Any) -> Sent:
+def _sent(no: int | None) -> Sent:
+    return "kept" if no is None else "delivered"
+
+
+def _check_same(known: asyncpg.Record, id: str, name: str, body: Any) -> None:
     if known["name"] != name or not same(msgspec.json.decode(known["body"]), body):
         raise Conflict(f"the id {id!r} was used for another event", remedy="Use a new id for a new event")
-    return "already"
 
 
 def _check_name(plan: Plan, name: str) -> None:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -32,6 +33,7 @@ _STEPS_MAX = 20_000
 # The expirer looks at least this often by itself.
 _SOON_S = 10.0
 PRIORITY_MAX = 100
+BUDGET_MAX = 1_000_000_000_000
 
 
 class Webhook(NamedTuple):
@@ -58,6 +60,8 @@ class Submission(NamedTuple):
     depth: int = 0
     retry_of: UUID | None = None
     webhook: Webhook | None = None
+    # What the job may spend in all; None: as much as its recipe and its caller may.
+    budget: Decimal | None = None
 
     def check(self) -> None:
         """Refuse what the tables could not hold or no one could mean."""
@@ -73,6 +77,8 @@ class Submission(NamedTuple):
         for text in (self.caller, self.idempotency_key, self.correlation_id):
             if text is not None:
                 check_text(text)
+        if self.budget is not None and not (self.budget.is_finite() and 0 < self.budget <= BUDGET_MAX):
+            raise BadInput(f"a budget of {self.budget} is not more than 0, up to {BUDGET_MAX:,}")
         if self.webhook is not None:
             check_text(self.webhook.url)
             if self.correlation_id is None:
@@ -113,29 +119,29 @@ async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accept
 
 async def _commit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
     """The same for what has been checked."""
-    has_webhook = any(submission.webhook for submission in submissions)
+    has_more = any(submission.webhook or submission.budget is not None for submission in submissions)
 
     async def operation(connection: asyncpg.Connection) -> list[Accepted | Conflict]:
-        if not has_webhook:
+        if not has_more:
             return await insert(connection, submissions)
         async with connection.transaction():
             answers = await insert(connection, submissions)
-            await connection.execute(sql("webhook_put"), *_webhook_columns(submissions, answers))
+            await _insert_more(connection, submissions, answers)
         return answers
 
     return await db.run(operation)
 
 
-def _webhook_columns(
-    submissions: Sequence[Submission], answers: Sequence[Accepted | Conflict]
-) -> tuple[list[UUID], list[str], list[str], list[bytes]]:
-    """Those of the jobs that were made now; a job that was there before has its own, or none."""
-    made = [
-        (submission.job_id, submission.caller, *submission.webhook)
-        for submission, answer in zip(submissions, answers, strict=True)
-        if submission.webhook is not None and isinstance(answer, Accepted) and answer.is_new
-    ]
-    return [m[0] for m in made], [m[1] for m in made], [m[2] for m in made], [m[3] for m in made]
+async def _insert_more(
+    connection: asyncpg.Connection, submissions: Sequence[Submission], answers: Sequence[Accepted | Conflict]
+) -> None:
+    """The webhooks and budgets of the jobs that were made now; a job that was there before has its own, or none."""
+    pairs = zip(submissions, answers, strict=True)
+    made = [s for s, answer in pairs if isinstance(answer, Accepted) and answer.is_new]
+    if hooks := [(s.job_id, s.caller, *s.webhook) for s in made if s.webhook is not None]:
+        await connection.execute(sql("webhook_put"), *map(list, zip(*hooks, strict=True)))
+    if budgets := [(s.job_id, s.budget) for s in made if s.budget is not None]:
+        await connection.execute(sql("job_budget"), *map(list, zip(*budgets, strict=True)))
 
 
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
@@ -211,6 +217,8 @@ def _body_hash(submission: Submission, body: str) -> str:
     if submission.webhook is not None:
         # Not its secret: sealing the same one twice gives two texts.
         asked.append(submission.webhook.url)
+    if submission.budget is not None:
+        asked.append(["budget", format(submission.budget.normalize(), "f")])
     return hashlib.sha256(encode(asked).encode()).hexdigest()
 
 

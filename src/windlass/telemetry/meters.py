@@ -94,6 +94,16 @@ INSTRUMENTS: dict[str, Instrument] = {
     "windlass_webhooks_total": Instrument("counter", "Webhook deliveries tried, by result.", ("result",)),
     "windlass_membership_total": Instrument("counter", "Questions to the Membership service, by result.", ("result",)),
     "windlass_breaker_open": Instrument("gauge", "1 while a circuit breaker lets nothing through.", ("name",)),
+    "windlass_provider_webhooks_total": Instrument(
+        "counter", "Webhooks that came from providers, by what became of them.", ("provider", "result")
+    ),
+    "windlass_provider_calls_total": Instrument(
+        "counter", "Requests to providers: what was asked, and how it ended.", ("provider", "call", "result")
+    ),
+    "windlass_provider_slots": Instrument(
+        "gauge", "Steps that hold a provider's place, or wait for one.", ("provider", "state")
+    ),
+    "windlass_provider_concurrency": Instrument("gauge", "How many places a provider has.", ("provider",)),
 }
 
 
@@ -208,6 +218,11 @@ class Meters:
         self._webhooks: Counter = made["windlass_webhooks_total"]
         self._membership: Counter = made["windlass_membership_total"]
         self._breaker: Gauge = made["windlass_breaker_open"]
+        self._providers = Labels()
+        self._received: Counter = made["windlass_provider_webhooks_total"]
+        self._called: Counter = made["windlass_provider_calls_total"]
+        self._slots: Gauge = made["windlass_provider_slots"]
+        self._places: Gauge = made["windlass_provider_concurrency"]
         # By recipe, step and outcome: finding the labels costs more than counting.
         self._ends: dict[tuple[str, str, str], Series] = {}
 
@@ -277,10 +292,11 @@ class Meters:
         created_at: datetime,
         finished_at: datetime,
         request_id: str | None,
+        parent: UUID | None = None,
     ) -> None:
         """A job has ended. It is counted in the database, where every process can read it."""
         if self.tracer is not None:
-            self.tracer.ended(job_id, recipe, state, created_at, finished_at, request_id)
+            self.tracer.ended(job_id, recipe, state, created_at, finished_at, request_id, parent)
 
     def looped(self, duty: str, count: int, seconds: float) -> None:
         """A duty of the engine had one turn."""
@@ -320,6 +336,14 @@ class Meters:
         """A circuit breaker opened or closed."""
         self._breaker.labels(name).set(is_open)
 
+    def received(self, provider: str, result: str) -> None:
+        """A provider's webhook came, and this became of it."""
+        self._received.labels(*self._providers.of(provider), result).inc()
+
+    def called(self, provider: str, call: str, result: str) -> None:
+        """A provider was asked: to start, about its status, to cancel."""
+        self._called.labels(*self._providers.of(provider), call, result).inc()
+
     # What is read when somebody looks.
 
     def watch_pool(self, busy: Callable[[], float], idle: Callable[[], float]) -> None:
@@ -343,6 +367,15 @@ class Meters:
     def show_tallies(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
         """Show these jobs by recipe and state from now on."""
         self._tallies.show(rows)
+
+    def show_providers(self, rows: Iterable[tuple[str, int, int, int, bool]]) -> None:
+        """Show these providers from now on: name, places, how many are held, how many wait, is its breaker open."""
+        for name, places, held, waiting, is_open in rows:
+            (label,) = self._providers.of(name)
+            self._places.labels(label).set(places)
+            self._slots.labels(label, "held").set(held)
+            self._slots.labels(label, "waiting").set(waiting)
+            self._breaker.labels(f"provider {label}").set(is_open)
 
     def show_installation(self, engines: int, feed_lag_s: float) -> None:
         """Show how many engines turn, and how far behind the feed is."""

@@ -4,6 +4,7 @@
       root      the job, from submission to end     told by the process that follows the feed when it ends
       ├ submit  the commit that made it             told by the process that took it
       ├ attempt one of a step; a handler's own spans are below it
+      ├ child   a job that it started, which has a trace of its own: each has a link to the other
       └ …
     an HTTP request goes on with its caller's trace, and has a link to the job that it made
 
@@ -145,12 +146,17 @@ class Tracer:
         created_at: datetime,
         finished_at: datetime,
         request_id: str | None,
+        parent: UUID | None = None,
     ) -> None:
-        """A job has ended: the span that all others of its trace are below."""
+        """A job has ended: the span that all others of its trace are below; and its span in its parent's trace."""
         facts: dict[str, Any] = {"windlass.recipe": recipe, "windlass.outcome": state}
         if request_id is not None:
             facts["windlass.request_id"] = request_id
-        self._put(partial(self._of_job, job_id, recipe, (), _ns(created_at), _ns(finished_at), facts, "INTERNAL"))
+        times = (_ns(created_at), _ns(finished_at))
+        self._put(partial(self._of_job, job_id, recipe, (), *times, facts, "INTERNAL", parent))
+        if parent is not None:
+            below = {**facts, "windlass.child": str(job_id)}
+            self._put(partial(self._of_job, parent, recipe, ("child", job_id), *times, below, "INTERNAL", job_id))
 
     # What the service tells.
 
@@ -196,6 +202,7 @@ class Tracer:
         ended_ns: int,
         facts: dict[str, Any],
         kind: str,
+        link: UUID | None = None,
     ) -> Any:
         trace = self._trace
         is_bad = facts.get("windlass.outcome") in _BAD_ENDS
@@ -205,6 +212,7 @@ class Tracer:
             parent=self._place(trace_id(job_id), span_id(job_id), is_remote=True) if place else None,
             resource=self._resource,
             attributes={"windlass.job": str(job_id), **facts},
+            links=[] if link is None else [trace.Link(self._place(trace_id(link), span_id(link)))],
             kind=trace.SpanKind[kind],
             status=trace.Status(trace.StatusCode.ERROR if is_bad else trace.StatusCode.UNSET),
             start_time=began_ns,

@@ -57,11 +57,15 @@ class Auditor:
     async def run_once(self) -> Done:
         """Append one batch."""
         done, news = await self._db.run(self._append)
-        if self._observer is not None:
-            for row in news:
-                if (state := _ENDINGS.get(row.type)) is not None:
-                    job_id, created_at = row.at.job_id, row.created_at
-                    self._observer.ended(job_id, row.recipe, state, created_at, row.when, row.correlation_id)
+        if self._observer is not None and (ended := [row for row in news if row.type in _ENDINGS]):
+            ids = [row.at.job_id for row in ended]
+            rows = await self._db.run(lambda connection: connection.fetch(sql("job_parents"), ids))
+            parents: dict[UUID, UUID] = {row["id"]: row["parent_job"] for row in rows}
+            for row in ended:
+                job_id, state = row.at.job_id, _ENDINGS[row.type]
+                self._observer.ended(
+                    job_id, row.recipe, state, row.created_at, row.when, row.correlation_id, parents.get(job_id)
+                )
         return done
 
     async def _append(self, connection: asyncpg.Connection) -> tuple[Done, list[FeedRow]]:

@@ -16,6 +16,7 @@ from windlass.core.errors import Refused
 from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
 from windlass.engine import control, read
+from windlass.engine.children import NO_ATTEMPT
 from windlass.engine.loops.duty import Done
 from windlass.engine.recipes import plan_of
 from windlass.engine.settle import settle
@@ -48,7 +49,8 @@ class Relay:
         for row in rows:
             if row["source"] == "parent":
                 await control.cancel(self._db, row["job_id"], reason="its parent job ended", source=self.name)
-            else:
+            elif row["attempt"] != NO_ATTEMPT:
+                # Of a job that a handler started for itself nobody waits to hear.
                 outcome = await self._child_outcome(row)
                 reports.append(Report(row["job_id"], row["no"], row["attempt"], outcome, source="child"))
         if reports:

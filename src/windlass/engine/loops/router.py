@@ -17,16 +17,18 @@ import msgspec
 
 from windlass.core import route as law
 from windlass.core.draft import Draft, touched_by
-from windlass.core.errors import BadExpression, NotFound, Refused
+from windlass.core.errors import BadExpression, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
 from windlass.core.template import as_condition, as_items, as_key, plan_templates
+from windlass.engine import control
+from windlass.engine.children import Line, hand_down, kept_children
 from windlass.engine.loops.duty import Done
 from windlass.engine.read import Resolver
 from windlass.engine.recipes import latest, plan_of, read_plan
 from windlass.engine.signals import Early
-from windlass.engine.submit import Submission, insert
+from windlass.engine.submit import TTL_S, Submission, insert
 from windlass.engine.values import outputs_of_many, scope
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
@@ -38,7 +40,6 @@ from windlass.store.statements import sql
 BATCH_MAX = 200
 # A batch stops growing once it would add this many children.
 CHILDREN_MAX = 10_000
-DEPTH_MAX = 16
 
 
 class Router:
@@ -101,22 +102,36 @@ class Router:
 
     async def _calls(self, resolved: list[tuple[asyncpg.Record, Resolution]]) -> dict[tuple[UUID, int], Submission]:
         """The child jobs that the batch starts; one that cannot be started becomes Unresolvable in place."""
+        asked = [
+            (at, row, (await plan_of(self._db, row["plan"])).nodes[row["node"]], resolution.inputs)
+            for at, (row, resolution) in enumerate(resolved)
+            if isinstance(resolution, Call)
+        ]
         calls: dict[tuple[UUID, int], Submission] = {}
-        for at, (row, resolution) in enumerate(resolved):
-            if not isinstance(resolution, Call):
-                continue
-            plan = await plan_of(self._db, row["plan"])
-            name = plan.nodes[row["node"]].run
+        if not asked:
+            return calls
+        wanted = [(row["job_id"], node.run) for _, row, node, _ in asked]
+        line = await self._db.run(lambda connection: Line.load(connection, wanted))
+        newest: dict[str, Plan] = {}
+        for at, row, node, given in asked:
+            kin = line.kin[row["job_id"]]
             try:
-                if row["depth"] >= DEPTH_MAX:
-                    raise NotFound(f"recipes call each other {DEPTH_MAX} deep, which is the limit")
-                child = await latest(self._db, name)
-                inputs = check_inputs(child, resolution.inputs)
+                if node.run not in newest:
+                    newest[node.run] = await latest(self._db, node.run)
+                inputs = check_inputs(newest[node.run], given)
+                line.check(row["job_id"], node.run, inputs)
             except Refused as error:
                 resolved[at] = (row, Unresolvable(Fault("bad_child", str(error))))
                 continue
             calls[row["job_id"], row["no"]] = Submission(
-                plan=child, inputs=inputs, job_id=self._new_id(), caller=row["caller"], depth=row["depth"] + 1
+                plan=newest[node.run],
+                inputs=inputs,
+                job_id=self._new_id(),
+                caller=kin.caller,
+                priority=kin.priority,
+                depth=kin.depth + 1,
+                ttl_s=TTL_S if node.ttl_s is None else node.ttl_s,
+                retry_of=kin.retry_of,
             )
         return calls
 
@@ -147,7 +162,18 @@ class Router:
             await early.write(connection)
             started = [submission for draft in found for submission in _children_of(draft, calls)]
             if started:
-                await insert(connection, started)
+                await self._start(connection, started)
+
+    async def _start(self, connection: asyncpg.Connection, started: list[Submission]) -> None:
+        """Make the child jobs. One that is made for a retried job goes on where the one before it failed."""
+        again = [(s.retry_of, s.parent[1], s) for s in started if s.retry_of is not None and s.parent is not None]
+        kept = await kept_children(connection, again)
+        made = [submission._replace(retry_of=kept.get(submission.job_id)) for submission in started]
+        await insert(connection, made)
+        for submission in made:
+            if submission.retry_of is not None:
+                await control.keep(connection, submission.retry_of, submission, self.name)
+        await hand_down(connection, [submission.job_id for submission in made])
 
     @staticmethod
     def _awaited(

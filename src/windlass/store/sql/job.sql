@@ -110,6 +110,62 @@ SELECT id,
        CASE WHEN $25::bool THEN pg_notify('windlass_timer', '') END
 FROM job
 
+-- name: job_budget
+-- What jobs may spend, given with them.
+INSERT INTO windlass.budgets (scope, name, most, updated_at)
+SELECT 'job', d.id::text, d.most, windlass.clock() FROM unnest($1::uuid[], $2::numeric[]) AS d (id, most)
+ON CONFLICT DO NOTHING
+
+-- name: job_budget_again
+-- A job that is run again may spend as much as it might the first time.
+INSERT INTO windlass.budgets (scope, name, most, updated_at)
+SELECT 'job', $2::uuid::text, most, windlass.clock() FROM windlass.budgets WHERE scope = 'job' AND name = $1::uuid::text
+ON CONFLICT DO NOTHING
+
+-- name: job_parents
+SELECT id, parent_job FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND parent_job IS NOT NULL
+
+-- name: child_kin
+-- What jobs hand down to those that they start. The job that one is a retry of, but not one that it is a re-run of: the
+-- second event of a retry tells what it kept.
+SELECT j.id, j.caller, j.priority, j.depth, j.correlation_id, j.deadline_at IS NOT NULL,
+       (SELECT j.retry_of FROM windlass.events e WHERE e.job_id = j.id AND e.seq = 2 AND e.type = 'job.kept')
+FROM windlass.jobs j WHERE j.id = ANY ($1::uuid[])
+
+-- name: child_above
+-- Of jobs ($1) that are about to start a recipe ($2): the jobs of that recipe among them and those above them.
+WITH RECURSIVE line AS (
+    SELECT c.start, c.recipe AS called, j.id, j.recipe, j.parent_job
+    FROM unnest($1::uuid[], $2::text[]) AS c (start, recipe) JOIN windlass.jobs j ON j.id = c.start
+    UNION ALL
+    SELECT l.start, l.called, j.id, j.recipe, j.parent_job FROM line l JOIN windlass.jobs j ON j.id = l.parent_job
+)
+SELECT line.start, line.recipe, line.id, j.input
+FROM line JOIN windlass.jobs j ON j.id = line.id
+WHERE line.recipe = line.called
+
+-- name: child_deadline
+-- To the parents' own moment, not to a length of time: clocks are read at different moments.
+UPDATE windlass.jobs c
+SET deadline_at = least(c.deadline_at, p.deadline_at), due_at = least(c.due_at, p.deadline_at)
+FROM windlass.jobs p
+WHERE c.id = ANY ($1::uuid[]) AND p.id = c.parent_job AND p.deadline_at IS NOT NULL
+
+-- name: child_before
+-- The last child of each of these steps, if it ended without a result. Spawned jobs (attempt 0) are their handler's.
+SELECT DISTINCT ON (c.parent_job, c.parent_no) c.parent_job, c.parent_no, c.id, c.plan, c.input
+FROM unnest($1::uuid[], $2::int[]) AS d (parent_job, parent_no)
+JOIN windlass.jobs c ON c.parent_job = d.parent_job AND c.parent_no = d.parent_no AND c.parent_attempt > 0
+WHERE c.state IN ('FAILED', 'DENIED', 'TIMEOUT', 'CANCELLED', 'EXPIRED')
+ORDER BY c.parent_job, c.parent_no, c.id DESC
+
+-- name: child_spawner
+-- The step whose handler starts a job, and how many it has started.
+SELECT j.state AS job_state, s.state, s.attempt,
+       (SELECT count(*) FROM windlass.jobs c WHERE c.parent_job = $1 AND c.parent_no = $2) AS spawned
+FROM windlass.jobs j JOIN windlass.steps s ON s.job_id = j.id AND s.no = $2
+WHERE j.id = $1
+
 -- name: job_same
 -- The jobs that stand where these would have: by id, or by idempotency key.
 SELECT d.place, j.id, j.state, j.body_hash

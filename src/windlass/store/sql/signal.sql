@@ -23,7 +23,7 @@ ORDER BY w.no
 SELECT j.state, j.plan FROM windlass.jobs j WHERE j.id = $1 AND j.deleted_at IS NULL
 
 -- name: signal_get
-SELECT name, body FROM windlass.signals WHERE job_id = $1 AND id = $2
+SELECT name, body, taken_no FROM windlass.signals WHERE job_id = $1 AND id = $2
 
 -- name: signal_kept
 -- How many are kept for nobody so far.
