@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.core.world import START, World, plan, task
-from windlass.core.draft import touched_by
+from windlass.core.draft import PAUSED, SLOT, touched_by
+from windlass.core.states import StepState
 
 
 def test_a_draft_knows_the_earliest_time_it_wakes_somebody() -> None:
@@ -34,3 +35,26 @@ def test_a_success_touches_its_dependents_and_a_failure_all_that_follow() -> Non
     assert touched_by(graph, 0, 0, is_success=True) == {0, 1}
     assert touched_by(graph, 0, 0, is_success=False) == {0, 1, 2}
     assert touched_by(graph, 7, 0, is_success=True) == {7, 0, 1, 2}
+
+
+def test_a_step_that_stands_in_line_changes_the_line_whenever_it_moves() -> None:
+    world = World.of(task("a", provider="fal"), task("b", when="x"))
+    draft = world.draft()
+    draft.enqueue(draft.steps[1])
+    assert not draft.has_line
+    draft.enqueue(draft.steps[0])
+    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (StepState.HELD, SLOT)
+    assert draft.has_line
+
+
+def test_a_step_of_a_paused_job_is_held_for_that_and_not_in_line() -> None:
+    draft = World.of(task("a", provider="fal")).draft()
+    draft.job.is_paused = True
+    draft.enqueue(draft.steps[0], keeps_slot=True)
+    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (StepState.HELD, PAUSED)
+
+
+def test_a_step_that_keeps_its_place_is_queued() -> None:
+    draft = World.of(task("a", provider="fal")).draft()
+    draft.enqueue(draft.steps[0], keeps_slot=True)
+    assert draft.steps[0].state is StepState.QUEUED

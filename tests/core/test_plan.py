@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tests.core.world import child, plan, task, timer
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.core.world import child, event, plan, task, timer
 from windlass.core.outcome import Fault
 from windlass.core.plan import Node, OnFailure, Plan, plan_from_json
 from windlass.core.retry import Retry
@@ -15,7 +20,9 @@ def rich() -> Plan:
             task("a", with_={"x": "${inputs.x}"}, retry=Retry(max_attempts=9), timeout_s=5.0, queue="gpu"),
             task("b", "a", each="steps.a.outputs", when="inputs.x"),
             timer("c", "b"),
-            child("d", "c"),
+            child("d", "c", ttl_s=60.0),
+            task("e", "d", provider="fal", concurrency="k:{inputs.x}", limit=3, cost=0.5, wait_s=9.0),
+            event("f", "e", with_={"id": 1}, wait_s=60.0),
         ),
         {"type": "object"},
         "${steps.d.outputs}",
@@ -41,9 +48,23 @@ def test_a_plan_knows_who_follows_whom() -> None:
 
 
 def test_what_the_engine_must_resolve_first_is_routed() -> None:
-    routed = [timer("a"), child("a"), task("a", when="x"), task("a", each="x")]
+    routed = [timer("a"), child("a"), event("a"), task("a", when="x"), task("a", each="x")]
     assert all(node.is_routed for node in routed)
     assert not Node("a").is_routed
+    assert [node.is_child_routed for node in (child("a"), task("a", each="x"))] == [True, False]
+
+
+@pytest.mark.parametrize("given", [{"provider": "fal"}, {"concurrency": "k"}, {"cost": 0.5}])
+def test_a_step_that_needs_a_place_or_money_stands_in_line(given: dict[str, Any]) -> None:
+    node = task("a", **given)
+    assert node.is_slotted and node.is_routed and node.is_child_routed
+    assert plan(task("b"), node).is_slotted
+    assert not plan(task("b")).is_slotted
+
+
+def test_what_a_plan_does_not_use_is_not_in_its_bytes() -> None:
+    """So that plans of older recipes keep their hashes."""
+    assert set(msgspec.json.decode(plan(task("a")).canonical)["steps"][0]) == {"name", "run"}
 
 
 def test_a_fault_shows_only_what_it_has() -> None:

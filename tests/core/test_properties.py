@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.world import BOOM, OUTPUT, World, plan
 from windlass.core.control import cancel, overdue, pause, resume
-from windlass.core.draft import Step
+from windlass.core.draft import SLOT, Step
 from windlass.core.outcome import Cancel, Failure, Lost, Outcome, Parked, Released, Report, Snooze, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
 from windlass.core.retry_job import Kept, retry_rows
-from windlass.core.route import Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
+from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
 from windlass.core.settle import settle
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, STEP_TERMINAL, StepState
 
@@ -28,7 +29,8 @@ def plans(draw: st.DrawFn) -> Plan:
     nodes = []
     for no in range(count):
         needs = draw(st.lists(st.sampled_from(NAMES[:no]), unique=True, max_size=3)) if no else []
-        kind = draw(st.sampled_from([NodeKind.TASK, NodeKind.TASK, NodeKind.TASK, NodeKind.TIMER, NodeKind.RECIPE]))
+        kind = draw(st.sampled_from([NodeKind.TASK] * 5 + [NodeKind.TIMER, NodeKind.RECIPE, NodeKind.EVENT]))
+        line: dict[str, Any] = draw(st.sampled_from([{}, {}, {"provider": "fal"}, {"concurrency": "k"}, {"cost": 1.0}]))
         nodes.append(
             Node(
                 NAMES[no],
@@ -38,6 +40,8 @@ def plans(draw: st.DrawFn) -> Plan:
                 when=draw(st.sampled_from([None, None, "inputs.x"])),
                 each=draw(st.sampled_from([None, None, "inputs.xs"])),
                 retry=Retry(max_attempts=draw(st.integers(1, 3))),
+                wait_s=draw(st.sampled_from([None, 9.0])),
+                **(line if kind is NodeKind.TASK else {}),
             )
         )
     return plan(*nodes, on_failure=draw(st.sampled_from(OnFailure)))
@@ -46,7 +50,8 @@ def plans(draw: st.DrawFn) -> Plan:
 OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from(
     [
         Success(OUTPUT), Success(OUTPUT), Success(OUTPUT), Failure(BOOM), Failure(BOOM, is_retryable=False),
-        Failure(BOOM, after_s=1), Snooze(5), Parked("x"), Parked("x", 9), Released(), Lost(), Cancel(),
+        Failure(BOOM, after_s=1), Failure(BOOM, is_counted=False), Snooze(5), Parked("x"), Parked("x", 9),
+        Parked("x", external_id="e-1"), Parked("x", external_id=""), Released(), Lost(), Cancel(),
     ]
 )  # fmt: skip
 
@@ -108,13 +113,20 @@ class Actor:
             options.append(Sleep(3))
         elif node.kind is NodeKind.RECIPE:
             options.append(Call({}))
+        elif node.kind is NodeKind.EVENT:
+            options += [Await("{}"), Await("{}", early=OUTPUT)]
         else:
-            options.append(Run())
+            options.append(Run(node.concurrency))
         if not is_kind and step.index is None and step.fan is None:
             options += [Unresolvable(BOOM)] + ([Skip()] if node.when else [])
         if options:
             resolution = self.data.draw(st.sampled_from(options))
             self.world.route(node.name, resolution, step.index)
+
+    def grant(self) -> None:
+        if (step := self.choose(self._in(S.HELD))) is not None:
+            in_line = step.waiting_for == SLOT and not self.world.job.is_paused
+            assert self.world.grant(self.world.plan.nodes[step.node].name, step.index) == in_line
 
     def wake(self) -> None:
         self.world.pass_time(self.data.draw(st.sampled_from([0.5, 5.0, 100.0])))
@@ -138,7 +150,7 @@ class Actor:
         self.world.put(draft)
 
     def act(self) -> None:
-        usual: list[Callable[[], None]] = [self.claim, self.report, self.route, self.wake]
+        usual: list[Callable[[], None]] = [self.claim, self.report, self.route, self.grant, self.wake]
         rare = [*usual, self.report_late, self.control]
         actions = rare if self.data.draw(st.integers(0, 4)) else [*rare, self.end]
         if not self.data.draw(st.integers(0, 2)):
@@ -161,6 +173,9 @@ class Actor:
                 if world.is_finished:
                     return
                 step = world.steps[step.no]
+                if step.state is S.HELD:
+                    assert world.grant(world.plan.nodes[step.node].name, step.index), "it stands in no line"
+                    step = world.steps[step.no]
                 if step.state is S.QUEUED:
                     world.claim(step)
                 if step.state is S.PARKED and not world.wake(step) and step.waiting_for != "fan":

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from tests.core.world import BOOM, START, World, child, task, timer
+from tests.core.world import BOOM, START, World, child, event, task, timer
 from windlass.core.control import cancel
-from windlass.core.outcome import Failure, Parked
+from windlass.core.outcome import Failure, Parked, Success
 from windlass.core.retry import Retry
-from windlass.core.route import Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable, route, wake
+from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable, route, wake
 from windlass.core.states import JobState, StepState
 
 S, J = StepState, JobState
@@ -44,7 +44,9 @@ def test_a_step_that_cannot_be_resolved_fails() -> None:
     assert world.job.state is J.FAILED
 
 
-@pytest.mark.parametrize("resolution", [Skip(), Run(), Fan(("1",), 0, 1), Sleep(1), Call({}), Unresolvable(BOOM)])
+@pytest.mark.parametrize(
+    "resolution", [Skip(), Run(), Fan(("1",), 0, 1), Sleep(1), Call({}), Await("{}"), Unresolvable(BOOM)]
+)
 def test_only_a_ready_step_of_an_open_job_that_is_not_paused_is_routed(resolution: Resolution) -> None:
     world = World.of(task("a", when="inputs.x"), task("b"))
     assert not world.route("b", resolution)
@@ -152,3 +154,68 @@ def test_a_retry_that_comes_due_while_the_job_is_paused_is_held() -> None:
     world.pass_time(1)
     assert world.wake(world.step("a"))
     assert world.step("a").state is S.HELD
+
+
+def test_a_step_that_needs_a_place_is_held_under_its_key() -> None:
+    world = World.of(task("a", concurrency="k:{inputs.x}"))
+    draft = world.draft()
+    assert route(draft, 0, Run("k:7"))
+    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (S.HELD, "slot")
+    assert draft.keys == {0: "k:7"}
+    assert draft.has_line and not draft.queues, "nobody need look for what stands in line"
+
+
+def test_the_children_of_a_fan_out_stand_in_line_one_by_one() -> None:
+    world = World.of(task("a", each="inputs.xs", provider="fal"))
+    world.route("a", Fan(("1", "2"), 0, 2))
+    assert [world.step("a", i).state for i in (0, 1)] == [S.READY, S.READY]
+    for i in (0, 1):
+        world.route("a", Run(), i)
+        assert world.step("a", i).state is S.HELD
+        world.grant("a", i)
+        world.run("a", index=i)
+    assert world.job.state is J.COMPLETED
+
+
+def test_a_step_waits_for_an_event_until_its_deadline() -> None:
+    world = World.of(event("a", run="approved", wait_s=60.0))
+    draft = world.draft()
+    assert route(draft, 0, Await('{"id":7}'))
+    assert draft.matches == {0: '{"id":7}'}
+    world.put(draft)
+    step = world.step("a")
+    assert (step.state, step.waiting_for, step.attempt) == (S.PARKED, "event:approved", 1)
+    assert step.wake_at == START + timedelta(seconds=60)
+    world.pass_time(60)
+    assert world.wake(step)
+    assert world.states() == {"a": S.FAILED}, "people get no second chance"
+
+
+def test_a_step_may_wait_for_an_event_for_ever() -> None:
+    world = World.of(event("a"))
+    world.route("a", Await("{}"))
+    assert world.step("a").wake_at is None
+
+
+def test_an_event_that_came_early_completes_the_step_at_once() -> None:
+    world = World.of(event("a"), task("b", "a"))
+    world.route("a", Await("{}", early='{"yes":true}'))
+    assert world.states() == {"a": S.COMPLETED, "b": S.QUEUED}
+    assert (world.step("a").output, world.step("a").attempt) == ('{"yes":true}', 1)
+    assert not world.report(world.step("a"), Success("2")), "a second one is late"
+
+
+def test_a_provider_that_was_silent_too_long_is_asked_again_as_the_policy_says() -> None:
+    world = World.of(task("a", provider="fal", retry=Retry(max_attempts=2, base_s=1, jitter=0)))
+    world.route("a", Run())
+    for waiting_for in ("retry", None):
+        assert world.grant("a")
+        world.run("a", Parked("fal", within_s=9))
+        world.pass_time(9)
+        assert world.wake(world.step("a"))
+        assert world.step("a").waiting_for == waiting_for
+        world.pass_time(1)
+        world.wake(world.step("a"))
+    error = world.step("a").error
+    assert error is not None and error.code == "wait_timeout"
+    assert world.job.state is J.FAILED

@@ -7,12 +7,25 @@ from datetime import timedelta
 
 import pytest
 
-from tests.core.world import BOOM, OUTPUT, START, World, child, task
-from windlass.core.outcome import Cancel, Failure, Fault, Lost, Outcome, Parked, Released, Snooze, Success
+from tests.core.world import BOOM, JOB, OUTPUT, START, World, child, event, task
+from windlass.core.external import ID_MAX, WAIT_S
+from windlass.core.outcome import (
+    Cancel,
+    Cost,
+    Failure,
+    Fault,
+    Lost,
+    Outcome,
+    Parked,
+    Released,
+    Report,
+    Snooze,
+    Success,
+)
 from windlass.core.plan import OnFailure
 from windlass.core.retry import LOSSES_MAX, Retry
-from windlass.core.route import Call
-from windlass.core.settle import DATABASE_LOST
+from windlass.core.route import Await, Call, Run
+from windlass.core.settle import DATABASE_LOST, settle
 from windlass.core.states import JobState, StepState
 
 S, J = StepState, JobState
@@ -217,3 +230,100 @@ def test_a_result_counts_while_the_job_is_paused_but_starts_nothing() -> None:
     world.job.is_paused = True
     assert world.report(world.step("a"), Success(OUTPUT))
     assert world.states() == {"a": S.COMPLETED, "b": S.HELD}
+
+
+def fal(**given: object) -> World:
+    """A step with a provider, granted its place."""
+    world = World.of(task("a", provider="fal", **given), task("b", "a"))
+    world.route("a", Run())
+    assert world.step("a").waiting_for == "slot"
+    assert world.grant("a")
+    return world
+
+
+def test_a_failure_that_is_not_counted_is_tried_again_for_ever() -> None:
+    world = World.of(task("a", retry=replace(FLAT, max_attempts=1)))
+    for _ in range(5):
+        world.run("a", Failure(BOOM, is_counted=False, after_s=3))
+        assert (world.step("a").waiting_for, world.step("a").failures) == ("retry", 0)
+        world.pass_time(3)
+        assert world.wake(world.step("a"))
+    world.run("a", Failure(BOOM))
+    assert world.job.state is J.FAILED
+
+
+def test_a_failure_that_is_not_counted_waits_as_the_first_one_does() -> None:
+    world = World.of(task("a", retry=FLAT))
+    world.run("a", Failure(BOOM, is_counted=False))
+    assert world.step("a").wake_at == START + timedelta(seconds=10)
+
+
+def test_a_wait_for_a_provider_always_has_a_deadline() -> None:
+    for given, parked, within_s in (
+        ({}, Parked("fal"), WAIT_S),
+        ({"wait_s": 7.0}, Parked("fal"), 7),
+        ({"wait_s": 7.0}, Parked("fal", 3), 3),
+    ):
+        world = fal(**given)
+        world.run("a", parked)
+        assert world.step("a").wake_at == START + timedelta(seconds=within_s)
+
+
+def test_any_wait_outside_has_the_deadline_that_its_step_names() -> None:
+    world = World.of(task("a", wait_s=5.0))
+    world.run("a", Parked("a person"))
+    assert world.step("a").wake_at == START + timedelta(seconds=5)
+
+
+def test_what_a_provider_calls_its_work_is_handed_on() -> None:
+    world = fal()
+    step = world.step("a")
+    world.claim(step)
+    draft = world.draft()
+    assert settle(draft, Report(JOB, 0, 1, Parked("fal", external_id="req-1")), 0.0)
+    assert draft.external_ids == {0: "req-1"}
+    assert draft.has_line
+
+
+@pytest.mark.parametrize("bad", ["", "x" * (ID_MAX + 1), "a\x00b", "\ud800"])
+def test_what_cannot_be_kept_as_an_id_fails_the_step(bad: str) -> None:
+    world = fal()
+    world.run("a", Parked("fal", external_id=bad))
+    error = world.step("a").error
+    assert error is not None and error.code == "bad_external_id"
+    assert world.states() == {"a": S.FAILED, "b": S.ABANDONED}
+
+
+def test_what_an_attempt_cost_is_kept_if_it_is_heard() -> None:
+    world = fal()
+    world.claim(world.step("a"))
+    cost = Cost("0.25", tokens_in=3, provider="fal")
+    draft = world.draft()
+    assert settle(draft, Report(JOB, 0, 1, Failure(BOOM), cost=cost), 0.0)
+    assert [(step.no, step.attempt, said) for step, said in draft.costs] == [(0, 1, cost)]
+    late = world.draft()
+    assert not settle(late, Report(JOB, 0, 9, Success(OUTPUT), cost=cost), 0.0)
+    assert late.costs == []
+
+
+@pytest.mark.parametrize("outcome", [Lost(), Released()])
+def test_an_attempt_that_was_cut_short_keeps_its_place(outcome: Outcome) -> None:
+    world = fal()
+    world.run("a", outcome)
+    assert world.step("a").state is S.QUEUED
+
+
+@pytest.mark.parametrize("outcome", [Failure(BOOM), Snooze(10)])
+def test_one_that_is_put_off_stands_in_line_again(outcome: Outcome) -> None:
+    world = fal(retry=FLAT)
+    world.run("a", outcome)
+    world.pass_time(10)
+    assert world.wake(world.step("a"))
+    assert (world.step("a").state, world.step("a").waiting_for) == (S.HELD, "slot")
+
+
+def test_an_event_that_was_waited_for_is_heard() -> None:
+    world = World.of(event("approved"))
+    world.route("approved", Await("{}"))
+    assert world.report(world.step("approved"), Success('{"by":"me"}'))
+    assert world.job.state is J.COMPLETED

@@ -18,6 +18,7 @@ from windlass.core.graph import starts
 from windlass.core.outcome import Fault, Outcome, Report, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.settle import settle
+from windlass.core.slot import grant
 from windlass.core.states import (
     JOB_TERMINAL,
     STEP_DONE,
@@ -50,6 +51,10 @@ def timer(name: str, *needs: str) -> Node:
 
 def child(name: str, *needs: str, **given: Any) -> Node:
     return Node(name, NodeKind.RECIPE, run="other", needs=needs, **given)
+
+
+def event(name: str, *needs: str, **given: Any) -> Node:
+    return Node(name, NodeKind.EVENT, run=given.pop("run", name), needs=needs, **given)
 
 
 @dataclass
@@ -91,10 +96,9 @@ class World:
         self.job = draft.job
         self.steps.update(draft.changed)
         for fan_no, added in (draft.children or {}).items():
-            kind = self.plan.nodes[fan_no].kind
+            state = S.READY if self.plan.nodes[fan_no].is_child_routed else S.QUEUED
             for new in added:
                 assert new.no not in self.steps, "a number given twice"
-                state = S.QUEUED if kind is NodeKind.TASK else S.READY
                 self.steps[new.no] = Step(new.no, fan_no, new.index, state, 0, 0, 0, 0)
         self.events += draft.events
         if draft.sweep:
@@ -139,6 +143,13 @@ class World:
         self.put(draft)
         return done
 
+    def grant(self, name: str, index: int | None = None) -> bool:
+        step = self.step(name, index)
+        draft = self.draft({step.no})
+        done = grant(draft, step.no)
+        self.put(draft)
+        return done
+
     def wake(self, step: Step) -> bool:
         draft = self.draft(touched_by(self.plan, step.no, step.node, is_success=False))
         done = routing.wake(draft, step.no)
@@ -179,7 +190,7 @@ class World:
                 job = JobState(what.upper())
             elif what == "fanned":
                 assert event.no is not None and event.payload is not None
-                first = S.QUEUED if self.plan.nodes[event.no].kind is NodeKind.TASK else S.READY
+                first = S.READY if self.plan.nodes[event.no].is_child_routed else S.QUEUED
                 numbers = range(event.payload["first"], event.payload["first"] + event.payload["count"])
                 states.update(dict.fromkeys(numbers, first))
             elif noun == "step" and what.upper() in _STEP_WORDS:

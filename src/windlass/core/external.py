@@ -23,6 +23,7 @@ WAIT_S = 3600.0
 _KEY_PREFIX = "wl"
 # What a provider calls its work, or its event, is kept in an index.
 ID_MAX = 500
+_NUMBER_MAX = 2**31
 
 
 class ProviderStatus(StrEnum):
@@ -77,7 +78,8 @@ class WorkKey:
             found = cls(UUID(parts[0]), int(parts[1]), int(parts[2]))
         except ValueError:
             return None
-        return found if str(found) == text else None
+        is_in_range = 0 <= found.no < _NUMBER_MAX and 0 < found.round < _NUMBER_MAX
+        return found if is_in_range and str(found) == text else None
 
 
 def is_id(text: str) -> bool:
