@@ -28,7 +28,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Any
+from urllib.parse import urlencode
 
 from windlass.core.errors import BadInput, BadSetting, BadSignature
 from windlass.core.external import ProviderStatus, Said
@@ -69,13 +70,15 @@ class WebhookNews:
     """What a webhook told. `id` is the message's own: the same message again has the same one.
 
     `external_id` is what `start_job` returned for this work. `key` is only a hint, from the query of the address that
-    was called: the signature is over the body.
+    was called: the signature is over the body. With `needs_look` the message tells that the work has ended and not
+    what came of it: ask `get_job_status` for that, and take `said` (which ends nothing) if it does not answer.
     """
 
     id: str
     external_id: str | None
     said: Said
     key: str | None = None
+    needs_look: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +94,19 @@ class Listed:
 class ProviderAdapter(ABC):
     """One provider's protocol. It is made with the provider's configuration, and closed when the process ends.
 
-    The four traits say what the provider can do; what is not said is not asked for.
+    The four traits say what the provider can do; what is not said is not asked for. An instance may have its own.
     """
 
-    honours_keys: ClassVar[bool] = False
+    honours_keys: bool = False
     """The provider itself makes one piece of work of two requests with one key."""
-    can_cancel: ClassVar[bool] = True
-    can_find: ClassVar[bool] = False
+    can_cancel: bool = True
+    can_find: bool = False
     """`find_job` is there: work can be looked up by the key that it was begun with."""
-    can_list: ClassVar[bool] = False
+    can_list: bool = False
     """`list_jobs` is there."""
-    default_profile: ClassVar[str] = "standard"
+    default_profile: str = "standard"
     """How its webhooks are signed, unless the configuration says otherwise."""
-    own_profiles: ClassVar[tuple[str, ...]] = ()
+    own_profiles: tuple[str, ...] = ()
     """Ways to sign that only this provider has; `verify_webhook` is overridden for them."""
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -190,6 +193,13 @@ class ProviderAdapter(ABC):
             return [secret_of(SignatureProfile(self.profile), secret.reveal()) for secret in webhook.secrets]
         except BadInput as error:
             raise BadSetting(f"{place}.secret_env: {error.message}", remedy=error.remedy) from None
+
+    def webhook_url(self, request: StartRequest, **more: str) -> str | None:
+        """Where the provider is to tell the end: with the key, and whatever else tells us what it speaks of."""
+        if request.webhook_url is None:
+            return None
+        gap = "&" if "?" in request.webhook_url else "?"
+        return f"{request.webhook_url}{gap}{urlencode({'key': request.key, **more})}"
 
     def cost(self, amount: Decimal, usage: Usage) -> Cost:
         """A cost of this provider."""

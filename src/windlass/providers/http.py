@@ -25,6 +25,7 @@ from windlass.providers.errors import (
     AuthFailed,
     BadAnswer,
     ConnectionLost,
+    ContentRefused,
     InsufficientFunds,
     InvalidRequest,
     NotFound,
@@ -33,6 +34,7 @@ from windlass.providers.errors import (
     ProviderTimeout,
     RateLimited,
 )
+from windlass.providers.words import CONTENT_REFUSED, INSUFFICIENT_FUNDS, RATE_LIMITED, codes_in, meaning_of
 
 try:
     import httpx
@@ -92,6 +94,7 @@ class Line:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         answer_max_bytes: int = ANSWER_MAX_BYTES,
+        transport: httpx.AsyncBaseTransport | None = None,
         now: Now = lambda: datetime.now(UTC),
     ) -> None:
         address = config.base_url or base_url
@@ -110,6 +113,7 @@ class Line:
             timeout=httpx.Timeout(config.timeout_s, connect=min(CONNECT_WITHIN_S, config.timeout_s)),
             limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
             follow_redirects=False,
+            transport=transport,
             # A proxy is of no use towards this machine, and the environment's would be asked all the same.
             trust_env=not is_here,
         )
@@ -196,8 +200,14 @@ def error_of(answer: Answer, name: str, *, told: str, now: datetime) -> Provider
     status = answer.status
     message = f"{name} answered {status}" + (f": {told}" if told else "")
     after_s = retry_after_s(answer.headers, now)
-    if status == 429:
+    meaning = meaning_of(codes_of(answer)) if 400 <= status < 500 else None
+    if meaning == INSUFFICIENT_FUNDS:
+        # Some say so with a 429; to wait does not fill an account.
+        return InsufficientFunds(message, status=status)
+    if status == 429 or meaning == RATE_LIMITED:
         return RateLimited(message, after_s=after_s, status=status)
+    if meaning == CONTENT_REFUSED:
+        return ContentRefused(message, status=status)
     if status in _TIMED_OUT:
         return ProviderTimeout(message, after_s=after_s, status=status)
     if status >= 500:
@@ -216,6 +226,9 @@ def error_of(answer: Answer, name: str, *, told: str, now: datetime) -> Provider
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
     """When to come again, as the answer says: in seconds or as an HTTP date."""
+    millis = headers.get("retry-after-ms", "").strip()
+    if millis.isascii() and millis.isdigit() and len(millis) < 12:
+        return min(int(millis) / 1000, 86400.0)
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
@@ -238,6 +251,14 @@ def told_of(answer: Answer) -> str:
         value = answer.body[: 4 * _TOLD_MAX].decode("utf-8", "replace")
         return " ".join(value.split())[:_TOLD_MAX]
     return message_in(value)
+
+
+def codes_of(answer: Answer) -> list[object]:
+    """The codes within an answer that is no success."""
+    try:
+        return codes_in(msgspec.json.decode(answer.body))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return []
 
 
 def message_in(value: Any) -> str:

@@ -27,7 +27,7 @@ class Usage:
 
     calls: int = 1
     seconds: Decimal = Decimal(0)
-    items: int = 0
+    items: Decimal = Decimal(0)
     tokens_in: int = 0
     tokens_out: int = 0
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any, cast
 
 from windlass.core.errors import BadSetting, NotFound
 from windlass.providers.adapter import ProviderAdapter
@@ -111,7 +112,7 @@ def adapter_class(config: ProviderConfig) -> type[ProviderAdapter]:
 def _class_at(target: str, place: str) -> type[ProviderAdapter]:
     module, _, name = target.partition(":")
     try:
-        found = importlib.import_module(module.strip())
+        found: Any = importlib.import_module(module.strip())
         for part in name.strip().split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
@@ -121,4 +122,4 @@ def _class_at(target: str, place: str) -> type[ProviderAdapter]:
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise BadSetting(f"{place}: {target} does not have: {missing}")
-    return found
+    return cast(type[ProviderAdapter], found)

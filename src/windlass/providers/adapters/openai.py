@@ -1,0 +1,360 @@
+"""OpenAI's API, and the many services that speak it: chat, embeddings and images at once, and batches.
+
+What is asked for follows from the input, or from `endpoint` in it:
+
+| input | endpoint | what comes of it |
+|---|---|---|
+| `messages` | chat | `{"text", "choices", "model", "usage"}` |
+| `input` | embeddings | `{"embeddings", "model", "usage"}`, in the order of the inputs |
+| `prompt` | images | `{"images"}` |
+| `requests` | batch | `{"results": [{"custom_id", "status_code", "body"}], "failed"}`, in the order of the requests |
+
+Everything else in the input is passed on as it is. The first three are done within the call, so their attempt ends
+with it and there is nothing to poll; give the provider a `timeout` that fits the model. A batch is a file of requests
+and a job: the request's key is kept in its metadata, so that one whose answer was lost is found again. Its price is
+half of what the prices say (`options.batch_share`).
+
+OpenAI tells a batch's end by a webhook of the account, signed as Standard Webhooks, without what came of it; that is
+fetched. Options: `endpoint`, `organization`, `project`, `batch_share`, `headers`, `honours_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from windlass.core.errors import BadSetting
+from windlass.core.external import ProviderStatus, Said
+from windlass.core.outcome import Cost
+from windlass.providers.adapter import LIST_MAX, Listed, ProviderAdapter, Started, StartRequest, WebhookNews
+from windlass.providers.config import ProviderConfig
+from windlass.providers.errors import BadAnswer, InvalidRequest, NotFound, ProviderError
+from windlass.providers.http import Answer, Line, message_in, path_part
+from windlass.providers.price import Usage, amount_of, count_of, decimal_of, price_of
+from windlass.providers.words import cancelled, codes_in, failed, status_of, succeeded, unknown
+
+BASE_URL = "https://api.openai.com/v1"
+REQUESTS_MAX = 50_000
+KEY_NAME = "windlass_key"
+PAGE = 100
+# So many of the newest batches are looked through for a key.
+FIND_MAX = 1000
+_PATHS = {"chat": "chat/completions", "embeddings": "embeddings", "images": "images/generations"}
+_BY_FIELD = {"requests": "batch", "messages": "chat", "prompt": "images", "input": "embeddings"}
+_STATUSES = {
+    "validating": ProviderStatus.QUEUED,
+    "in_progress": ProviderStatus.RUNNING,
+    "finalizing": ProviderStatus.RUNNING,
+    "cancelling": ProviderStatus.RUNNING,
+    "completed": ProviderStatus.SUCCEEDED,
+    "failed": ProviderStatus.FAILED,
+    "expired": ProviderStatus.FAILED,
+    "cancelled": ProviderStatus.CANCELLED,
+}
+_ENDED = ("batch.completed", "batch.failed", "batch.expired", "batch.cancelled")
+
+
+class OpenAIAdapter(ProviderAdapter):
+    """OpenAI, or a service that speaks as OpenAI does."""
+
+    can_find = True
+    can_list = True
+
+    def __init__(self, config: ProviderConfig) -> None:
+        super().__init__(config)
+        self.only_options("endpoint", "organization", "project", "batch_share", "headers", "honours_keys")
+        self.honours_keys = self.option("honours_keys", bool, False)
+        self._endpoint = self.option("endpoint", str, "")
+        if self._endpoint and self._endpoint not in (*_PATHS, "batch"):
+            raise BadSetting(f"providers.{config.name}.options.endpoint: there is no {self._endpoint!r}")
+        share = decimal_of(config.options.get("batch_share", "0.5"))
+        if share is None:
+            raise BadSetting(f"providers.{config.name}.options.batch_share: it is no number")
+        self._batch_share = share
+        headers = {str(name): str(text) for name, text in self.option("headers", dict, {}).items()}
+        for name in ("organization", "project"):
+            if text := self.option(name, str, ""):
+                headers[f"openai-{name}"] = text
+        if config.credential is not None:
+            headers["authorization"] = f"Bearer {config.credential.reveal()}"
+        self._line = Line(config, base_url=BASE_URL, headers=headers)
+
+    async def start_job(self, request: StartRequest) -> Started:
+        """Ask the model, or begin a batch."""
+        if not isinstance(request.input, dict):
+            raise InvalidRequest("the input is an object: `messages`, `input`, `prompt` or `requests`")
+        body = dict(request.input)
+        endpoint = self._endpoint_of(body)
+        if endpoint == "batch":
+            return Started(await self._begin_batch(request, body))
+        if request.model:
+            body["model"] = request.model
+        headers = {"idempotency-key": request.key}
+        told = (await self._line.take("POST", _PATHS[endpoint], json=body, headers=headers)).table()
+        return Started(None, self._done(endpoint, request.model, told))
+
+    async def get_job_status(self, external_id: str) -> Said:
+        """Where a batch stands, with its results once it is done."""
+        try:
+            told = (await self._line.take("GET", f"batches/{path_part(external_id)}")).table()
+        except NotFound:
+            return unknown("there is no such batch")
+        word = told.get("status")
+        match status_of(word, _STATUSES):
+            case ProviderStatus.SUCCEEDED:
+                return await self._results(told)
+            case ProviderStatus.FAILED:
+                return self._batch_failure(told)
+            case ProviderStatus.CANCELLED:
+                return cancelled()
+            case ProviderStatus.UNKNOWN:
+                return unknown(f"the batch is {str(word)[:40]!r}")
+            case status:
+                return Said(status, progress_pct=_progress(told.get("request_counts")))
+
+    async def cancel_job(self, external_id: str) -> ProviderStatus:
+        """Cancel a batch; it takes up to ten minutes to stop."""
+        try:
+            told = (await self._line.take("POST", f"batches/{path_part(external_id)}/cancel")).table()
+        except NotFound:
+            return ProviderStatus.UNKNOWN
+        except ProviderError as error:
+            if error.status not in (400, 409):
+                raise
+            # It says so of a batch that has ended.
+            return (await self.get_job_status(external_id)).status
+        return status_of(told.get("status"), _STATUSES)
+
+    def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
+        """An event of a batch. Others are of no interest and say nothing."""
+        told = Answer(200, headers, body).table()
+        data = told.get("data")
+        id = data.get("id") if isinstance(data, dict) else None
+        if not isinstance(id, str) or not id:
+            raise BadAnswer("the event names nothing")
+        has_ended = told.get("type") in _ENDED
+        said = Said(ProviderStatus.RUNNING if has_ended else ProviderStatus.UNKNOWN)
+        event = told.get("id")
+        return WebhookNews(event if isinstance(event, str) else "", id, said, query.get("key"), needs_look=has_ended)
+
+    async def find_job(self, key: str) -> str | None:
+        """The batch with this key in its metadata, among the newest."""
+        for batch in await self._batches(FIND_MAX, None):
+            if _key_of(batch) == key:
+                return str(batch["id"])
+        return None
+
+    async def list_jobs(self, since: datetime) -> list[Listed]:
+        """The batches of the account."""
+        found = await self._batches(LIST_MAX, since)
+        return [
+            Listed(str(one["id"]), status_of(one.get("status"), _STATUSES), _time(one), _key_of(one)) for one in found
+        ]
+
+    async def close(self) -> None:
+        """Let connections go."""
+        await self._line.close()
+
+    # At once
+
+    def _endpoint_of(self, body: dict[str, Any]) -> str:
+        named = body.pop("endpoint", self._endpoint) if "requests" not in body else "batch"
+        found = named or next((name for field, name in _BY_FIELD.items() if field in body), "")
+        if found not in (*_PATHS, "batch"):
+            raise InvalidRequest("what is asked for is not clear: give `messages`, `input`, `prompt` or `requests`")
+        return str(found)
+
+    def _done(self, endpoint: str, asked: str, told: dict[str, Any]) -> Said:
+        model = told.get("model")
+        usage = _usage(told)
+        if endpoint == "images":
+            images = _listed(told, "data")
+            usage = Usage(items=Decimal(len(images)), tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
+            output: dict[str, Any] = {"images": images}
+        elif endpoint == "embeddings":
+            output = {"embeddings": _vectors(told), "model": model, "usage": told.get("usage")}
+        else:
+            choices = _listed(told, "choices")
+            output = {"text": _text_of(choices), "choices": choices, "model": model, "usage": told.get("usage")}
+        return succeeded(output, self.calculate_cost(model if isinstance(model, str) else asked, usage))
+
+    # Batches
+
+    async def _begin_batch(self, request: StartRequest, body: dict[str, Any]) -> str:
+        asked = body.get("requests")
+        endpoint = body.get("endpoint") or "chat"
+        path = f"/v1/{_PATHS[endpoint]}" if endpoint in _PATHS else str(endpoint)
+        content = _lines(asked, path, request.model)
+        files = {"file": ("batch.jsonl", content, "application/jsonl")}
+        told = (await self._line.take("POST", "files", files=files, data={"purpose": "batch"})).table()
+        batch = {
+            "input_file_id": _id(told),
+            "endpoint": path,
+            "completion_window": body.get("completion_window", "24h"),
+            "metadata": {**dict(request.metadata), KEY_NAME: request.key},
+        }
+        headers = {"idempotency-key": request.key}
+        return _id((await self._line.take("POST", "batches", json=batch, headers=headers)).table())
+
+    async def _results(self, told: dict[str, Any]) -> Said:
+        lines: list[dict[str, Any]] = []
+        for name in ("output_file_id", "error_file_id"):
+            file = told.get(name)
+            if isinstance(file, str) and file:
+                answer = await self._line.take("GET", f"files/{path_part(file)}/content")
+                lines += _read_lines(answer.body)
+        results = [_result(line) for line in lines]
+        # They come in any order; those that we numbered go back into theirs.
+        results.sort(
+            key=lambda one: (0, int(one["custom_id"]), "") if one["custom_id"].isdigit() else (1, 0, one["custom_id"])
+        )
+        is_bad = [one for one in results if one["status_code"] != 200]
+        return succeeded({"results": results, "failed": len(is_bad)}, self._batch_cost(results))
+
+    def _batch_cost(self, results: Sequence[Mapping[str, Any]]) -> Cost:
+        amount, tokens_in, tokens_out = Decimal(0), 0, 0
+        for one in results:
+            body = one["body"] if isinstance(one["body"], dict) else {}
+            if one["status_code"] == 200:
+                usage = _usage(body)
+                amount += amount_of(price_of(self.config.prices, str(body.get("model") or "")), usage)
+                tokens_in, tokens_out = tokens_in + usage.tokens_in, tokens_out + usage.tokens_out
+        usage = Usage(calls=len(results), tokens_in=tokens_in, tokens_out=tokens_out)
+        return self.cost((amount * self._batch_share).normalize() + 0, usage)
+
+    def _batch_failure(self, told: Mapping[str, Any]) -> Said:
+        if told.get("status") == "expired":
+            return failed("the batch was not done within its time", code="batch_expired")
+        errors = told.get("errors")
+        message = self._line.clean(message_in(errors.get("data") if isinstance(errors, dict) else errors))
+        # A batch fails as a whole only when its file is not right.
+        return failed(message, codes=codes_in(errors), is_retryable=False)
+
+    async def _batches(self, most: int, since: datetime | None) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        query = {"limit": str(PAGE)}
+        while len(found) < most:
+            try:
+                told = (await self._line.take("GET", "batches", query=query)).table()
+            except NotFound:
+                # Most services that speak this protocol have no batches.
+                return []
+            page = [one for one in _listed(told, "data") if isinstance(one, dict) and isinstance(one.get("id"), str)]
+            for one in page:
+                if since is not None and (at := _time(one)) is not None and at < since:
+                    return found
+                found.append(one)
+            if not told.get("has_more") or not page:
+                break
+            query["after"] = page[-1]["id"]
+        return found[:most]
+
+
+def _usage(told: Mapping[str, Any]) -> Usage:
+    usage = told.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    tokens_in = count_of(usage.get("prompt_tokens")) or count_of(usage.get("input_tokens"))
+    return Usage(
+        tokens_in=tokens_in,
+        tokens_out=count_of(usage.get("completion_tokens")) or count_of(usage.get("output_tokens")),
+    )
+
+
+def _listed(told: Mapping[str, Any], name: str) -> list[Any]:
+    found = told.get(name)
+    if not isinstance(found, list):
+        raise BadAnswer(f"the answer has no list {name!r}")
+    return found
+
+
+def _text_of(choices: list[Any]) -> Any:
+    message = choices[0].get("message") if choices and isinstance(choices[0], dict) else None
+    if not isinstance(message, dict):
+        raise BadAnswer("the answer has no choice with a message")
+    return message.get("content")
+
+
+def _vectors(told: Mapping[str, Any]) -> list[Any]:
+    found = _listed(told, "data")
+    if not all(isinstance(one, dict) and isinstance(one.get("index"), int) and "embedding" in one for one in found):
+        raise BadAnswer("the answer has embeddings without an index")
+    return [one["embedding"] for one in sorted(found, key=lambda one: one["index"])]
+
+
+def _lines(asked: Any, path: str, model: str) -> bytes:
+    """The file of a batch: a line for each request."""
+    if not isinstance(asked, list) or not 1 <= len(asked) <= REQUESTS_MAX:
+        raise InvalidRequest(f"a batch has 1 to {REQUESTS_MAX:,} requests")
+    lines, seen = [], set()
+    for at, one in enumerate(asked):
+        if not isinstance(one, dict):
+            raise InvalidRequest(f"request {at} of the batch is no object")
+        body = dict(one)
+        custom_id = str(body.pop("custom_id", at))
+        if custom_id in seen:
+            raise InvalidRequest(f"two requests of the batch have the custom_id {custom_id[:60]!r}")
+        seen.add(custom_id)
+        if model:
+            body.setdefault("model", model)
+        lines.append(msgspec.json.encode({"custom_id": custom_id, "method": "POST", "url": path, "body": body}))
+    return b"\n".join(lines) + b"\n"
+
+
+def _read_lines(content: bytes) -> list[dict[str, Any]]:
+    found = []
+    for line in content.split(b"\n"):
+        if line.strip():
+            try:
+                value = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise BadAnswer("a line of the batch's results is no JSON") from None
+            if not isinstance(value, dict):
+                raise BadAnswer("a line of the batch's results is no object")
+            found.append(value)
+    return found
+
+
+def _result(line: Mapping[str, Any]) -> dict[str, Any]:
+    response = line.get("response")
+    response = response if isinstance(response, dict) else {}
+    status = response.get("status_code")
+    return {
+        "custom_id": str(line.get("custom_id")),
+        "status_code": status if isinstance(status, int) else 0,
+        "body": response.get("body") if response else line.get("error"),
+    }
+
+
+def _place(custom_id: str) -> tuple[int, int, str]:
+    is_number = custom_id.isascii() and custom_id.isdigit() and len(custom_id) < 10
+    return (0, int(custom_id), "") if is_number else (1, 0, custom_id)
+
+
+def _id(told: Mapping[str, Any]) -> str:
+    id = told.get("id")
+    if not isinstance(id, str) or not id:
+        raise BadAnswer("the answer has no id")
+    return id
+
+
+def _key_of(batch: Mapping[str, Any]) -> str | None:
+    metadata = batch.get("metadata")
+    key = metadata.get(KEY_NAME) if isinstance(metadata, dict) else None
+    return key if isinstance(key, str) else None
+
+
+def _time(batch: Mapping[str, Any]) -> datetime | None:
+    at = batch.get("created_at")
+    return datetime.fromtimestamp(at, UTC) if isinstance(at, int | float) and not isinstance(at, bool) else None
+
+
+def _progress(counts: Any) -> float | None:
+    if not isinstance(counts, dict):
+        return None
+    total = count_of(counts.get("total"))
+    done = count_of(counts.get("completed")) + count_of(counts.get("failed"))
+    return min(100.0, 100.0 * done / total) if total else None

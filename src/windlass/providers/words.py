@@ -1,0 +1,119 @@
+"""What providers mean by their words: statuses, and the codes of what went wrong.
+
+Each provider has its own spelling. Whatever is not in the tables means nothing: an unknown status is UNKNOWN, and an
+unknown code is a failure that may pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from windlass.core.external import ProviderStatus, Said
+from windlass.core.outcome import Cost, Fault
+from windlass.providers.errors import MESSAGE_MAX
+
+STATUSES: Mapping[str, ProviderStatus] = {
+    **dict.fromkeys(
+        ("queued", "pending", "waiting", "starting", "created", "submitted", "accepted", "scheduled", "in_queue"),
+        ProviderStatus.QUEUED,
+    ),
+    **dict.fromkeys(
+        ("running", "processing", "in_progress", "started", "active", "working"), ProviderStatus.RUNNING
+    ),
+    **dict.fromkeys(
+        ("succeeded", "success", "successful", "completed", "complete", "done", "finished", "ok"),
+        ProviderStatus.SUCCEEDED,
+    ),
+    **dict.fromkeys(("failed", "failure", "error", "errored"), ProviderStatus.FAILED),
+    **dict.fromkeys(("cancelled", "canceled", "aborted"), ProviderStatus.CANCELLED),
+}  # fmt: skip
+
+RATE_LIMITED = "rate_limited"
+CONTENT_REFUSED = "content_refused"
+INSUFFICIENT_FUNDS = "insufficient_funds"
+_CODES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("rate_limited", "rate_limit", "rate_limit_exceeded", "rate_limit_error", "too_many_requests", "throttled"),
+        RATE_LIMITED,
+    ),
+    **dict.fromkeys(
+        ("content_policy_violation", "content_policy", "content_filter", "moderation_blocked", "safety_violation"),
+        CONTENT_REFUSED,
+    ),
+    **dict.fromkeys(("insufficient_quota", "insufficient_funds", "insufficient_credit"), INSUFFICIENT_FUNDS),
+}
+_FINAL = (CONTENT_REFUSED, INSUFFICIENT_FUNDS)
+
+
+def status_of(word: object, table: Mapping[str, ProviderStatus] = STATUSES) -> ProviderStatus:
+    """The status that a provider's word stands for; UNKNOWN for one that is not in the table."""
+    return table.get(word.strip().lower(), ProviderStatus.UNKNOWN) if isinstance(word, str) else ProviderStatus.UNKNOWN
+
+
+def meaning_of(codes: Iterable[object]) -> str | None:
+    """Our code for the first of a provider's codes that we know: rate_limited, content_refused, insufficient_funds."""
+    for code in codes:
+        if isinstance(code, str) and (found := _CODES.get(code.strip().lower().replace("-", "_").replace(" ", "_"))):
+            return found
+    return None
+
+
+def codes_in(value: Any) -> list[object]:
+    """The codes within an error of a provider, wherever it puts them."""
+    found: list[object] = []
+    for _ in range(4):
+        if isinstance(value, list):
+            value = value[0] if value else None
+        if not isinstance(value, dict):
+            break
+        found += [value[key] for key in ("code", "type", "error_type", "error_code", "status") if value.get(key)]
+        value = next((value[key] for key in ("error", "detail", "errors", "data") if value.get(key)), None)
+        if isinstance(value, str):
+            found.append(value)
+    return found
+
+
+def succeeded(output: Any, cost: Cost | None = None) -> Said:
+    """It is done, and this came of it."""
+    return Said(ProviderStatus.SUCCEEDED, output=json_text(output), cost=cost)
+
+
+def failed(
+    message: str,
+    *,
+    codes: Iterable[object] = (),
+    code: str = "provider_failed",
+    is_retryable: bool = True,
+    cost: Cost | None = None,
+) -> Said:
+    """The provider says that it failed. What we know of its code decides whether another attempt may help."""
+    meaning = meaning_of(codes)
+    message = (message or "the provider says that it failed, and not why")[:MESSAGE_MAX]
+    if meaning is not None:
+        code, is_retryable = meaning, meaning not in _FINAL
+    return Said(ProviderStatus.FAILED, fault=Fault(code, message), is_retryable=is_retryable, cost=cost)
+
+
+def cancelled(message: str = "") -> Said:
+    """The provider says that it was cancelled there."""
+    return Said(ProviderStatus.CANCELLED, fault=Fault("provider_cancelled", message[:MESSAGE_MAX]) if message else None)
+
+
+def unknown(message: str = "") -> Said:
+    """Nobody knows. It ends nothing."""
+    return Said(ProviderStatus.UNKNOWN, message=message[:MESSAGE_MAX] or None)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON text."""
+    return msgspec.json.encode(value).decode()
+
+
+def percent_of(value: object) -> float | None:
+    """A share of the work, from 0 to 100; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return min(max(float(value), 0.0), 100.0) if value == value else None
