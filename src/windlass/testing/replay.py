@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from windlass.core.draft import CHILD, EXTERNAL, RETRY, SNOOZE, TIMER
+from windlass.core.draft import CHILD, EVENT, EXTERNAL, RETRY, SNOOZE, TIMER
 from windlass.core.graph import starts
 from windlass.core.outcome import Failure, Outcome, Parked, Snooze
-from windlass.core.plan import Plan
+from windlass.core.plan import NodeKind, Plan
 from windlass.core.states import (
     JOB_MOVES,
     JOB_TERMINAL,
@@ -22,6 +22,7 @@ from windlass.core.states import (
 )
 
 S = StepState
+BUSY = "rate_limited"
 _JOB_WORDS = {f"job.{state.lower()}": state for state in JobState}
 _STEP_WORDS = {f"step.{state.lower()}": state for state in StepState}
 _STARTED = {S.READY, S.HELD, S.QUEUED, S.RUNNING, S.PARKED, S.COMPLETED, S.SKIPPED}
@@ -117,13 +118,14 @@ class Replay:
             self.say(f"step {no} went from {source} to {target}")
         if source is target is S.PARKED and payload.get("waiting_for") != RETRY:
             self.say(f"step {no} waits for {payload.get('waiting_for')} while it waits already")
-        is_call = target is S.PARKED and payload.get("waiting_for") == CHILD
-        wanted = self.attempts[no] + (1 if target is S.RUNNING or is_call else 0)
+        wanted = self.attempts[no] + self.is_begun(no, source, target, payload)
         if event["attempt"] != wanted:
             self.say(f"step {no} is {target} in attempt {event['attempt']}, and not {wanted}")
         self.attempts[no] = max(self.attempts[no], event["attempt"])
         if self.job_state in JOB_TERMINAL and target is not S.CANCELLED:
             self.say(f"step {no} is {target} after the job was {self.job_state}")
+        if target is S.HELD and payload.get("because") == "worker_lost" and not self.is_paused:
+            self.say(f"step {no} stands in line again because its worker was lost, and what it had begun may go on")
         if target is S.RUNNING and self.is_paused:
             self.say(f"step {no} was started while the job was paused")
         if target in _STARTED and not self.is_free(no):
@@ -131,7 +133,7 @@ class Replay:
         if target is S.ABANDONED and not self.is_hopeless(no):
             self.say(f"step {no} was abandoned though nothing that it needs has failed")
         # A sweep ends every wait; only the waker and the law's own moves must keep to the time.
-        is_timed = target in (S.QUEUED, S.HELD, S.READY, S.COMPLETED, S.FAILED) and event["source"] == "waker"
+        is_timed = target not in (S.CANCELLED, S.ABANDONED) and event["source"] == "waker"
         if no in self.until and is_timed and event["at"] < self.until[no]:
             self.say(f"step {no} was woken at {event['at']}, and was to wait until {self.until[no]}")
         self.until.pop(no, None)
@@ -140,11 +142,20 @@ class Replay:
         self.states[no] = target
         self.moved[no] = event["at"]
 
+    def is_begun(self, no: int, source: StepState, target: StepState, payload: dict[str, Any]) -> bool:
+        """Whether the move begins an attempt: a worker's, or that of a child job or an event which is waited for."""
+        if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == CHILD):
+            return True
+        is_event = self.plan.nodes[self.node_of(no)].kind is NodeKind.EVENT
+        return is_event and source is S.READY and target in (S.PARKED, S.COMPLETED)
+
     def park(self, no: int, payload: dict[str, Any]) -> None:
         """A wait that time ends must be as long as was asked for."""
         what = payload["waiting_for"]
-        self.retries[no] += what == RETRY
-        asked = self.asked_s(no, what)
+        # A provider that was busy is asked again when it says, and that is no failure of the step.
+        is_busy = what == RETRY and payload.get("error", {}).get("code") == BUSY
+        self.retries[no] += what == RETRY and not is_busy
+        asked = 0.0 if is_busy else self.asked_s(no, what)
         if "until" in payload:
             self.until[no] = until = msgspec.convert(payload["until"], datetime)
             since: datetime = self.moved[no] if no in self.moved else self.job["created_at"]
@@ -185,6 +196,8 @@ class Replay:
             inputs = msgspec.json.decode(self.job["input"])
             seconds = node.with_["seconds"]
             return float(inputs["seconds"] if isinstance(seconds, str) else seconds)
+        if what.startswith(EVENT):
+            return node.wait_s
         if what.startswith(EXTERNAL):
             limits = [one.within_s for one in said if isinstance(one, Parked)]
             return None if None in limits else min((one for one in limits if one is not None), default=None)

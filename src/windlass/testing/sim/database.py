@@ -21,6 +21,7 @@ from windlass.store.statements import sql
 from windlass.testing.faults import Moment, lost_connection
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.scheduler import Scheduler
+from windlass.testing.sim.slots import Watch
 
 T = TypeVar("T")
 _MOMENTS = tuple(Moment)
@@ -64,6 +65,8 @@ class SimDatabase(Database):
         self.scheduler = scheduler
         self.faults = faults
         self._clock: datetime | None = None
+        # Is told of every commit that may have changed the lines.
+        self.watch: Watch | None = None
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
@@ -101,6 +104,11 @@ class SimDatabase(Database):
         await self.set_clock()
         return moment, is_kill
 
+    async def looked_at(self) -> None:
+        """A commit that touched the lines."""
+        if self.watch is not None:
+            await self.watch.look()
+
     def committed(self, args: tuple[Any, ...], result: Any) -> None:
         """A statement was committed, whoever hears of it."""
         if "pg_notify" in args[0]:
@@ -127,6 +135,7 @@ class SimConnection:
     def __init__(self, db: SimDatabase) -> None:
         self._db = db
         self.is_in_unit = False
+        self.is_line_touched = False
 
     async def fetch(self, *args: Any, **_: Any) -> Any:
         """Rows."""
@@ -150,6 +159,7 @@ class SimConnection:
 
     async def _statement(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
         if self.is_in_unit:
+            self.is_line_touched = self.is_line_touched or Watch.is_touched(args[0])
             return await call(*args)
         moment, is_kill = await self._db.begin()
         if moment is Moment.INSIDE:
@@ -159,6 +169,8 @@ class SimConnection:
             return self._db.forgotten(await self._undone(call, args))
         result = await call(*args)
         self._db.committed(args, result)
+        if Watch.is_touched(args[0]):
+            await self._db.looked_at()
         if moment is not None:
             await self._db.lose(moment, is_kill)
         return result
@@ -186,6 +198,7 @@ class SimTransaction:
         self._real = self._db.real.transaction()
         await self._real.start()
         self._connection.is_in_unit = True
+        self._connection.is_line_touched = False
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -195,5 +208,7 @@ class SimTransaction:
         else:
             await self._real.commit()
             self._db.scheduler.ring()
+            if self._connection.is_line_touched:
+                await self._db.looked_at()
         if kind is None and self._moment is not None:
             await self._db.lose(self._moment, self._is_kill)

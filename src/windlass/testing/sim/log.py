@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -52,6 +53,15 @@ class Log:
     retried: dict[UUID, UUID] = field(default_factory=dict)
     # Attempts whose claim a crash undid: another worker may get the same number.
     forgotten: set[Key] = field(default_factory=set)
+    # What happened outside: when, and what.
+    outside: list[tuple[float, str]] = field(default_factory=list)
+    # The ids of webhooks that were answered for.
+    answered: set[str] = field(default_factory=set)
+    # How many signals were sent, and what their senders heard, by job and id.
+    signals: int = 0
+    signalled: dict[tuple[UUID, str], list[str]] = field(default_factory=dict)
+    # The budgets that were set last, by scope and name.
+    budgets: dict[tuple[str, str], Decimal] = field(default_factory=dict)
     # When the faults ended; from then on everybody does his duty in time.
     calm_at: float = 0.0
 

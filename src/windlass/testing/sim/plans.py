@@ -1,4 +1,5 @@
-"""The recipes that simulated jobs are made from: chains, diamonds, fan-outs, conditions, timers and child recipes.
+"""The recipes that simulated jobs are made from: chains, diamonds, fan-outs, conditions, timers and child recipes; and
+those that have work done outside, stand in line for it, or wait to be told something.
 
 They are made from fixed seeds and registered once, so that a run's history does not depend on what ran before it.
 """
@@ -6,6 +7,7 @@ They are made from fixed seeds and registered once, so that a run's history does
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
@@ -13,7 +15,13 @@ from windlass.core.retry import Retry
 
 LEAVES = 12
 PLANS = 60
+OUTER_PLANS = 40
 _NAMES = "abcdefg"
+EVENTS = ("go", "stop")
+# Keys that steps of many jobs share, and how many may run under each.
+KEYS = (("one-${inputs.seconds}", 1), ("two", 2))
+# What an attempt may cost.
+COST = 2.0
 QUEUES = ("main_processing", "background_processing")
 
 
@@ -27,6 +35,41 @@ def library() -> list[Plan]:
             children += [plan.recipe for plan in plans[LEAVES : 2 * LEAVES]]
         plans.append(_plan(rng, f"recipe_{number}", children))
     return plans
+
+
+def outer_library() -> list[Plan]:
+    """Plans whose steps are done by providers, share keys, cost money, wait for events; some are others' children."""
+    plans: list[Plan] = []
+    leaves = [plan.recipe for plan in library()[:LEAVES]]
+    for number in range(OUTER_PLANS):
+        rng = random.Random(f"outer plan {number}")
+        children = leaves + [plan.recipe for plan in plans[:8]] if number >= 8 else []
+        plan = _plan(rng, f"outer_{number}", children)
+        nodes = list(plan.nodes)
+        chosen = [place for place in range(len(nodes)) if rng.random() < 0.6] or [0]
+        for place in chosen:
+            nodes[place] = _outer_node(rng, nodes[place])
+        plans.append(replace(plan, nodes=tuple(nodes)))
+    return plans
+
+
+def _outer_node(rng: random.Random, node: Node) -> Node:
+    if node.kind is not NodeKind.TASK:
+        return node
+    if rng.random() < 0.15 and node.each is None:
+        match = {"flag": "${inputs.flag}"} if rng.random() < 0.6 else {}
+        wait_s = rng.choice([None, 30.0, 60.0])
+        return replace(node, kind=NodeKind.EVENT, run=rng.choice(EVENTS), with_=match, wait_s=wait_s)
+    provider = rng.choice(["alpha", "alpha", "beta", ""])
+    key, limit = rng.choice(KEYS) if rng.random() < 0.4 or not provider else (None, 1)
+    return replace(
+        node,
+        provider=provider,
+        concurrency=key,
+        limit=limit,
+        cost=rng.choice([None, None, COST]),
+        wait_s=rng.choice([None, 25.0, 50.0]),
+    )
 
 
 def _plan(rng: random.Random, name: str, children: list[str]) -> Plan:

@@ -14,7 +14,8 @@ import asyncpg
 import uvloop
 
 from windlass.core.plan import Plan
-from windlass.engine import explain, recipes
+from windlass.engine import explain, providers, recipes
+from windlass.engine.providers import ProviderRow
 from windlass.store.database import Database
 from windlass.testing.checker import Tables
 from windlass.testing.postgres import TABLES, fresh_database
@@ -23,10 +24,14 @@ from windlass.testing.sim.checker import check
 from windlass.testing.sim.database import Faults, SimDatabase
 from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
 from windlass.testing.sim.log import Log
-from windlass.testing.sim.plans import library
+from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer
+from windlass.testing.sim.plans import PLANS, library, outer_library
+from windlass.testing.sim.reckoning import check_outside, still_open
 from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
+from windlass.testing.sim.slots import Watch
 from windlass.testing.sim.worker import ModelWorker
+from windlass.testing.sim.world import PROVIDERS, World
 
 T = TypeVar("T")
 
@@ -51,6 +56,8 @@ class Knobs:
     bell_chance: float
     amnesia_chance: float
     skew_s: float
+    # Whether work is done outside as well.
+    is_outer: bool
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
@@ -66,6 +73,7 @@ class Knobs:
             bell_chance=rng.choice([0.0, 0.5, 1.0]),
             amnesia_chance=rng.choice([0.0, 0.0, 0.1]),
             skew_s=rng.choice([0.0, 40.0, 3600.0]),
+            is_outer=rng.random() < 0.6,
         )
 
     def __str__(self) -> str:
@@ -107,6 +115,7 @@ class Simulation:
         self._connection = connection
         self._plans = plans
         self._runs = 0
+        self._log = Log()
 
     @classmethod
     @asynccontextmanager
@@ -114,7 +123,7 @@ class Simulation:
         """Make a database for it, on the server of this DSN or on a throwaway one, and register the recipes."""
         db = await Database.open(await fresh_database(server), max_size=1)
         try:
-            plans = library()
+            plans = library() + outer_library()
             for plan in plans:
                 await recipes.register(db, plan)
             async with db.connection() as connection:
@@ -125,20 +134,19 @@ class Simulation:
     async def run(self, seed: int) -> Outcome:
         """One seed."""
         await self._clear()
-        return await _Run(self._connection, self._plans, seed).run()
+        run = _Run(self._connection, self._plans, seed)
+        self._log = run.log
+        return await run.run()
 
     async def story(self) -> str:
-        """Every event of the last run, in the order in which they happened."""
+        """Every event of the last run and what happened outside, in the order in which they happened."""
         rows = await self._connection.fetch(
             "SELECT e.at, e.job_id, j.recipe, e.seq, e.type, e.source, e.no, e.attempt, e.payload "
             "FROM windlass.events e JOIN windlass.jobs j ON j.id = e.job_id ORDER BY e.at, e.job_id, e.seq"
         )
-        return "\n".join(
-            f"{(row['at'] - START).total_seconds():>10.3f} {row['job_id']} {row['recipe']:<10} {row['seq']:>3} "
-            f"{row['type']:<16} {'' if row['no'] is None else row['no']!s:>3} {row['attempt'] or '':>2} "
-            f"{row['source']:<9} {row['payload'] or ''}"
-            for row in rows
-        )
+        told = [((row["at"] - START).total_seconds(), _line(row)) for row in rows]
+        both = sorted(told + self._log.outside, key=lambda one: one[0])
+        return "\n".join(f"{at:>10.3f} {text}" for at, text in both)
 
     async def _clear(self) -> None:
         self._runs += 1
@@ -146,6 +154,14 @@ class Simulation:
             await self._connection.execute("TRUNCATE " + ", ".join(f"windlass.{table}" for table in _CLEARED))
         else:
             await self._connection.execute("; ".join(f"DELETE FROM windlass.{table}" for table in _CLEARED))
+
+
+def _line(row: asyncpg.Record) -> str:
+    return (
+        f"{row['job_id']} {row['recipe']:<10} {row['seq']:>3} {row['type']:<16} "
+        f"{'' if row['no'] is None else row['no']!s:>3} {row['attempt'] or '':>2} {row['source']:<9} "
+        f"{row['payload'] or ''}"
+    )
 
 
 class _Run:
@@ -162,12 +178,17 @@ class _Run:
         self.log = Log()
         self.ids = SkewedIds(self.scheduler, random.Random(rng.getrandbits(64)), knobs.skew_s)
         self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)
-        self.stage = Stage(self.db, self.log, self.ids, self.rng.sample(plans, 4))
+        self.world = World(self.scheduler, self.faults, random.Random(rng.getrandbits(64)), self.log, connection)
+        self.stage = Stage(self.db, self.log, self.ids, _sample(self.rng, plans, is_outer=knobs.is_outer))
+        if knobs.is_outer:
+            self.db.watch = Watch(connection, self.log, plans)
         self.pauses = 0
         self.processes: list[Process] = []
 
     async def run(self) -> Outcome:
         self._people()
+        if self.knobs.is_outer:
+            await self._outside()
         for number in range(self.knobs.workers):
             self._worker(f"worker {number}", 0.0)
         for number in range(self.knobs.engines):
@@ -179,6 +200,8 @@ class _Run:
         self.scheduler.clear()
         tables = await Tables.read(self.connection)
         wrong += self.scheduler.crashes + check(tables, self.log)
+        if self.knobs.is_outer:
+            wrong += await check_outside(self.connection, tables, self.log, self.world)
         wrong += await check_followed(_Plain(self.connection), self.connection, tables)
         return self._outcome(tables, wrong)
 
@@ -193,9 +216,17 @@ class _Run:
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
         self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
 
+    async def _outside(self) -> None:
+        rows = [ProviderRow(name, places, rate) for name, (places, rate) in PROVIDERS.items()]
+        await providers.sync(_Plain(self.connection), rows)
+        self._keep_up("receiver", lambda rng: [run_receiver(self.stage, self.world, rng)], 0.0)
+        self._keep_up("poller", lambda rng: [run_poller(self.stage, self.world, rng)], 0.0)
+        self._keep_up("signaller", lambda rng: [run_signaller(self.stage, rng)], 0.0)
+        self._keep_up("treasurer", lambda rng: [run_treasurer(self.stage, rng)], 0.0)
+
     def _worker(self, name: str, after_s: float) -> None:
         def strands(rng: random.Random) -> list[object]:
-            worker = ModelWorker(self.db, self.log, self.ids, rng, lambda: self.stage.is_kind)
+            worker = ModelWorker(self.db, self.log, self.ids, rng, lambda: self.stage.is_kind, self.world.providers)
             return [worker.main(), worker.pulse()]
 
         self._keep_up(name, strands, after_s)
@@ -249,6 +280,8 @@ class _Run:
             "SELECT (SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL)"
             " + (SELECT count(*) FROM windlass.inbox)"
         )
+        if self.knobs.is_outer:
+            left += await still_open(self.connection)
         submitting = sum(strand.process.name == "submitter" for strand in self.scheduler.strands)
         return int(left) + submitting
 
@@ -291,6 +324,11 @@ class _Run:
             self.pauses,
             states,
         )
+
+
+def _sample(rng: random.Random, plans: list[Plan], *, is_outer: bool) -> list[Plan]:
+    plain, outer = plans[:PLANS], plans[PLANS:]
+    return rng.sample(outer, 3) + rng.sample(plain, 1) if is_outer else rng.sample(plain, 4)
 
 
 class _Plain(Database):

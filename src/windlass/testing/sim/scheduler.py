@@ -111,6 +111,10 @@ class Scheduler:
         self.strands.append(strand)
         return strand
 
+    def spawn_here(self, body: Coroutine[Any, Any, None]) -> Strand:
+        """Let another strand of the current process begin."""
+        return self.spawn(self._strand().process, body)
+
     async def point(self) -> None:
         """Let others act here, if the scheduler so decides."""
         strand = self._strand()
@@ -151,6 +155,13 @@ class Scheduler:
                 strand.wake_at = self.now
                 if self.rng.random() < ECHO_CHANCE:
                     strand.echo_at = self.now + self.rng.uniform(0.0, 3.0)
+
+    def nudge(self) -> None:
+        """What the current process sleeps over has changed: its other strands look again."""
+        current = self._strand()
+        for strand in self.strands:
+            if strand.process is current.process and strand.hears_bells and strand.wake_at > self.now:
+                strand.wake_at = self.now
 
     def _strand(self) -> Strand:
         if self.current is None or self.is_over or self.current.process.is_dead:

@@ -4,17 +4,20 @@ time. It can be killed anywhere, be paused past its lease, report twice, and rep
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from windlass.app.entropy import Ids
-from windlass.core.errors import Unavailable
+from windlass.core.errors import Unavailable, WrongState
 from windlass.core.outcome import (
     Cancel,
+    Cost,
     Failure,
     Fault,
     Outcome,
@@ -24,11 +27,15 @@ from windlass.core.outcome import (
     Snooze,
     Success,
 )
+from windlass.core.plan import Node
 from windlass.core.settle import DATABASE_LOST
 from windlass.engine import workers
 from windlass.engine.claim import Claimed, claim, held
 from windlass.engine.note import Note, note
+from windlass.engine.recipes import PLANS
 from windlass.engine.settle import settle
+from windlass.providers.desk import Desk, HasAdapter, Place, Worked
+from windlass.providers.errors import ProviderError, failure_of
 from windlass.store.database import is_transient
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Key, Log, Told
@@ -51,14 +58,47 @@ class Running:
 
     claimed: Claimed
     ends_at: float
-    # None: the handler hangs.
+    # None: the handler hangs, or a provider is being asked.
     outcome: Outcome | None
+    cost: Cost | None = None
+    # Its handler was stopped.
+    is_over: bool = False
+
+
+class SimDesk(Desk):
+    """The real one; what it does aside is another strand of its process."""
+
+    def _put_aside(self, work: Coroutine[Any, Any, Any]) -> Any:
+        assert isinstance(self._db, SimDatabase)
+        return self._db.scheduler.spawn_here(_quietly(work))
+
+
+async def _quietly(work: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await work
+    except Exception as error:
+        if not is_away(error):
+            raise
+
+
+def _node(one: Claimed) -> Node:
+    plan = PLANS.get(one.plan_hash)
+    assert plan is not None
+    return plan.nodes[one.node]
 
 
 class ModelWorker:
     """One incarnation of a worker process."""
 
-    def __init__(self, db: SimDatabase, log: Log, ids: Ids, rng: random.Random, is_kind: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        db: SimDatabase,
+        log: Log,
+        ids: Ids,
+        rng: random.Random,
+        is_kind: Callable[[], bool],
+        providers: Mapping[str, HasAdapter],
+    ) -> None:
         self._db = db
         self._scheduler = db.scheduler
         self._log = log
@@ -66,6 +106,7 @@ class ModelWorker:
         self._rng = rng
         # In the last phase handlers do their best.
         self._is_kind = is_kind
+        self._desk = SimDesk(db, providers, is_alone=True)
         self.id = ids.new()
         self._is_ready = False
         self._is_unsure = False
@@ -102,7 +143,12 @@ class ModelWorker:
                 self._lose_everything()
 
     def _lose_everything(self) -> None:
-        self._ghosts += [one for one in self._running.values() if self._rng.random() < 0.5]
+        for key, one in self._running.items():
+            if self._rng.random() < 0.5:
+                self._ghosts.append(one)
+            else:
+                one.is_over = True
+                self._desk.abandoned(key)
         self._running.clear()
         self.id = self._ids.new()
         self._is_ready = self._is_unsure = False
@@ -155,9 +201,38 @@ class ModelWorker:
             self._log.started.setdefault(key, []).append((worker, now))
             if (one.job_id, one.no) in self._log.over:
                 self._log.violations.append(f"step {one.no} of {one.job_id} runs again after it was over")
+            node = _node(one)
+            if node.provider and (self._is_kind() or self._rng.random() < 0.93):
+                self._running[key] = running = Running(one, math.inf, None)
+                self._scheduler.spawn_here(self._ask(running, node))
+                continue
             outcome = self._outcome(one)
             takes_s = self._rng.expovariate(1 / 2.0) if outcome is not None else one.timeout_s + 15
             self._running[key] = Running(one, now + min(takes_s, one.timeout_s + 15), outcome)
+
+    async def _ask(self, running: Running, node: Node) -> None:
+        """Have a provider do it, as a handler does that calls `ctx.provider.start`."""
+        one = running.claimed
+        place = Place(
+            one.job_id, one.no, one.attempt, node.name, node.provider, node.wait_s, is_over=lambda: running.is_over
+        )
+        try:
+            started = await self._desk.start(place, input={"n": one.no})
+        except ProviderError as error:
+            running.outcome = failure_of(error)
+        except WrongState:
+            self._running.pop((one.job_id, one.no, one.attempt), None)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            running.outcome = Failure(Fault(DATABASE_LOST, "gone"))
+        else:
+            if isinstance(started, Worked):
+                running.outcome, running.cost = Success(msgspec.json.encode(started.value).decode()), started.cost
+            else:
+                running.outcome = started
+        running.ends_at = self._scheduler.now
+        self._scheduler.nudge()
 
     def _outcome(self, one: Claimed) -> Outcome | None:
         rng = self._rng
@@ -197,6 +272,7 @@ class ModelWorker:
         for report in reports:
             self._log.send((report.job_id, report.no, report.attempt), report.outcome)
         settled = await settle(self._db, reports, chance=rng.random)
+        self._desk.heard(reports, settled.took_effect)
         for report, took_effect in zip(reports, settled.took_effect, strict=True):
             key = (report.job_id, report.no, report.attempt)
             self._log.told.append(Told(key, report.outcome, "worker", took_effect))
@@ -211,9 +287,9 @@ class ModelWorker:
         assert one.outcome is not None
         claimed = one.claimed
         if self._rng.random() < 0.8:
-            return claimed.report(one.outcome)
+            return claimed.report(one.outcome)._replace(cost=one.cost)
         # As somebody who knows no more than which attempt it was.
-        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome)
+        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome, cost=one.cost)
 
     async def _speak(self, one: Running) -> None:
         claimed, rng = one.claimed, self._rng

@@ -1,0 +1,127 @@
+"""Those of the cast who bring news from outside: webhooks, signals to jobs, and whoever gives or takes money."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from functools import partial
+from uuid import UUID
+
+import msgspec
+
+from windlass.core.signal import fits
+from windlass.engine import budgets, external, signals
+from windlass.engine.external import Applied, InEvent
+from windlass.providers.poller import Poller
+from windlass.testing.sim.cast import CALLERS, MemoryArtifacts, Stage
+from windlass.testing.sim.plans import EVENTS
+from windlass.testing.sim.worker import is_away
+from windlass.testing.sim.world import Letter, World
+
+PLENTY = Decimal(1_000_000)
+
+
+async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
+    """Take in the webhooks that have come. One that was not answered for comes again."""
+    while True:
+        await stage.db.scheduler.sleep(rng.expovariate(1 / 1.5))
+        arrived = world.due_letters()
+        if not arrived:
+            continue
+        chosen = rng.sample(arrived, min(len(arrived), rng.choice([1, 1, 2, 4])))
+        batch = list({letter.event_id: letter for letter in chosen}.values())
+        applied = await stage.patiently(
+            rng, lambda batch=batch: external.answer(stage.db, [answer_of(one) for one in batch], chance=rng.random)
+        )
+        for letter, what in zip(batch, applied, strict=True):
+            world.letters = [one for one in world.letters if one is not letter]
+            stage.log.answered.add(letter.event_id)
+            told = f"webhook {letter.event_id} of {letter.external_id} {letter.said.status}: {what}"
+            stage.log.outside.append((stage.db.scheduler.now, told))
+            await _check_replay(stage, world, letter, what)
+
+
+def answer_of(letter: Letter) -> external.Answer:
+    """A webhook as the edge hands it on."""
+    event = InEvent(letter.event_id, {"x-event": letter.event_id}, msgspec.json.encode(letter.said))
+    provider = letter.external_id.partition("-")[0]
+    return external.Answer(provider, letter.external_id, letter.said, "webhook", letter.key, event)
+
+
+async def _check_replay(stage: Stage, world: World, letter: Letter, what: Applied) -> None:
+    """What is refused as a replay must have had its effect."""
+    if what is not Applied.REPLAYED or not letter.said.status.is_terminal:
+        return
+    key = world.wares[letter.external_id].key
+    row = await world.connection.fetchrow(
+        "SELECT e.state, p.state AS work FROM windlass.provider_events e"
+        " LEFT JOIN windlass.provider_jobs p ON (p.job_id, p.no, p.round) = ($2, $3, $4) WHERE e.id = $1",
+        *(letter.event_id, key.job_id, key.no, key.round),
+    )
+    if row is None or (row["state"] != "WAITING" and row["work"] != "ENDED"):
+        stage.log.violations.append(f"webhook {letter.event_id} of {key} was called a replay and had no effect")
+
+
+async def run_signaller(stage: Stage, rng: random.Random) -> None:
+    """Tell jobs what they wait for: too early, twice, what does not fit; in the last phase what does."""
+    while True:
+        await stage.db.scheduler.sleep(rng.expovariate(1 / 5.0))
+        if stage.is_kind:
+            await _tell_all(stage, rng)
+        elif stage.jobs:
+            await tell(stage, rng, rng.choice(stage.jobs), rng.choice(EVENTS), rng.random() < 0.6)
+
+
+async def tell(stage: Stage, rng: random.Random, job_id: UUID, name: str, flag: bool) -> None:
+    """Send a job an event, now and then twice under one id."""
+    stage.log.signals += 1
+    id = f"s{stage.log.signals}"
+    body = {"flag": flag, "ok": True, "items": [1], "signal": id}
+    for _ in range(rng.choice([1, 1, 2])):
+        said = await stage.patiently(
+            rng, partial(signals.send, stage.db, job_id, name, body, id=id, sender=rng.choice(CALLERS))
+        )
+        if said is not None:
+            stage.log.signalled.setdefault((job_id, id), []).append(str(said))
+
+
+async def _tell_all(stage: Stage, rng: random.Random) -> None:
+    query = "SELECT job_id, name, match FROM windlass.waits ORDER BY job_id, no"
+    rows = await stage.patiently(rng, lambda: stage.db.run(lambda c: c.fetch(query)))
+    for row in rows:
+        match = msgspec.json.decode(row["match"])
+        body = {"flag": match.get("flag", True)}
+        assert fits(match, body)
+        await tell(stage, rng, row["job_id"], row["name"], body["flag"])
+
+
+async def run_treasurer(stage: Stage, rng: random.Random) -> None:
+    """Set budgets, and raise them; in the last phase there is plenty."""
+    scopes = [("caller", caller) for caller in CALLERS] + [("recipe", plan.recipe) for plan in stage.plans]
+    while True:
+        scope, name = rng.choice(scopes)
+        most = stage.log.budgets.get((scope, name), Decimal(0)) + rng.choice([0, 2, 4, 8])
+        if stage.is_kind:
+            most = PLENTY
+        stage.log.budgets[scope, name] = most
+        await stage.patiently(rng, partial(budgets.set, stage.db, scope, name, most))
+        await stage.db.scheduler.sleep(rng.expovariate(1 / 20.0) if not stage.is_kind else 5.0)
+
+
+async def run_poller(stage: Stage, world: World, rng: random.Random) -> None:
+    """The real poller, one request at a time."""
+    poller = Poller(
+        stage.db,
+        world.providers,
+        MemoryArtifacts(),
+        chance=rng.random,
+        clock_s=lambda: stage.db.scheduler.now,
+        at_once=1,
+    )
+    while True:
+        await stage.db.scheduler.sleep(rng.expovariate(1 / 2.0), hears_bells=True)
+        try:
+            await poller.run_once()
+        except Exception as error:
+            if not is_away(error):
+                raise

@@ -1,0 +1,120 @@
+"""Looks at the lines after every commit that touched them: nobody has too much, and every row has its reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from windlass.core.draft import Step
+from windlass.core.plan import Plan
+from windlass.core.slot import SlotState, slot_state
+from windlass.core.states import StepState
+from windlass.testing.sim.log import Log
+
+_SLOTS = (
+    "SELECT s.*, p.concurrency, p.paused_until > windlass.clock() AS is_busy"
+    " FROM windlass.slots s LEFT JOIN windlass.providers p ON p.name = s.provider ORDER BY s.job_id, s.no"
+)
+_STEPS = (
+    "SELECT s.job_id, s.no, s.node, s.index, s.state, s.waiting_for, j.plan, j.is_paused"
+    " FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id"
+    " WHERE s.state IN ('HELD', 'QUEUED', 'RUNNING', 'PARKED') AND j.plan = ANY($1)"
+)
+_BUDGETS = (
+    "SELECT b.*,"
+    " (SELECT coalesce(sum(s.cost), 0) FROM windlass.slots s WHERE s.state = 'HELD' AND b.name ="
+    "  CASE b.scope WHEN 'caller' THEN s.caller WHEN 'recipe' THEN s.recipe ELSE s.job_id::text END) AS held,"
+    " (SELECT coalesce(sum(c.amount), 0) FROM windlass.costs c JOIN windlass.jobs j ON j.id = c.job_id WHERE b.name ="
+    "  CASE b.scope WHEN 'caller' THEN j.caller WHEN 'recipe' THEN j.recipe ELSE j.id::text END) AS paid"
+    " FROM windlass.budgets b ORDER BY b.scope, b.name"
+)
+_COMPLAINTS_MAX = 20
+
+
+class Watch:
+    """What was seen at the last commit, and what is wrong with what is seen now."""
+
+    def __init__(self, connection: asyncpg.Connection, log: Log, plans: list[Plan]) -> None:
+        self._connection = connection
+        self._log = log
+        self._plans = {plan.hash: plan for plan in plans if plan.is_slotted}
+        self._held: set[tuple[UUID, int]] = set()
+        self._paid_before: dict[tuple[str, str], Decimal] = {}
+        self.grants = 0
+
+    @staticmethod
+    def is_touched(statement: str) -> bool:
+        """Whether a statement may change the lines."""
+        return "windlass.slots" in statement or "windlass.budgets" in statement or "windlass.costs" in statement
+
+    async def look(self) -> None:
+        """After a commit."""
+        if len(self._log.violations) > _COMPLAINTS_MAX:
+            return
+        rows = await self._connection.fetch(_SLOTS)
+        self._limits(rows)
+        paying = self._granted(rows)
+        await self._reasons(rows)
+        await self._money(paying)
+
+    def _say(self, text: str) -> None:
+        self._log.violations.append(text)
+
+    def _limits(self, rows: list[Any]) -> None:
+        held = [row for row in rows if row["state"] == SlotState.HELD]
+        places = {row["provider"]: row["concurrency"] or 1 for row in rows}
+        by_provider = Counter(row["provider"] for row in held if row["provider"])
+        for provider, count in by_provider.items():
+            if count > places[provider]:
+                self._say(f"{provider} has {places[provider]} places, and {count} are held")
+        most = {row["key"]: row["most"] for row in rows}
+        for key, count in Counter(row["key"] for row in held if row["key"]).items():
+            if count > most[key]:
+                self._say(f"key {key} has {most[key]} places, and {count} are held")
+
+    def _granted(self, rows: list[Any]) -> set[tuple[str, str]]:
+        """The budgets of those who were granted what they waited for."""
+        paying: set[tuple[str, str]] = set()
+        held = {(row["job_id"], row["no"]) for row in rows if row["state"] == SlotState.HELD}
+        for row in rows:
+            place = (row["job_id"], row["no"])
+            if place in held - self._held:
+                self.grants += 1
+                if row["is_busy"]:
+                    self._say(f"{place} was granted a place at {row['provider']}, which is busy")
+                if row["cost"] is not None:
+                    paying |= {("caller", row["caller"]), ("recipe", row["recipe"]), ("job", str(row["job_id"]))}
+        self._held = held
+        return paying
+
+    async def _reasons(self, rows: list[Any]) -> None:
+        wanted: dict[tuple[UUID, int], SlotState | None] = {}
+        for row in await self._connection.fetch(_STEPS, list(self._plans)):
+            step = Step(row["no"], row["node"], row["index"], StepState(row["state"]), 0, 0, 0, 0)
+            step.waiting_for = row["waiting_for"]
+            state = slot_state(self._plans[row["plan"]], step)
+            if state is not None:
+                # Nothing is granted to a job that is paused.
+                is_idle = state is SlotState.WAITING and row["is_paused"]
+                wanted[row["job_id"], row["no"]] = SlotState.IDLE if is_idle else state
+        found = {(row["job_id"], row["no"]): row["state"] for row in rows}
+        for place in sorted(wanted.keys() | found.keys()):
+            if wanted.get(place) != found.get(place):
+                self._say(f"the slot of {place} is {found.get(place)}, and should be {wanted.get(place)}")
+
+    async def _money(self, paying: set[tuple[str, str]]) -> None:
+        for row in await self._connection.fetch(_BUDGETS):
+            name = f"budget {row['scope']} {row['name']}"
+            if row["reserved"] != row["held"]:
+                self._say(f"{name} has {row['reserved']} reserved, and its steps hold {row['held']}")
+            # What was paid before there was a budget is not its own.
+            before = self._paid_before.setdefault((row["scope"], row["name"]), row["paid"] - row["spent"])
+            if row["spent"] != row["paid"] - before:
+                self._say(f"{name} has {row['spent']} spent, and its attempts cost {row['paid'] - before}")
+            # Work that nobody had to pay for beforehand may cost more than there is; but then nothing is granted.
+            if (row["scope"], row["name"]) in paying and row["spent"] + row["reserved"] > row["most"]:
+                self._say(f"{name} of {row['most']} has {row['spent']} spent and {row['reserved']} reserved")
