@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from windlass.app.following import Following
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
 from windlass.engine.loops.runner import Loops
+from windlass.providers.poller import Poller
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import Worker
 
@@ -42,6 +44,7 @@ class Service:
         self.versions = versions
         self.loops: Loops | None = None
         self.following: Following | None = None
+        self.poller: Poller | None = None
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -55,6 +58,8 @@ class Service:
         found = self.following.alive() if self.following is not None else {}
         if self.loops is not None:
             found["loops"] = asyncio.get_running_loop().time() - self.loops.turned_s
+        if self.poller is not None:
+            found["poller"] = time.monotonic() - self.poller.alive_s
         return found
 
     async def until_stopped(self) -> None:
@@ -84,9 +89,10 @@ async def serving(
 ) -> AsyncIterator[Service]:
     """Register the app's recipes, run the engine's loops and a worker until the block ends, then drain the worker.
 
-    With the loops go those who follow a served installation, and the courier of its webhooks. A worker that ends by
-    itself ends the block too: what it died of is raised.
+    With the loops go those who follow a served installation, the courier of its webhooks, and the poller of the
+    providers that are set. A worker that ends by itself ends the block too: what it died of is raised.
     """
+    await windlass.announce_providers()
     versions = await windlass.register(*app.recipes.values()) if app is not None else {}
     worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
     service = Service(worker, versions)
@@ -96,6 +102,9 @@ async def serving(
         service.following = Following(windlass, with_courier=with_courier)
         await service.loops.start()
         await service.following.start()
+        if len(windlass.providers):
+            service.poller = windlass.poller()
+            await service.poller.start()
     try:
         if worker is not None:
             running = asyncio.create_task(worker.run(), name="windlass-worker")
@@ -111,6 +120,8 @@ async def serving(
         if worker is not None and running is not None:
             worker.stop()
             await running
+        if service.poller is not None:
+            await service.poller.stop()
         if service.following is not None:
             await service.following.stop()
         if service.loops is not None:

@@ -25,6 +25,7 @@ from windlass.app.artifacts import open_artifacts
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.app.entropy import Ids, chance
 from windlass.app.job import Access, Job
+from windlass.app.providing import announce, means, read_providers
 from windlass.app.settings import Settings, load
 from windlass.core.errors import Conflict
 from windlass.core.observer import Observer
@@ -38,6 +39,9 @@ from windlass.engine.loops.runner import Loops
 from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Submitter, Webhook, submit
+from windlass.providers.desk import Counts
+from windlass.providers.poller import Poller
+from windlass.providers.registry import Registry
 from windlass.recipe.duration import duration_s
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.schema import check_inputs
@@ -110,6 +114,7 @@ class Windlass:
         self.observer = observer
         self._access = Access(db, artifacts, shared_evaluator(), Waiter(db))
         self._submitter = Submitter(db, observer, time.perf_counter)
+        self._providers: Registry | None = None
         self._stored: set[str] = set()
         self._named = NamedPlans(db, time.monotonic)
 
@@ -117,6 +122,21 @@ class Windlass:
         """Tell this observer of all that is submitted here, and by workers and loops that are made from now on."""
         self.observer = observer
         self._submitter = Submitter(self.db, observer, time.perf_counter)
+
+    @property
+    def providers(self) -> Registry:
+        """The providers that the settings name, read when they are first needed; BadSetting if they cannot be."""
+        if self._providers is None:
+            self._providers = read_providers(self.settings)
+        return self._providers
+
+    @providers.setter
+    def providers(self, registry: Registry) -> None:
+        self._providers = registry
+
+    async def announce_providers(self) -> None:
+        """Tell all processes how much may be asked of them. Whoever starts a worker or the loops does this first."""
+        await announce(self.db, self.providers)
 
     @classmethod
     @asynccontextmanager
@@ -160,7 +180,12 @@ class Windlass:
         artifacts = open_artifacts(settings.artifacts_place)
         db = await Database.open(dsn, max_size=pool_max)
         try:
-            yield cls(db, settings, artifacts, dsn, observer=observer)
+            windlass = cls(db, settings, artifacts, dsn, observer=observer)
+            try:
+                yield windlass
+            finally:
+                if windlass._providers is not None:
+                    await windlass._providers.close()
         finally:
             await db.close()
 
@@ -288,6 +313,7 @@ class Windlass:
             lease_s=settings.lease_s,
             output_max_bytes=settings.inline_max_bytes,
             observer=self.observer,
+            means=means(self.db, settings, self.providers, self.ids.new, self._counts),
         )
 
     def loops(self) -> Loops:
@@ -304,6 +330,24 @@ class Windlass:
             engine=(self.ids.new(), socket.gethostname(), os.getpid()),
         )
 
+    def poller(self) -> Poller:
+        """Asks providers about their work. It goes with the loops; any number of processes may run it."""
+        return Poller(
+            self.db,
+            {one.name: one for one in self.providers},
+            self.artifacts,
+            chance=chance,
+            clock_s=time.monotonic,
+            output_max_bytes=self.settings.inline_max_bytes,
+            observer=self.observer,
+            counts=self._counts,
+        )
+
+    @property
+    def _counts(self) -> Counts | None:
+        observer: Any = self.observer
+        return observer if isinstance(observer, Counts) else None
+
     def followers(self) -> Followers:
         """Who follows the feed of a served installation: the audit, and the word of webhooks."""
         return Followers(self.db, (Auditor(self.db, observer=self.observer), Herald(self.db)), observer=self.observer)
@@ -311,7 +355,9 @@ class Windlass:
     def as_caller(self, caller: str) -> Windlass:
         """The same connection, submitting for somebody else."""
         settings = replace(self.settings, caller=caller)
-        return Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
+        other = Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
+        other._providers = self._providers
+        return other
 
 
 def plan_in(recipe: HasPlan | Plan) -> Plan:

@@ -7,8 +7,9 @@
       (or the work itself, if the provider can look it up)         or it is cancelled if nobody waits for it
 
 A request whose end is not known (a timeout, a connection that broke, a 5xx) leaves the row as it is, so that the next
-attempt asks for the same. A definite no ends the round: the next attempt asks for something new. A handler that is told
-to stop while its request is under way does not take the request with it: what the provider made of it is still heard.
+attempt asks for the same. A definite no to the first request ends the round: the next attempt begins a new one. A
+handler that is told to stop while its request is under way does not take the request with it: what the provider made of
+it is still heard.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 from uuid import UUID
 
 import msgspec
@@ -51,6 +52,15 @@ class HasAdapter(Protocol):
     @property
     def adapter(self) -> ProviderAdapter:
         """Made with that."""
+        ...
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """Counts requests to providers (`telemetry/meters.py`)."""
+
+    def called(self, provider: str, call: str, result: str) -> None:
+        """A `start`, `status` or `cancel` ended: `ok`, or the code of its error."""
         ...
 
 
@@ -106,11 +116,13 @@ class Desk:
         *,
         public_url: str | None = None,
         is_alone: bool = False,
+        counts: Counts | None = None,
     ) -> None:
         self._db = db
         self._providers = providers
         self._public_url = public_url
         self._is_alone = is_alone
+        self._counts = counts
         self._handed: dict[tuple[UUID, int, int], _Handed] = {}
         self._aside: set[asyncio.Task[Any]] = set()
 
@@ -191,8 +203,7 @@ class Desk:
         webhook = provider.config.webhook
         url = None
         if self._public_url is not None and webhook is not None:
-            # The key is a hint, for a webhook that comes before we have noted what the provider calls the work.
-            url = f"{self._public_url.rstrip('/')}/webhooks/{place.provider}?key={key}"
+            url = f"{self._public_url.rstrip('/')}/webhooks/{place.provider}"
         metadata = {"windlass_job": str(place.job_id), "windlass_step": place.step, "windlass_key": str(key)}
         return StartRequest(str(key), model, input, url, metadata)
 
@@ -200,7 +211,7 @@ class Desk:
         self, provider: HasAdapter, place: Place, intent: external.Intent, request: StartRequest
     ) -> Started:
         """The provider's word. The request outlives the handler that waits for it."""
-        call = self._call(provider, intent, request)
+        call = self._call(provider, place, intent, request)
         if self._is_alone:
             return await call
         under_way = self._put_aside(call)
@@ -211,21 +222,30 @@ class Desk:
                 self._put_aside(self._hear_out(under_way, place, intent.key))
             raise
 
-    async def _call(self, provider: HasAdapter, intent: external.Intent, request: StartRequest) -> Started:
+    async def _call(
+        self, provider: HasAdapter, place: Place, intent: external.Intent, request: StartRequest
+    ) -> Started:
         adapter, name = provider.adapter, provider.config.name
         try:
-            found: Started | None = None
+            found: str | None = None
             if not intent.is_new and adapter.can_find and not adapter.honours_keys:
                 # It was asked before, and would make a second piece of work of a second request.
                 found = await adapter.find_job(request.key)
-            started = found if found is not None else await adapter.start_job(request)
+            started = Started(found) if found is not None else await adapter.start_job(request)
         except ProviderError as error:
-            if not error.is_ambiguous:
-                await self._end_round(intent.key, error.code)
+            if intent.is_new and not error.is_ambiguous:
+                # Of a round that was asked for before, nobody knows what came of the first request.
+                await self._end_round(place, intent.key, error.code)
+            self._count(name, error.code)
             await tell(self._db, name, error)
             raise
+        self._count(name, "ok")
         await tell(self._db, name, None)
         return started
+
+    def _count(self, name: str, result: str) -> None:
+        if self._counts is not None:
+            self._counts.called(name, "start", result)
 
     async def _hear_out(self, call: asyncio.Task[Started], place: Place, key: WorkKey) -> None:
         try:
@@ -239,7 +259,7 @@ class Desk:
     async def _worked(self, place: Place, key: WorkKey, said: Said) -> Worked:
         outcome = outcome_of(said)
         if isinstance(outcome, Failure):
-            await self._end_round(key, said.status)
+            await self._end_round(place, key, said.status)
             raise WorkFailed(outcome.fault.message, code=outcome.fault.code, is_retryable=outcome.is_retryable)
         value = None if said.output is None else msgspec.json.decode(said.output)
         cost = said.cost
@@ -247,9 +267,9 @@ class Desk:
             cost = Cost(cost.amount, cost.tokens_in, cost.tokens_out, cost.seconds, place.provider)
         return Worked(value, cost)
 
-    async def _end_round(self, key: WorkKey, status: str) -> None:
+    async def _end_round(self, place: Place, key: WorkKey, status: str) -> None:
         try:
-            await external.rejected(self._db, key, status)
+            await external.rejected(self._db, key, status, attempt=place.attempt)
         except (Unavailable, OSError) as error:
             # Then the next attempt asks with the same key, which the provider has refused: it begins it now.
             _log.warning("that %s was refused cannot be noted now: %s", key, error)

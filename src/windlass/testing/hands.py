@@ -19,6 +19,7 @@ from windlass.store.database import Database
 from windlass.worker.execute import Executor
 from windlass.worker.handler import Handlers, StepLike
 from windlass.worker.notes import Notes
+from windlass.worker.outside import Means
 from windlass.worker.resolve import Arguments
 from windlass.worker.runner import Runner
 from windlass.worker.settler import Settler
@@ -49,6 +50,7 @@ class Hands:
         resolver: Resolver,
         worker: UUID,
         chance: Callable[[], float],
+        means: Means | None = None,
     ) -> None:
         self._db = db
         self._steps = steps
@@ -59,7 +61,8 @@ class Hands:
         self._queues: set[str] = set()
         self._notes = Notes(self._write_notes)
         self._settler = Settler(self._write_reports, lambda _: None)
-        self._executor = Executor(notes=self._notes, artifacts=artifacts, processes=1)
+        self._means = means or Means()
+        self._executor = Executor(notes=self._notes, artifacts=artifacts, processes=1, means=self._means)
         self._room = asyncio.Event()
         self._runner = self._new_runner()
         self._is_stale = False
@@ -109,9 +112,14 @@ class Hands:
         await self._settler.close()
         await self._notes.close()
         await self._executor.close()
+        if self._means.desk is not None:
+            await self._means.desk.close()
 
     async def _write_reports(self, reports: Sequence[Report]) -> Settled:
-        return await settle(self._db, reports, chance=self._chance)
+        settled = await settle(self._db, reports, chance=self._chance)
+        if self._means.desk is not None:
+            self._means.desk.heard(reports, settled.took_effect)
+        return settled
 
     async def _write_notes(self, notes: Sequence[Note]) -> None:
         await note(self._db, notes)

@@ -6,7 +6,8 @@
 
 Nothing happens by itself. `run` lets the engine and a worker act, on the same code as in production, and whenever
 all that is left is waiting, the clock jumps to the moment the next wait is over: a retry after a minute and a timer of
-a day take no time at all.
+a day take no time at all. Providers that recipes name are there too, and say what the test tells them to
+(`provider`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ from windlass.testing.clock import VirtualClock
 from windlass.testing.hands import Hands, Stand
 from windlass.testing.history import history
 from windlass.testing.postgres import fresh_database
+from windlass.testing.scripted import Asked, Respond
+from windlass.testing.stage import CONCURRENCY, Stage
 
 # A recipe that comes to no end in this many turns (a snooze for ever, say) is stopped.
 TURNS_MAX = 10_000
@@ -53,7 +56,13 @@ class Harness:
     """See the module. `clock` is the time that everything goes by; `windlass` is the SDK on the same database."""
 
     def __init__(
-        self, windlass: Windlass, clock: VirtualClock, loops: Loops, hands: Hands, steps: dict[str, Stand]
+        self,
+        windlass: Windlass,
+        clock: VirtualClock,
+        loops: Loops,
+        hands: Hands,
+        steps: dict[str, Stand],
+        stage: Stage,
     ) -> None:
         self.windlass = windlass
         self.db = windlass.db
@@ -61,6 +70,7 @@ class Harness:
         self._loops = loops
         self._hands = hands
         self._steps = steps
+        self._stage = stage
         self._stubs: set[str] = set()
 
     async def submit(self, recipe: Recipe, /, **given: Any) -> Job:
@@ -75,6 +85,8 @@ class Harness:
             for step in recipe.steps.values():
                 if step.name not in self._stubs:
                     self._steps[step.name] = Stand(step.name, step.function)
+            for name in sorted({node.provider for node in recipe.plan.nodes if node.provider}):
+                self._stage.adapter(name)
             self._hands.forget_handlers()
             await self._hands.enlist(sorted({node.queue for node in recipe.plan.nodes}))
 
@@ -84,6 +96,18 @@ class Harness:
         self._stubs.add(name)
         self._steps[name] = Stand(name, function)
         self._hands.forget_handlers()
+
+    def provider(self, name: str, respond: Respond | None = None, *, concurrency: int = CONCURRENCY) -> None:
+        """Let `respond(model, input)` do what recipes ask of this provider; no network is used.
+
+        It may be `async`. What it returns is the step's result, what it raises the step's failure. A provider without
+        it takes the work and says nothing: answer with `answer` or `refuse`.
+        """
+        self._stage.add(name, respond, concurrency)
+
+    def asked(self, name: str) -> list[Asked]:
+        """The work that this provider was given: model, input, key, and whether it was cancelled."""
+        return list(self._stage.adapter(name).asked)
 
     async def run(self, job: Job | UUID | None = None) -> JobState | None:
         """Let everything happen until the job has ended, or nothing can happen any more; returns the job's state.
@@ -176,15 +200,17 @@ class Harness:
         return (await settle(self.db, [report], chance=random.Random(0).random)).took_effect[0]
 
     async def _act(self) -> bool:
-        return bool(await self._loops.run_until_idle() + await self._hands.work())
+        return bool(await self._loops.run_until_idle() + await self._hands.work() + await self._stage.act())
 
     async def _jump(self, until: Any = None) -> bool:
         """Move the clock to the next moment at which something is due; False when there is none to wait for."""
         async with self.db.connection() as connection:
             row = await connection.fetchrow(sql("due_times"))
-        due = [row[name] for name in ("waker", "expirer") if row[name] is not None]
-        if until is None and row["waker"] is None:
+        due = await self._stage.due(row["waker"], is_idle=until is None)
+        due += [row["granter"]] if row["granter"] is not None else []
+        if until is None and not due:
             return False
+        due += [row["expirer"]] if row["expirer"] is not None else []
         if not due or (until is not None and min(due) > until):
             return False
         return self.clock.reach(min(due))
@@ -207,12 +233,19 @@ async def harness(dsn: str | None = None, *, seed: int = 0) -> AsyncIterator[Har
         evaluator = shared_evaluator()
         loops = Loops(db, artifacts, evaluator, new_id=windlass.ids.new, chance=chance.random)
         steps: dict[str, Stand] = {}
+        stage = Stage(db, artifacts, clock, windlass.ids.new, chance)
         hands = Hands(
-            db, steps, artifacts=artifacts, resolver=evaluator, worker=windlass.ids.new(), chance=chance.random
+            db,
+            steps,
+            artifacts=artifacts,
+            resolver=evaluator,
+            worker=windlass.ids.new(),
+            chance=chance.random,
+            means=stage.means,
         )
         try:
             await migrate(db)
-            yield Harness(windlass, clock, loops, hands, steps)
+            yield Harness(windlass, clock, loops, hands, steps, stage)
         finally:
             await hands.close()
             await db.close()

@@ -23,10 +23,10 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core.errors import Permanent
-from windlass.core.outcome import Failure, Fault, Outcome
+from windlass.core.outcome import Cost, Failure, Fault, Outcome
 from windlass.telemetry.logs import configure
 from windlass.worker.binding import BadArguments, Binding
-from windlass.worker.context import Cancelled, Context, Words, enter
+from windlass.worker.context import Cancelled, Context, Words, enter, refuse_cpu
 from windlass.worker.fault import failure_of
 from windlass.worker.output import outcome_of
 
@@ -98,6 +98,13 @@ class Said:
     """Worker-bound: what the handler said."""
 
     words: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Worker-bound: what the attempt has cost so far."""
+
+    cost: Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +203,8 @@ class Child:
             timeout_s=task.timeout_s,
             say=mouth.say,
             request_id=task.request_id,
+            outside=refuse_cpu,
+            spend=lambda cost: self._send(Spent(cost)),
         )
         enter(ctx)
         try:

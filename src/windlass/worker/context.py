@@ -10,13 +10,15 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, MutableMapping
-from typing import Any
+from collections.abc import Callable, Mapping, MutableMapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn, Protocol
 from uuid import UUID
 
 import msgspec
 
-from windlass.core.errors import TooLarge, WrongState
+from windlass.core.errors import BadInput, TooLarge, WrongState
+from windlass.core.outcome import Cost
 from windlass.telemetry.logs import prefix, running
 from windlass.worker.output import encode
 
@@ -30,6 +32,41 @@ _log = logging.getLogger("windlass.step")
 
 class Cancelled(BaseException):
     """Raised by `check_cancelled`. Like asyncio's own, it is not an Exception, so `except Exception` lets it pass."""
+
+
+class StepProvider(Protocol):
+    """The provider of the step that is running, as its handler sees it."""
+
+    @property
+    def name(self) -> str:
+        """What recipes call it; empty for a step without one."""
+        ...
+
+    def start(self, model: str = "", input: Any = None) -> Any:
+        """Have the provider begin this work, once, however often the step is attempted.
+
+        What it gives is what the handler should return: for work that takes a while a `Parked`, and the step's result
+        is then what the provider makes; for a provider that answers at once the result itself. Await it in an `async`
+        handler; a plain one has it right away.
+        """
+        ...
+
+
+class Outside(Protocol):
+    """What lies beyond the worker, as one attempt reaches it (`worker/outside.py`)."""
+
+    @property
+    def provider(self) -> StepProvider:
+        """The step's provider."""
+        ...
+
+    def token(self) -> str:
+        """Signs for the attempt."""
+        ...
+
+    def spawn(self, recipe: Any, inputs: Mapping[str, Any], key: str | None) -> Any:
+        """Make a job."""
+        ...
 
 
 class _Log(logging.LoggerAdapter[logging.Logger]):
@@ -47,9 +84,12 @@ class Context:
     __slots__ = (
         "_cancelled",
         "_checkpoint",
+        "_cost",
         "_ends_s",
         "_logger",
+        "_outside",
         "_say",
+        "_spend",
         "attempt",
         "index",
         "job_id",
@@ -68,6 +108,8 @@ class Context:
         timeout_s: float | None = None,
         say: Callable[[Words], None] | None = None,
         request_id: str | None = None,
+        outside: Callable[[], Outside] | None = None,
+        spend: Callable[[Cost], None] | None = None,
     ) -> None:
         self.job_id = job_id
         self.step = step
@@ -78,6 +120,10 @@ class Context:
         self._checkpoint = checkpoint
         self._ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._say = say
+        self._outside = outside
+        # Hears what was spent in all; where the context is the worker's own it is read at the end.
+        self._spend = spend
+        self._cost: Cost | None = None
         self._cancelled = False
         self._logger: _Log | None = None
 
@@ -130,6 +176,59 @@ class Context:
         self._checkpoint = _said(value, "checkpoint")
         self._tell({"checkpoint": self._checkpoint})
 
+    def cost(
+        self,
+        amount: Decimal | str | float = 0,
+        *,
+        tokens_in: int = 0,
+        tokens_out: int = 0,
+        seconds: float = 0.0,
+        provider: str = "",
+    ) -> None:
+        """Say what the attempt has spent, money and what it was paid for; several calls add up.
+
+        It is kept with the outcome, whatever that is, and counts against the budgets. Give money as text or Decimal: a
+        float is taken as it prints. What `ctx.provider` spends is counted without this.
+        """
+        money = _money(amount)
+        if min(tokens_in, tokens_out) < 0 or not (math.isfinite(seconds) and seconds >= 0):
+            raise BadInput("tokens and seconds are numbers from 0 on")
+        self._spent(Cost(f"{money:f}", int(tokens_in), int(tokens_out), float(seconds), provider))
+
+    @property
+    def provider(self) -> StepProvider:
+        """The step's provider: `return await ctx.provider.start(model=…, input=…)`; a plain handler needs no await."""
+        return self._beyond().provider
+
+    @property
+    def token(self) -> str:
+        """A token with which whoever does the step elsewhere reports back, for this attempt alone.
+
+        Hand it on with the work, and return `Parked`; it is taken by `POST /jobs/{id}/complete`.
+        """
+        return self._beyond().token()
+
+    def spawn(self, recipe: Any, inputs: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
+        """Make a job of another recipe, and go on; what it gives is that job's id. Await it in an `async` handler.
+
+        The job is this job's child: it is cancelled with it, and has its deadline. The same `key` in the same step
+        gives the same job, so an attempt that is repeated makes no second one. Nothing waits for it.
+        """
+        return self._beyond().spawn(recipe, dict(inputs or {}), key)
+
+    def _beyond(self) -> Outside:
+        if self._outside is None:
+            raise WrongState(
+                "nothing beyond this handler can be reached: its attempt is over, or it runs on no worker",
+                remedy="Use ctx.provider, ctx.token and ctx.spawn while the handler runs",
+            )
+        return self._outside()
+
+    def _spent(self, cost: Cost) -> None:
+        self._cost = cost if self._cost is None else added(self._cost, cost)
+        if self._spend is not None:
+            self._spend(self._cost)
+
     def _tell(self, words: Words) -> None:
         # An attempt that is over (timed out in its thread, say) speaks for nobody any more.
         if self._say is not None:
@@ -140,6 +239,36 @@ class Context:
 
     def _close(self) -> None:
         self._say = None
+        self._outside = None
+
+
+def added(one: Cost, other: Cost) -> Cost:
+    """Both together; the provider is whichever was named last."""
+    return Cost(
+        f"{Decimal(one.amount) + Decimal(other.amount):f}",
+        one.tokens_in + other.tokens_in,
+        one.tokens_out + other.tokens_out,
+        one.seconds + other.seconds,
+        other.provider or one.provider,
+    )
+
+
+def _money(amount: Decimal | str | float) -> Decimal:
+    try:
+        money = Decimal(str(amount))
+    except InvalidOperation:
+        raise BadInput(f"{amount!r} is no amount of money") from None
+    if not money.is_finite() or money < 0:
+        raise BadInput(f"{amount!r} is no amount of money from 0 on")
+    return money
+
+
+def refuse_cpu() -> NoReturn:
+    """What a `cpu=True` handler is told that looks beyond itself."""
+    raise WrongState(
+        "a cpu=True handler runs in a process of its own, and reaches no provider, token or other job from there",
+        remedy="Do that in a step without cpu=True, before or after it",
+    )
 
 
 def _said(value: Any, what: str) -> str:

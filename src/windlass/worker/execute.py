@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from contextvars import Context as Variables
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, assert_never
 
 import msgspec
 
 from windlass.core.observer import Observer
-from windlass.core.outcome import Failure, Fault, Outcome, Released, Success
+from windlass.core.outcome import Cost, Failure, Fault, Outcome, Parked, Released, Success
 from windlass.store.artifact import Artifacts
 from windlass.worker.attempt import Attempt
 from windlass.worker.binding import BadArguments
@@ -28,12 +29,15 @@ from windlass.worker.fault import failure_of
 from windlass.worker.handler import Handler, Kind, Prepared
 from windlass.worker.notes import Notes
 from windlass.worker.output import outcome_of
+from windlass.worker.outside import Means, Outside
 from windlass.worker.processes import Processes
 from windlass.worker.threads import Threads
 
 OUTPUT_MAX_BYTES = 256 * 1024
 # How long an attempt waits for a free process before it is handed back for another worker to take.
 PROCESS_WAIT_S = 10.0
+# Whoever holds a provider's place while it waits must stop waiting some day.
+WAIT_S = 3600.0
 
 
 class Executor:
@@ -47,7 +51,10 @@ class Executor:
         processes: int,
         output_max_bytes: int = OUTPUT_MAX_BYTES,
         observer: Observer | None = None,
+        means: Means | None = None,
     ) -> None:
+        self.means = means or Means()
+        self._loop = asyncio.get_running_loop()
         self.threads = Threads()
         self.processes = Processes(processes)
         self._notes = notes
@@ -62,7 +69,8 @@ class Executor:
 
     async def execute(self, attempt: Attempt, prepared: Prepared, handler: Handler, arguments: Any) -> Outcome | None:
         """Run the handler to its outcome; None when there is nothing to report, as the attempt was told to stop."""
-        ctx = self._context(attempt, prepared.name)
+        ctx = self._context(attempt, prepared)
+        outcome: Outcome | None
         try:
             match handler.kind:
                 case Kind.ASYNC:
@@ -70,7 +78,7 @@ class Executor:
                 case Kind.THREAD:
                     outcome = await self._in_thread(attempt, handler, arguments, ctx)
                 case Kind.PROCESS:
-                    return await self._fitting(await self._in_process(attempt, prepared, handler, arguments, ctx))
+                    outcome = await self._in_process(attempt, prepared, handler, arguments, ctx)
                 case _:
                     assert_never(handler.kind)
         except asyncio.CancelledError as error:
@@ -84,22 +92,35 @@ class Executor:
             return bad_arguments(error)
         except BaseException as error:
             return failure_of(error)
+        if isinstance(outcome, Parked):
+            return _bounded(outcome, prepared, attempt)
         return await self._fitting(outcome)
 
-    def _context(self, attempt: Attempt, name: str) -> Context:
+    def _context(self, attempt: Attempt, prepared: Prepared) -> Context:
         claimed, key, notes = attempt.claimed, attempt.key, self._notes
         limit_s = claimed.timeout_s if claimed.deadline_s is None else min(claimed.timeout_s, claimed.deadline_s)
         ctx = attempt.context = Context(
             claimed.job_id,
-            name,
+            prepared.name,
             claimed.index,
             claimed.attempt,
             checkpoint=claimed.checkpoint,
             timeout_s=limit_s,
             say=lambda words: notes.say(key, words),
             request_id=claimed.seen.correlation_id,
+            outside=lambda: self._outside(attempt, prepared, ctx),
         )
         return ctx
+
+    def _outside(self, attempt: Attempt, prepared: Prepared, ctx: Context) -> Outside:
+        return Outside(
+            attempt.key,
+            prepared.plan.nodes[attempt.claimed.node],
+            self.means,
+            spend=ctx._spent,
+            is_over=lambda: attempt.is_over,
+            loop=self._loop,
+        )
 
     async def _on_loop(self, attempt: Attempt, handler: Handler, arguments: Any, ctx: Context) -> Outcome:
         binding = handler.binding
@@ -149,7 +170,14 @@ class Executor:
                 ctx.deadline,
                 claimed.seen.correlation_id,
             )
-            return await self.processes.run(task, ctx._tell, lambda process: setattr(attempt, "process", process))
+
+            def spend(cost: Cost) -> None:
+                # The process tells what it has spent so far, in all.
+                ctx._cost = cost
+
+            return await self.processes.run(
+                task, ctx._tell, lambda process: setattr(attempt, "process", process), spend
+            )
         finally:
             attempt.process = None
             self.processes.leave()
@@ -177,6 +205,14 @@ class Executor:
             fault = failure_of(error).fault
             return Failure(Fault("artifact_store", f"the output could not be stored: {fault.message}", fault.kind))
         return Success(msgspec.json.encode(ref.as_json()).decode())
+
+
+def _bounded(parked: Parked, prepared: Prepared, attempt: Attempt) -> Parked:
+    """The same; a wait that was given no end has the step's. One that holds a place always has an end."""
+    node = prepared.plan.nodes[attempt.claimed.node]
+    if parked.within_s is not None or (node.wait_s is None and not node.is_slotted):
+        return parked
+    return replace(parked, within_s=WAIT_S if node.wait_s is None else node.wait_s)
 
 
 def bad_arguments(error: BaseException) -> Failure:

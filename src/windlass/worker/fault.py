@@ -15,6 +15,7 @@ from typing import Any
 
 from windlass.core.errors import DatabaseUnavailable, Permanent, Refused, Transient
 from windlass.core.outcome import Failure, Fault
+from windlass.providers import errors as providers
 from windlass.worker.output import WAIT_MAX_S
 
 MESSAGE_MAX = 2_000
@@ -50,6 +51,8 @@ def failure_of(error: BaseException) -> Failure:
             return _failure("permanent", error, is_retryable=False)
         case Transient():
             return _failure("transient", error, after_s=_wait_s(error.after_s))
+        case providers.ProviderError():
+            return providers.failure_of(error)
     if (status := _status(error)) is not None:
         is_retryable = status in _HTTP_RETRYABLE or status >= 500
         return _failure(f"http_{status}", error, is_retryable=is_retryable, after_s=_retry_after_s(error))

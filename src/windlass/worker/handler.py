@@ -6,14 +6,16 @@ Everything that can be known before an attempt starts is worked out once per nod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 from windlass.core.errors import Permanent
-from windlass.core.plan import Plan
+from windlass.core.plan import PROVIDER_HANDLER, Plan
 from windlass.core.template import Template, plan_templates
 from windlass.worker.binding import Binding
 from windlass.worker.child import Address
+from windlass.worker.context import Context
 
 _KEPT_MAX = 10_000
 
@@ -43,6 +45,23 @@ class Kind(Enum):
     ASYNC = "async"  # on the worker's loop
     THREAD = "thread"
     PROCESS = "process"
+
+
+async def _ask_provider(ctx: Context, model: str = "", input: Any = None) -> Any:
+    """What a step does that has a provider and no handler of its own."""
+    return await ctx.provider.start(model, input)
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltIn:
+    """A handler that every worker has."""
+
+    name: str
+    function: Callable[..., Any]
+    is_cpu: bool = False
+
+
+BUILT_IN: Mapping[str, StepLike] = {PROVIDER_HANDLER: _BuiltIn(PROVIDER_HANDLER, _ask_provider)}
 
 
 class Handler:
@@ -104,6 +123,6 @@ class Handlers:
 
     def _handler(self, name: str) -> Handler | None:
         handler = self._handlers.get(name)
-        if handler is None and name in self._steps:
-            handler = self._handlers[name] = Handler(self._steps[name])
+        if handler is None and (step := self._steps.get(name) or BUILT_IN.get(name)) is not None:
+            handler = self._handlers[name] = Handler(step)
         return handler

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from windlass.core.outcome import Failure, Fault, Outcome
+from windlass.core.outcome import Cost, Failure, Fault, Outcome
 from windlass.telemetry.logs import configured
-from windlass.worker.child import Done, Said, Stop, Task
+from windlass.worker.child import Done, Said, Spent, Stop, Task
 from windlass.worker.context import Words
 
 _log = logging.getLogger("windlass.worker")
@@ -39,6 +39,7 @@ class _Process:
         self.is_dead = False
         self._done: asyncio.Future[Outcome | None] | None = None
         self._say: Callable[[Words], None] | None = None
+        self._spend: Callable[[Cost], None] | None = None
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         with theirs:
@@ -57,15 +58,17 @@ class _Process:
         self._connection = Connection(ours.detach())
         threading.Thread(target=self._read, name=f"windlass-cpu-{self.popen.pid}", daemon=True).start()
 
-    async def run(self, task: Task, say: Callable[[Words], None]) -> Outcome | None:
+    async def run(
+        self, task: Task, say: Callable[[Words], None], spend: Callable[[Cost], None] | None
+    ) -> Outcome | None:
         """Run one attempt to its end."""
         done: asyncio.Future[Outcome | None] = self._loop.create_future()
-        self._done, self._say = done, say
+        self._done, self._say, self._spend = done, say, spend
         try:
             await self.send(task)
             return await done
         finally:
-            self._done = self._say = None
+            self._done = self._say = self._spend = None
 
     def send(self, message: Task | Stop) -> asyncio.Future[None]:
         """Send in a thread, as a big task fills the socket. If the process is dead, its reader sees it."""
@@ -100,10 +103,13 @@ class _Process:
             # The loop has ended: the worker is gone.
             self.popen.kill()
 
-    def _hear(self, message: Said | Done) -> None:
+    def _hear(self, message: Said | Spent | Done) -> None:
         if isinstance(message, Said):
             if self._say is not None:
                 self._say(message.words)
+        elif isinstance(message, Spent):
+            if self._spend is not None:
+                self._spend(message.cost)
         elif self._done is not None and not self._done.done():
             self._done.set_result(message.outcome)
 
@@ -147,7 +153,13 @@ class Processes:
                 return
         self._free += 1
 
-    async def run(self, task: Task, say: Callable[[Words], None], on_start: Callable[[Any], None]) -> Outcome | None:
+    async def run(
+        self,
+        task: Task,
+        say: Callable[[Words], None],
+        on_start: Callable[[Any], None],
+        spend: Callable[[Cost], None] | None = None,
+    ) -> Outcome | None:
         """Run an attempt; the caller has a place. If this is cancelled, the process is killed.
 
         `on_start` gets what a later `stop` needs to tell the handler that it should stop.
@@ -156,7 +168,7 @@ class Processes:
         self._busy.append(process)
         on_start(process)
         try:
-            return await process.run(task, say)
+            return await process.run(task, say, spend)
         except ChildDied:
             code = process.popen.returncode
             how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"

@@ -287,6 +287,8 @@ class Runner:
             self._tell(attempt, decided)
         if decided is None:
             self._notes.forget(attempt.key)
+            if (desk := self._executor.means.desk) is not None:
+                desk.abandoned(attempt.key)
             self._leave(attempt)
         elif self._notes.is_owed(attempt.key):
             self._spawn(self._report_after_words(attempt, decided))
@@ -313,7 +315,10 @@ class Runner:
 
     def _report(self, attempt: Attempt, outcome: Outcome) -> None:
         self._notes.forget(attempt.key)
-        self._settler.add(attempt.claimed.report(outcome))
+        report = attempt.claimed.report(outcome)
+        if attempt.context is not None and attempt.context._cost is not None:
+            report = report._replace(cost=attempt.context._cost)
+        self._settler.add(report)
         self._leave(attempt)
 
     def _leave(self, attempt: Attempt) -> None:

@@ -42,6 +42,7 @@ from windlass.worker.attempt import Why
 from windlass.worker.execute import OUTPUT_MAX_BYTES, Executor
 from windlass.worker.handler import Handlers, StepLike
 from windlass.worker.notes import Notes
+from windlass.worker.outside import Means
 from windlass.worker.pulse import LoopPulse, ProcessPulse, Pulse
 from windlass.worker.resolve import Arguments, is_away
 from windlass.worker.runner import GRACE_S, Runner
@@ -94,6 +95,7 @@ class Worker:
         grace_s: float = GRACE_S,
         output_max_bytes: int = OUTPUT_MAX_BYTES,
         observer: Observer | None = None,
+        means: Means | None = None,
     ) -> None:
         if concurrency < 1 or not queues:
             raise BadSetting("a worker needs at least one queue and a concurrency of at least 1")
@@ -110,11 +112,9 @@ class Worker:
         self._processes = processes or os.cpu_count() or 1
         self._pulse_kind = pulse
         self._dsn = dsn
-        self._lease_s = lease_s
-        self._drain_s = drain_s
-        self._grace_s = grace_s
+        self._lease_s, self._drain_s, self._grace_s = lease_s, drain_s, grace_s
         self._output_max_bytes = output_max_bytes
-        self._observer = observer
+        self._observer, self._means = observer, means or Means()
         self.id: UUID = ids.new()
         self._contended = Contended()
         self._capacity = concurrency
@@ -127,14 +127,10 @@ class Worker:
         self._is_over = False
         self._runner: Runner | None = None
         self._settler: Settler | None = None
-        self._wake = asyncio.Event()
-        self._look = asyncio.Event()
-        self._stop = asyncio.Event()
-        self._stop_now = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._wake, self._look, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._stop, self._stop_now = asyncio.Event(), asyncio.Event()
         self._comeback: asyncio.Task[None] | None = None
-        # Set while the worker holds a lease and claims.
-        self.ready = asyncio.Event()
+        self.ready = asyncio.Event()  # set while the worker holds a lease and claims
 
     @property
     def running(self) -> int:
@@ -160,6 +156,7 @@ class Worker:
             processes=self._processes,
             output_max_bytes=self._output_max_bytes,
             observer=self._observer,
+            means=self._means,
         )
         self._runner = Runner(
             self._db,
@@ -188,6 +185,8 @@ class Worker:
             await self._settler.close()
             await notes.close()
             await executor.close()
+            if self._means.desk is not None:
+                await self._means.desk.close()
             await self._pulse.stop()
             if signals:
                 self._forget_signals()
@@ -438,6 +437,8 @@ class Worker:
     async def _write_reports(self, reports: Sequence[Report]) -> Settled:
         settled = await settle(self._db, reports, chance=self._chance, contended=self._contended)
         self._arguments.remember(reports, settled.took_effect)
+        if self._means.desk is not None:
+            self._means.desk.heard(reports, settled.took_effect)
         return settled
 
     async def _write_notes(self, notes: Sequence[Note]) -> None:

@@ -1,0 +1,75 @@
+"""What a process has of providers: the file that names them, and what its worker's handlers reach through them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from windlass.app.settings import Settings
+from windlass.core.errors import BadSetting
+from windlass.engine import children, providers
+from windlass.engine.providers import ProviderRow
+from windlass.providers.config import ProviderConfig
+from windlass.providers.desk import Counts, Desk
+from windlass.providers.registry import Registry
+from windlass.store.database import Database
+from windlass.worker.outside import Means, Sign
+
+
+def read_providers(settings: Settings, environ: Mapping[str, str] | None = None) -> Registry:
+    """The providers of the file that is set; none without one. BadSetting says what is wrong with the file."""
+    if settings.providers is None:
+        return Registry({})
+    return Registry.load(settings.providers, os.environ if environ is None else environ)
+
+
+async def announce(db: Database, registry: Registry) -> None:
+    """Tell all processes how much may be asked of these providers. The last file that was read holds."""
+    rows = [_row(one.config) for one in registry]
+    if rows:
+        await providers.sync(db, rows)
+
+
+def _row(config: ProviderConfig) -> ProviderRow:
+    return ProviderRow(config.name, config.concurrency, config.rate, config.estimate)
+
+
+def means(
+    db: Database,
+    settings: Settings,
+    registry: Registry,
+    new_id: Callable[[], UUID],
+    counts: Counts | None = None,
+) -> Means:
+    """What the handlers of one worker reach. Each worker has a desk of its own."""
+
+    async def spawn(parent: tuple[UUID, int, int], recipe: Any, inputs: Mapping[str, Any], key: str | None) -> UUID:
+        name = recipe if isinstance(recipe, str) else recipe.name
+        return await children.spawn(db, new_id(), parent, name, dict(inputs), key=key)
+
+    by_name = {one.name: one for one in registry}
+    desk = Desk(db, by_name, public_url=settings.public_url, counts=counts)
+    return Means(desk, _signer(settings), spawn)
+
+
+def _signer(settings: Settings) -> Sign:
+    """Signs tokens with the installation's secret, which may be there only after the server has begun."""
+    known: list[Sign] = []
+
+    def sign(job_id: UUID, no: int, attempt: int, ttl_s: float) -> str:
+        if not known:
+            # Only where tokens are made.
+            from windlass.access.callbacks import Callbacks
+            from windlass.app.first_key import SECRET_FILE, secret_of
+
+            if not settings.secret and not (settings.home / SECRET_FILE).exists():
+                raise BadSetting(
+                    "this worker cannot make a token: it does not know the installation's secret",
+                    remedy="Set WINDLASS_SECRET for workers as it is set for the servers",
+                )
+            known.append(Callbacks(secret_of(settings)).sign)
+        return known[0](job_id, no, attempt, ttl_s)
+
+    return sign

@@ -1,0 +1,367 @@
+"""The poller asks providers how the work stands that they were given, and has that cancelled which nobody waits for.
+
+    next_due ──► one round per provider ──► take (rows, for a lease) ──► ask, some at a time ──► answer, polled
+       ▲                                                                       │ the poller dies
+       └───────────────────────────────────────────────────────────────────────┴──► the lease runs out: due again
+
+One loop for all work of all providers: a piece of work that waits is a row, and costs nothing here. A round belongs to
+one provider, so one that hangs holds up nobody else, and what the others have said is written while it hangs. How many
+requests may be made is asked of the database first (`take`): all processes share the provider's rate.
+
+What a provider says goes through the same door as its webhooks do, and whoever comes second changes nothing. UNKNOWN,
+an error, a 404: none of these ends anything. The step has a deadline of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from windlass.core.errors import Unavailable
+from windlass.core.external import ProviderStatus, poll_wait_s
+from windlass.core.observer import Observer
+from windlass.engine import external, providers
+from windlass.engine.external import Answer, Polled, Work
+from windlass.engine.loops.duty import Done
+from windlass.providers.desk import Counts, HasAdapter
+from windlass.providers.errors import NotFound, ProviderError, ProviderTimeout, RateLimited
+from windlass.providers.fitting import fitting
+from windlass.providers.standing import BUSY_S, tell
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+
+SOURCE = "poller"
+BATCH_MAX = 200
+# Requests to one provider that are under way at once.
+AT_ONCE = 16
+LEASE_S = 120.0
+# A bell can be lost; the poller looks for itself this often.
+LOOK_EVERY_S = 5.0
+# What becomes due in the meantime is asked for together.
+GATHER_S = 0.5
+FLUSH_S = 1.0
+PAUSE_S = 1.0
+# After so many failures without an answer in between, the rest of the round is put off.
+FAILURES_MAX = 5
+PUT_OFF_S = 10.0
+# How often a cancellation is tried before people must look, and how long a request may be on its way that has not
+# told what it began.
+CANCELS_MAX = 10
+ON_ITS_WAY_S = 60.0
+
+# What the rows of work say that no cancellation could reach; a sweep lists these.
+GAVE_UP = "gave_up"
+CANNOT_CANCEL = "cannot_cancel"
+NOT_THERE = "not_there"
+_STATUS_MAX = 200
+
+_log = logging.getLogger("windlass.providers")
+
+
+class _Round:
+    """What was heard in one round and is not written yet."""
+
+    def __init__(self, provider: HasAdapter, works: Sequence[Work], until_s: float) -> None:
+        self.provider = provider
+        self.left: Iterator[Work] = iter(works)
+        self.until_s = until_s
+        self.answers: list[tuple[Work, Answer]] = []
+        self.polled: list[Polled] = []
+        self.failures = 0
+        self.is_answered = False
+        # Set when nothing more is to be asked in this round: how long to put off the rest.
+        self.put_off_s: float | None = None
+
+    def give_back(self, work: Work, after_s: float) -> None:
+        """It was not asked for."""
+        self.polled.append(Polled(work, work.status, after_s, is_poll=False))
+
+
+class Poller:
+    """Any number may run, in any number of processes: each row is one poller's until its lease runs out."""
+
+    name = "poller"
+
+    def __init__(
+        self,
+        db: Database,
+        registry: Mapping[str, HasAdapter],
+        artifacts: Artifacts,
+        *,
+        chance: Callable[[], float],
+        clock_s: Callable[[], float],
+        output_max_bytes: int = 256 * 1024,
+        batch_max: int = BATCH_MAX,
+        at_once: int = AT_ONCE,
+        observer: Observer | None = None,
+        counts: Counts | None = None,
+    ) -> None:
+        self._db = db
+        self._registry = registry
+        self._artifacts = artifacts
+        self._chance = chance
+        self._clock_s = clock_s
+        self._output_max_bytes = output_max_bytes
+        self._batch_max = batch_max
+        self._at_once = at_once
+        self._observer = observer
+        self._counts = counts
+        self._rounds: dict[str, asyncio.Task[int]] = {}
+        # Before when, by `clock_s`, a provider is not asked again.
+        self._not_before_s: dict[str, float] = {}
+        self._bell = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.alive_s = clock_s()
+
+    async def start(self) -> None:
+        """Begin; returns once the bell is heard."""
+        await self._db.listen("windlass_poll", lambda _: self._bell.set())
+        self._task = asyncio.create_task(self._run(), name="windlass-poller")
+
+    async def stop(self) -> None:
+        """End. What was under way is asked again when its lease is over."""
+        tasks = [task for task in (self._task, *self._rounds.values()) if task is not None]
+        self._task = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def run_once(self, names: Sequence[str] | None = None) -> Done:
+        """One round of every provider (of these) that has something due, one after the other. For tests."""
+        count = 0
+        names = sorted(self._registry) if names is None else names
+        for name, due_s in sorted((await external.next_due(self._db, names)).items()):
+            if due_s <= 0:
+                count += await self._round(name)
+        return Done(count, False)
+
+    # The loop.
+
+    async def _run(self) -> None:
+        while True:
+            self._bell.clear()
+            try:
+                wait_s = await self._begin_rounds()
+                self.alive_s = self._clock_s()
+            except Unavailable as error:
+                _log.warning("the poller waits for the database: %s", error)
+                wait_s = PAUSE_S
+            except Exception:
+                _log.exception("the poller failed; it goes on")
+                wait_s = PAUSE_S
+            await self._pause(wait_s)
+
+    async def _begin_rounds(self) -> float:
+        """Begin what is due, and say how long nothing else will be."""
+        due = await external.next_due(self._db, sorted(self._registry.keys() - self._rounds.keys()))
+        now_s = self._clock_s()
+        wait_s = LOOK_EVERY_S
+        for name, due_s in sorted(due.items()):
+            after_s = max(due_s, self._not_before_s.get(name, 0.0) - now_s)
+            if after_s > 0:
+                wait_s = min(wait_s, after_s + 0.005)
+            else:
+                self._rounds[name] = asyncio.create_task(self._in_background(name), name=f"windlass-poll-{name}")
+        return wait_s
+
+    async def _pause(self, wait_s: float) -> None:
+        """Until the time has come, a bell rings, or a round has ended."""
+        rung = asyncio.create_task(self._bell.wait())
+        try:
+            await asyncio.wait({rung, *self._rounds.values()}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            rung.cancel()
+        self._rounds = {name: task for name, task in self._rounds.items() if not task.done()}
+
+    async def _in_background(self, name: str) -> int:
+        count, began_s = 0, self._clock_s()
+        pause_s = GATHER_S
+        try:
+            count = await self._round(name)
+            if self._observer is not None and count:
+                self._observer.looped(self.name, count, self._clock_s() - began_s)
+        except Unavailable as error:
+            _log.warning("a round of polls of %s waits for the database: %s", name, error)
+            pause_s = PAUSE_S
+        except Exception:
+            _log.exception("a round of polls of %s failed; its work is asked for again later", name)
+            pause_s = PAUSE_S
+        if count < self._batch_max:
+            self._not_before_s[name] = self._clock_s() + pause_s
+        return count
+
+    # A round.
+
+    async def _round(self, name: str) -> int:
+        provider = self._registry[name]
+        # No more than about a second's worth: what may not be asked now would only be taken to be given back.
+        limit = max(1, min(self._batch_max, round(provider.config.rate)))
+        began_s = self._clock_s()
+        works = await external.due(self._db, limit, LEASE_S, provider=name)
+        if not works:
+            return 0
+        allowed = await providers.take(self._db, name, len(works))
+        heard = _Round(provider, works[:allowed], began_s + LEASE_S / 2)
+        for at, work in enumerate(works[allowed:], 1):
+            heard.give_back(work, max(0.1, at / provider.config.rate))
+        await self._ask_all(heard, allowed)
+        return allowed
+
+    async def _ask_all(self, heard: _Round, count: int) -> None:
+        if self._at_once == 1:
+            await self._hand(heard)
+            await self._write(heard)
+            return
+        hands = {asyncio.create_task(self._hand(heard)) for _ in range(min(self._at_once, count))}
+        try:
+            while hands:
+                done, hands = await asyncio.wait(hands, timeout=FLUSH_S)
+                await self._write(heard)
+                for hand in done:
+                    hand.result()
+        finally:
+            for hand in hands:
+                hand.cancel()
+            await asyncio.gather(*hands, return_exceptions=True)
+        await self._write(heard)
+
+    async def _hand(self, heard: _Round) -> None:
+        for work in heard.left:
+            if heard.put_off_s is not None:
+                heard.give_back(work, heard.put_off_s)
+            elif self._clock_s() >= heard.until_s:
+                # The lease would run out in the middle of the request.
+                heard.give_back(work, 0.1)
+            else:
+                await self._one(heard, work)
+
+    async def _one(self, heard: _Round, work: Work) -> None:
+        name = heard.provider.config.name
+        try:
+            async with asyncio.timeout(2 * heard.provider.config.timeout_s):
+                if work.state == "CANCELLING":
+                    await self._cancel(heard, work)
+                else:
+                    await self._ask(heard, work)
+        except ProviderError as error:
+            await self._failed(heard, work, error)
+            return
+        except TimeoutError:
+            await self._failed(heard, work, ProviderTimeout(f"{name} did not answer in time"))
+            return
+        except Exception as error:
+            # An adapter's own fault: its work is asked for again, and the others with it.
+            _log.exception("%s could not be asked about %s", name, work.external_id)
+            heard.polled.append(Polled(work, _text(f"{type(error).__name__}: {error}"), self._wait_s(heard, work)))
+            return
+        heard.failures, heard.is_answered = 0, True
+        self._count(name, work, "ok")
+
+    async def _ask(self, heard: _Round, work: Work) -> None:
+        assert work.external_id is not None
+        name = heard.provider.config.name
+        said = await heard.provider.adapter.get_job_status(work.external_id)
+        is_news = said.progress_pct is not None or said.message is not None or said.preview is not None
+        if said.status.is_terminal or is_news:
+            said = await fitting(self._artifacts, said, self._output_max_bytes)
+            heard.answers.append((work, Answer(name, work.external_id, said, SOURCE, work.key)))
+        if not said.status.is_terminal:
+            heard.polled.append(Polled(work, said.status, self._wait_s(heard, work)))
+
+    def _count(self, name: str, work: Work, result: str) -> None:
+        if self._counts is not None:
+            self._counts.called(name, "cancel" if work.state == "CANCELLING" else "status", result)
+
+    async def _failed(self, heard: _Round, work: Work, error: ProviderError) -> None:
+        """It was asked, and there is no answer: the work goes on."""
+        self._count(work.provider, work, error.code)
+        is_cancel = work.state == "CANCELLING"
+        if isinstance(error, RateLimited):
+            heard.put_off_s = BUSY_S if error.after_s is None else error.after_s
+            heard.give_back(work, heard.put_off_s)
+        elif is_cancel and not error.counts_against_breaker:
+            self._try_again(heard, work, f"{error.code}: {error.message}")
+        else:
+            # A cancel that did not reach the provider was no try.
+            wait_s = self._wait_s(heard, work)
+            heard.polled.append(Polled(work, _text(error.code), wait_s, is_poll=not is_cancel))
+        if error.counts_against_breaker:
+            heard.failures += 1
+            if heard.failures >= FAILURES_MAX:
+                heard.put_off_s = PUT_OFF_S
+        await tell(self._db, heard.provider.config.name, error)
+
+    def _wait_s(self, heard: _Round, work: Work) -> float:
+        return poll_wait_s(work.polls + 1, self._chance(), waits_s=heard.provider.config.poll_s)
+
+    # Cancelling.
+
+    async def _cancel(self, heard: _Round, work: Work) -> None:
+        adapter = heard.provider.adapter
+        if not adapter.can_cancel:
+            heard.polled.append(Polled(work, CANNOT_CANCEL, None, is_over=True))
+            return
+        external_id = work.external_id
+        if external_id is None and adapter.can_find:
+            external_id = await adapter.find_job(str(work.key))
+            if external_id is None and not self._may_be_on_its_way(heard, work):
+                heard.polled.append(Polled(work, NOT_THERE, None, is_over=True))
+                return
+        if external_id is None:
+            self._try_again(heard, work, "its name is not known")
+            return
+        try:
+            status = await adapter.cancel_job(external_id)
+        except NotFound:
+            status = ProviderStatus.UNKNOWN
+        if status.is_terminal or status is ProviderStatus.UNKNOWN:
+            heard.polled.append(Polled(work, status, None, is_over=True))
+        else:
+            self._try_again(heard, work, status)
+
+    def _may_be_on_its_way(self, heard: _Round, work: Work) -> bool:
+        """Whether the request that begins it may still arrive there: its worker was stopped in the middle of it."""
+        age_s = (work.now - work.created_at).total_seconds()
+        return age_s < ON_ITS_WAY_S + 2 * heard.provider.config.timeout_s or work.polls < 1
+
+    def _try_again(self, heard: _Round, work: Work, why: str) -> None:
+        if work.polls + 1 >= CANCELS_MAX:
+            _log.warning("work %s at %s cannot be cancelled: %s", work.key, work.provider, why)
+            heard.polled.append(Polled(work, _text(f"{GAVE_UP}: {why}"), None))
+        else:
+            heard.polled.append(Polled(work, _text(why), self._wait_s(heard, work)))
+
+    # Writing.
+
+    async def _write(self, heard: _Round) -> None:
+        answers, heard.answers = heard.answers, []
+        polled, heard.polled = heard.polled, []
+        if answers:
+            polled += await self._answer(heard, answers)
+        if polled:
+            await external.polled(self._db, polled)
+        if heard.is_answered:
+            heard.is_answered = False
+            await tell(self._db, heard.provider.config.name, None)
+
+    async def _answer(self, heard: _Round, answers: list[tuple[Work, Answer]]) -> list[Polled]:
+        """Settle them in one commit. One that cannot be written must not keep the others from it."""
+        try:
+            await external.answer(self._db, [answer for _, answer in answers], chance=self._chance)
+            return []
+        except Unavailable:
+            raise
+        except Exception:
+            if len(answers) > 1:
+                _log.exception("%d answers of a provider were refused; each is now written alone", len(answers))
+                return [one for pair in answers for one in await self._answer(heard, [pair])]
+            work, answer = answers[0]
+            _log.exception("what %s says of %s cannot be written", work.provider, work.external_id)
+            return [Polled(work, _text(f"unwritable: {answer.said.status}"), self._wait_s(heard, work))]
+
+
+def _text(status: Any) -> str:
+    """What a row says of it."""
+    return str(status).replace("\x00", "")[:_STATUS_MAX]

@@ -1,0 +1,127 @@
+"""The sweep compares what we believe a provider does for us with what the provider says, and lists what differs.
+
+It changes nothing. What we forgot runs there and may cost money: look at it, and cancel it with the provider. What the
+provider forgot is waited for here until the step's deadline: cancel the step's job, or let it wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from windlass.core.external import ProviderStatus, WorkKey
+from windlass.engine import external
+from windlass.engine.external import WorkView
+from windlass.providers.adapter import LIST_MAX
+from windlass.providers.desk import HasAdapter
+from windlass.providers.errors import NotFound, ProviderError
+from windlass.store.database import Database
+
+# Work that began a moment ago may be known to one side only, and rightly so.
+OLDER_THAN_S = 300.0
+SINCE_S = 7 * 86_400.0
+ASKED_MAX = 500
+OPEN_MAX = 200_000
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Work that only one side knows of. `key` names the job, the step and the round."""
+
+    key: str | None
+    external_id: str | None
+    status: str | None
+    since: datetime | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What was found. `remarks` say what could not be looked at, and why: an empty list is no proof then."""
+
+    provider: str
+    forgotten_by_us: tuple[Stray, ...]
+    forgotten_by_them: tuple[Stray, ...]
+    remarks: tuple[str, ...] = ()
+
+
+async def sweep(db: Database, provider: HasAdapter, *, older_than_s: float = OLDER_THAN_S) -> Sweep:
+    """Look at all work of the provider that should be known to both sides."""
+    name = provider.config.name
+    # What is read first is read last there: work that ends in between is missing nowhere.
+    there, remarks = await _listed(provider, older_than_s)
+    here = await external.forgotten(db, name, 0.0, limit=OPEN_MAX)
+    old = await external.forgotten(db, name, older_than_s, limit=OPEN_MAX)
+    keys = {_key(work) for work in here}
+    ids = {work.external_id for work in here if work.external_id is not None}
+    by_us = [stray for stray in there if stray.key not in keys and stray.external_id not in ids]
+    by_us += [_given_up(work) for work in here if work.state == "CANCELLING" and work.due_at is None]
+    by_them, more = await _unknown_there(provider, old)
+    return Sweep(name, tuple(by_us), tuple(by_them), (*remarks, *more))
+
+
+async def _listed(provider: HasAdapter, older_than_s: float) -> tuple[list[Stray], list[str]]:
+    """Work of ours that goes on there."""
+    if not provider.adapter.can_list:
+        return [], [f"{provider.config.name} cannot list work, so what we forgot there was not looked for"]
+    now = datetime.now(UTC)
+    try:
+        listed = await provider.adapter.list_jobs(now - timedelta(seconds=SINCE_S))
+    except ProviderError as error:
+        return [], [f"{provider.config.name} could not list its work: {error.message}"]
+    found: list[Stray] = []
+    for one in listed:
+        is_young = one.created_at is not None and (now - one.created_at).total_seconds() < older_than_s
+        # Others may use the same account: without a key of ours it is theirs.
+        is_ours = one.key is not None and WorkKey.parse(one.key) is not None
+        if is_ours and not is_young and not one.status.is_terminal:
+            note = "it goes on there, and nobody waits for it"
+            found.append(Stray(one.key, one.external_id, one.status, one.created_at, note))
+    is_cut = len(listed) >= LIST_MAX
+    return found, [f"only the newest {LIST_MAX:,} that it has were looked at"] if is_cut else []
+
+
+def _given_up(work: WorkView) -> Stray:
+    note = "it could not be cancelled, and may go on there"
+    return Stray(_key(work), work.external_id, work.status, work.created_at, note)
+
+
+async def _unknown_there(provider: HasAdapter, works: Sequence[WorkView]) -> tuple[list[Stray], list[str]]:
+    """Work that we wait for and the provider does not know."""
+    named = [work for work in works if work.external_id is not None and work.state == "RUNNING"]
+    remarks = [] if len(named) <= ASKED_MAX else [f"only the first {ASKED_MAX} of {len(named):,} were asked for"]
+    turns = asyncio.Semaphore(AT_ONCE)
+    failed: list[str] = []
+
+    async def look(work: WorkView) -> Stray | None:
+        assert work.external_id is not None
+        async with turns:
+            try:
+                said = await provider.adapter.get_job_status(work.external_id)
+            except NotFound:
+                pass
+            except ProviderError as error:
+                failed.append(error.message)
+                return None
+            else:
+                if said.status is not ProviderStatus.UNKNOWN:
+                    return None
+        note = "the provider does not know it; the step waits until its deadline"
+        return Stray(_key(work), work.external_id, work.status, work.created_at, note)
+
+    found = [stray for stray in await asyncio.gather(*map(look, named[:ASKED_MAX])) if stray is not None]
+    found += [_never_begun(work) for work in works if work.external_id is None and work.state == "RUNNING"]
+    if failed:
+        remarks.append(f"{len(failed)} could not be asked for: {failed[0]}")
+    return found, remarks
+
+
+def _never_begun(work: WorkView) -> Stray:
+    return Stray(_key(work), None, work.status, work.created_at, "it is waited for, and has no name there")
+
+
+def _key(work: WorkView) -> str:
+    return str(WorkKey(work.job_id, work.no, work.round))

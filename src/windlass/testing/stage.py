@@ -1,0 +1,95 @@
+"""The providers of a harness: scripted ones, made as recipes name them, with a desk and a poller of their own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from windlass.access.callbacks import Callbacks
+from windlass.access.secret import Secret
+from windlass.core.draft import EXTERNAL
+from windlass.engine import children, external, providers
+from windlass.engine.providers import ProviderRow
+from windlass.providers.config import ProviderConfig
+from windlass.providers.desk import Desk
+from windlass.providers.poller import Poller
+from windlass.providers.registry import Provider
+from windlass.store.artifact import Artifacts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+from windlass.testing.clock import VirtualClock
+from windlass.testing.scripted import Respond, ScriptedAdapter
+from windlass.worker.outside import Means
+
+# They have room, and are asked as often as one likes.
+CONCURRENCY = 100
+RATE = 1_000.0
+_SECRET = "the harness has no secrets worth keeping"
+
+
+class Stage:
+    """See the module. A provider that no test has given a script waits for the test's word."""
+
+    def __init__(
+        self, db: Database, artifacts: Artifacts, clock: VirtualClock, new_id: Callable[[], UUID], chance: random.Random
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._new_id = new_id
+        self._adapters: dict[str, ScriptedAdapter] = {}
+        self._new: dict[str, ProviderRow] = {}
+        self._providers: dict[str, Provider] = {}
+        self._poller = Poller(
+            db, self._providers, artifacts, chance=chance.random, clock_s=lambda: clock.now().timestamp(), at_once=1
+        )
+        callbacks = Callbacks(Secret.of([_SECRET]), lambda: clock.now().timestamp())
+        self.means = Means(Desk(db, self._providers), callbacks.sign, self._spawn)
+
+    def adapter(self, name: str) -> ScriptedAdapter:
+        """The provider of this name; one that nobody has scripted if there was none."""
+        return self._adapters.get(name) or self.add(name, None, CONCURRENCY)
+
+    def add(self, name: str, respond: Respond | None, concurrency: int) -> ScriptedAdapter:
+        """Make it, or give it another script. It is told to the engine at the next turn."""
+        config = ProviderConfig(name, "scripted", concurrency=concurrency, rate=RATE)
+        found = self._adapters.get(name)
+        if found is None:
+            found = self._adapters[name] = ScriptedAdapter(config)
+        found.respond = respond
+        self._providers[name] = Provider(config, found)
+        self._new[name] = ProviderRow(name, concurrency, RATE)
+        return found
+
+    async def act(self) -> int:
+        """Ask those providers that have something to say."""
+        if self._new:
+            await providers.sync(self._db, list(self._new.values()))
+            self._new.clear()
+        return (await self._poller.run_once(self._talking)).count if self._talking else 0
+
+    async def due(self, waker: datetime | None, *, is_idle: bool) -> list[datetime]:
+        """When to look next: at what providers say, and at steps that wake up.
+
+        With `is_idle` the end of a wait for the test's own word does not count: it would be over before it is given.
+        """
+        if is_idle and waker is not None:
+            mute = [f"{EXTERNAL}:{name}" for name in sorted(self._adapters.keys() - set(self._talking))]
+            waker = await self._db.run(lambda connection: connection.fetchval(sql("harness_wakes"), mute))
+        found = [] if waker is None else [waker]
+        if self._talking:
+            waits = await external.next_due(self._db, self._talking)
+            found += [self._clock.now() + timedelta(seconds=wait_s) for wait_s in waits.values()]
+        return found
+
+    @property
+    def _talking(self) -> list[str]:
+        return sorted(name for name, adapter in self._adapters.items() if adapter.respond is not None)
+
+    async def _spawn(
+        self, parent: tuple[UUID, int, int], recipe: Any, inputs: Mapping[str, Any], key: str | None
+    ) -> UUID:
+        name = recipe if isinstance(recipe, str) else recipe.name
+        return await children.spawn(self._db, self._new_id(), parent, name, dict(inputs), key=key)
