@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn
 from urllib.parse import quote, urlsplit
@@ -114,6 +116,7 @@ class Line:
             limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
             follow_redirects=False,
             transport=transport,
+            verify=_certificates(),
             # A proxy is of no use towards this machine, and the environment's would be asked all the same.
             trust_env=not is_here,
         )
@@ -286,6 +289,12 @@ def path_parts(text: str) -> str:
     if not all(parts) or any(part in (".", "..") for part in parts):
         raise InvalidRequest(f"{text[:100]!r} cannot be part of an address")
     return "/".join(parts)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Whom to trust. To read that takes tens of milliseconds, so all providers share it."""
+    return httpx.create_ssl_context()
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:

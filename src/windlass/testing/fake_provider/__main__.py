@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from windlass.testing.fake_provider.openai import OpenAISpeech
 from windlass.testing.fake_provider.provider import FakeService
 from windlass.testing.fake_provider.replicate import ReplicateSpeech
 from windlass.testing.fake_provider.sender import FalKeys, Sender
+from windlass.testing.fake_provider.speech import Speech
 from windlass.testing.fake_provider.wire import Reply, Request, reply, serve
 
 
@@ -34,7 +36,26 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the chance with which faults happen")
     parser.add_argument("--no-fsync", action="store_true", help="for measurements: the journal is not forced to disk")
     parser.add_argument("--fal-keys", action="store_true", help="sign FAL's webhooks with Ed25519 too")
+    parser.add_argument(
+        "--speech",
+        action="append",
+        default=[],
+        metavar="NAME=MODULE:CLASS",
+        help="speak one more protocol, below /NAME",
+    )
     return parser.parse_args(given)
+
+
+def speeches(service: FakeService, more: list[str]) -> list[Speech]:
+    """The protocols that are spoken: ours, and those that were named."""
+    found: list[Speech] = [
+        FalSpeech(service), ReplicateSpeech(service), OpenAISpeech(service), GenericSpeech(service),
+    ]  # fmt: skip
+    for text in more:
+        _, _, target = text.partition("=")
+        module, _, name = target.partition(":")
+        found.append(getattr(importlib.import_module(module), name)(service))
+    return found
 
 
 async def run(args: argparse.Namespace) -> None:
@@ -45,7 +66,7 @@ async def run(args: argparse.Namespace) -> None:
     service = FakeService(
         journal, url="", seed=args.seed, credential=os.environ.get("FAKE_PROVIDER_CREDENTIAL", ""), sender=sender
     )
-    for speech in (FalSpeech(service), ReplicateSpeech(service), OpenAISpeech(service), GenericSpeech(service)):
+    for speech in speeches(service, args.speech):
         service.speeches[speech.name] = speech
     control = Control(service)
 

@@ -26,6 +26,7 @@ class FakeProvider:
     """`async with FakeProvider(folder / "journal") as provider: …`
 
     `url` is its address; the protocols are below `/fal`, `/replicate/v1`, `/openai/v1` and `/generic`, see `base_url`.
+    `speeches` are protocols of your own: a name, which is also the path, and `module:Class` of a `Speech`.
     Its journal outlives it: `start` after `kill` begins at the same port with everything that was taken.
     """
 
@@ -39,6 +40,7 @@ class FakeProvider:
         seed: int = 0,
         is_durable: bool = True,
         has_fal_keys: bool = False,
+        speeches: Mapping[str, str] | None = None,
     ) -> None:
         self.journal = Path(journal)
         self.credential = credential
@@ -48,6 +50,8 @@ class FakeProvider:
         self._flags = ["--seed", str(seed)]
         self._flags += [] if is_durable else ["--no-fsync"]
         self._flags += ["--fal-keys"] if has_fal_keys else []
+        for name, target in (speeches or {}).items():
+            self._flags += ["--speech", f"{name}={target}"]
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
@@ -60,9 +64,9 @@ class FakeProvider:
         await self.stop()
 
     def base_url(self, protocol: str) -> str:
-        """Where a protocol is spoken: fal, replicate, openai, generic."""
-        tail = {"fal": "/fal", "replicate": "/replicate/v1", "openai": "/openai/v1", "generic": "/generic"}
-        return self.url + tail[protocol]
+        """Where a protocol is spoken: fal, replicate, openai, generic, or one of your own."""
+        tail = {"replicate": "replicate/v1", "openai": "openai/v1"}
+        return f"{self.url}/{tail.get(protocol, protocol)}"
 
     @property
     def pid(self) -> int | None:
@@ -143,10 +147,12 @@ class FakeProvider:
         """What its journal says, of one kind or all of it."""
         return [entry for entry in read_journal(self.journal) if kind in (None, entry.kind)]
 
-    def accepted(self) -> Mapping[str, int]:
+    def accepted(self, protocol: str | None = None) -> Mapping[str, int]:
         """How many pieces of work were taken for each key: more than one is what must not be."""
         found: dict[str, int] = {}
         for entry in self.entries("accepted"):
+            if protocol not in (None, entry.protocol):
+                continue
             found[entry.key] = found.get(entry.key, 0) + 1
         return found
 
