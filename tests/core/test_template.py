@@ -15,6 +15,7 @@ from windlass.core.plan import Node, Plan
 from windlass.core.template import (
     as_condition,
     as_items,
+    as_key,
     compile_expression,
     compile_template,
     escape,
@@ -195,6 +196,16 @@ def test_a_condition_is_true_or_false() -> None:
         with pytest.raises(BadExpression) as caught:
             as_condition(value, "steps.x.when")
         assert str(caught.value) == f"steps.x.when: the condition gave {told}, and must give true or false"
+
+
+def test_a_key_is_text_of_some_length() -> None:
+    assert [as_key(value, "p") for value in ("a", 7, True, None, [1], "x" * 255)] == [
+        "a", "7", "true", "null", "[1]", "x" * 255,
+    ]  # fmt: skip
+    for value, told in [("", "empty"), ("x" * 256, "256 characters long"), ("\x00", "text with NUL")]:
+        with pytest.raises(BadExpression) as caught:
+            as_key(value, "steps.x.concurrency")
+        assert str(caught.value) == f"steps.x.concurrency: the key is {told}, and must be 1 to 255 characters of text"
 
 
 def test_a_fan_out_is_over_a_list() -> None:

@@ -17,6 +17,7 @@ from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
 from windlass.engine import children, control, read, recipes
 from windlass.engine.claim import Claimed
+from windlass.engine.loops import expirer
 from windlass.engine.loops.auditor import Auditor
 from windlass.engine.read import JobView
 from windlass.store.artifact import FolderArtifacts
@@ -61,6 +62,16 @@ async def test_a_child_never_has_longer_than_its_parent(rig: Rig) -> None:
     rig.clock.advance(540)
     await rig.loops.run_until_idle()
     assert [await rig.state(await rig.sole_job(name)) for name in ("root", "branch", "leaf")] == ["TIMEOUT"] * 3
+
+
+async def test_it_is_the_parent_that_runs_out_of_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expirer, "BATCH_MAX", 1)
+    await recipes.register(rig.db, CHILD)
+    job = await begun(rig, plan(call("c")), deadline_s=600.0)
+    rig.clock.advance(600)
+    await rig.loops.expirer.run_once()
+    await rig.loops.relay.run_once()
+    assert (await rig.state(job), (await sole(rig, "child")).state) == ("TIMEOUT", "CANCELLED")
 
 
 async def test_a_child_of_a_job_without_a_deadline_has_none(rig: Rig) -> None:
@@ -347,6 +358,18 @@ async def test_spawned_jobs_end_with_the_job_that_started_them(rig: Rig) -> None
     await control.cancel(rig.db, one.job_id)
     await rig.loops.run_until_idle()
     assert await rig.state(child) == "CANCELLED"
+
+
+async def test_a_job_that_is_spawned_while_its_starter_is_cancelled_ends_too(rig: Rig) -> None:
+    """One of the two sees the other: either nothing was started, or what was started is cancelled."""
+    for n in range(10):
+        one = await spawning(rig, caller=f"c{n}")
+        spawned, _ = await asyncio.gather(spawn(rig, one), control.cancel(rig.db, one.job_id), return_exceptions=True)
+        await rig.loops.run_until_idle()
+        if isinstance(spawned, UUID):
+            assert await rig.state(spawned) == "CANCELLED"
+        else:
+            assert isinstance(spawned, WrongState)
 
 
 async def test_a_spawned_job_goes_on_when_its_starter_is_done(rig: Rig) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -14,8 +15,10 @@ from tests.engine.rig import Rig, plan, task
 from windlass.app.entropy import Ids
 from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongState
 from windlass.core.plan import Node, NodeKind, Plan
+from windlass.core.signal import fits
 from windlass.engine import control, read, signals
 from windlass.engine.loops.pruner import Pruner
+from windlass.engine.recipes import plan_of
 from windlass.engine.signals import Sent
 from windlass.store.artifact import FolderArtifacts
 from windlass.testing.clock import VirtualClock
@@ -279,6 +282,64 @@ async def test_an_event_that_meets_the_router_is_not_missed(rig: Rig) -> None:
         assert await outputs(rig, job) == [n]
         assert await waits(rig) == []
     assert set(answers) <= {"delivered", "kept"}
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_in_any_order_nothing_is_missed_and_nothing_is_taken_twice(rig: Rig, seed: int) -> None:
+    """Events, routers, workers and time in a random order; then whatever fits is taken, once."""
+    rng = random.Random(seed)
+    steps = [
+        event("any"),
+        event("one", with_={"n": 1}, wait_s=rng.choice([None, 50.0])),
+        event("later", "work", with_={"n": "${inputs.n}"}),
+        event("each", "work", each="inputs.ns", with_={"n": "${item}"}),
+        event("other", "one", of="other"),
+        task("work"),
+    ]
+    order = ["any", "one", "work", "each", "later", "other"]
+    job = await rig.submit(plan(*sorted(steps, key=lambda node: order.index(node.name))), {"n": 2, "ns": [1, 2, 2, 3]})
+    bodies: dict[str, Any] = {}
+
+    async def told() -> None:
+        id = rng.choice([*bodies, str(len(bodies))])
+        is_new = id not in bodies
+        bodies.setdefault(id, {"n": rng.randint(1, 4), "id": id})
+        name = "other" if int(id) % 5 == 4 else "approved"
+        sent = await send(rig, job, bodies[id], id=id, name=name)
+        assert (sent == "already") is not is_new
+
+    async def worked() -> None:
+        for one in await rig.claim():
+            await rig.settle(one)
+
+    async def passed() -> None:
+        rig.clock.advance(rng.choice([1, 30]))
+
+    for _ in range(40):
+        acts = [told, told, rig.loops.router.run_once, rig.loops.waker.run_once, worked, passed]
+        try:
+            await asyncio.gather(*(act() for act in rng.sample(acts, rng.choice([1, 1, 2]))))
+        except WrongState:
+            break
+    await rig.run_out()
+    found = {step.no: step for step in await read.steps(rig.db, job)}
+    sent_now = await signals.sent_to(rig.db, job)
+    takers = [one.taken_no for one in sent_now if one.taken_no is not None]
+    assert len(takers) == len(set(takers))
+    by_taker = {one.taken_no: one.body for one in sent_now if one.taken_no is not None}
+    is_event = {no for no, node in enumerate((await read_plan_of(rig, job)).nodes) if node.kind is NodeKind.EVENT}
+    done = {no: step.output for no, step in found.items() if step.node in is_event and step.state == "COMPLETED"}
+    assert {no: output for no, output in done.items() if found[no].fan is None} == by_taker
+    parked = await waits(rig)
+    open_now = [no for no, s in found.items() if s.state == "PARKED" and (s.waiting_for or "").startswith("event")]
+    assert [no for no, _, _ in parked] == open_now
+    for one in sent_now:
+        if one.taken_no is None:
+            assert not [no for no, name, match in parked if name == one.name and fits(match, one.body)]
+
+
+async def read_plan_of(rig: Rig, job: UUID) -> Plan:
+    return await plan_of(rig.db, (await read.job(rig.db, job)).plan)
 
 
 class TestACommitWhoseAnswerWasLost:

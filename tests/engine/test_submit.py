@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, Conflict, NotFound
-from windlass.engine import read, recipes
+from windlass.engine import control, read, recipes
 from windlass.engine.recipes import NAME_KEPT_S, NamedPlans
 from windlass.engine.submit import Accepted, Submission, Submitter, Webhook, submit
 
@@ -129,6 +130,12 @@ async def test_a_bad_submission_does_not_take_its_neighbours_with_it(rig: Rig) -
         {"labels": {"a": "b\x00"}},
         {"labels": {str(n): "" for n in range(65)}},
         {"labels": {"a": "x" * 256}},
+        {"budget": Decimal(0)},
+        {"budget": Decimal(-1)},
+        {"budget": Decimal("NaN")},
+        {"budget": Decimal("Infinity")},
+        {"budget": Decimal("1e13")},
+        {"budget": Decimal("1e-13")},
     ],
 )
 async def test_what_the_tables_cannot_hold_is_refused_before_anything_is_written(rig: Rig, given: dict) -> None:
@@ -205,6 +212,40 @@ async def test_a_key_that_was_used_before_there_were_webhooks_still_holds(rig: R
     async with rig.db.connection() as connection:
         stored = await connection.fetchval("SELECT body_hash FROM windlass.jobs WHERE id = $1", job)
     assert stored == "76862d77e26f7b6cd87430ac19f4c3e357eecc9534790fd1e32dd15dc6cd4d73"
+
+
+async def budgets(rig: Rig) -> dict[str, Decimal]:
+    async with rig.db.connection() as connection:
+        rows = await connection.fetch("SELECT * FROM windlass.budgets WHERE scope = 'job' ORDER BY name")
+    return {row["name"]: row["most"] for row in rows}
+
+
+async def test_a_budget_is_stored_with_its_job(rig: Rig) -> None:
+    await recipes.register(rig.db, ONE)
+    wishes = [Submission(ONE, {}, rig.ids.new(), budget=most) for most in (Decimal("1.25"), None, Decimal(3))]
+    await submit(rig.db, wishes)
+    await submit(rig.db, wishes)
+    assert await budgets(rig) == {str(wish.job_id): wish.budget for wish in wishes if wish.budget}
+
+
+async def test_the_same_key_with_another_budget_is_a_conflict(rig: Rig) -> None:
+    first = await rig.submit(ONE, idempotency_key="k", budget=Decimal("1.50"))
+    assert await rig.submit(ONE, idempotency_key="k", budget=Decimal("1.5")) == first
+    for other in (None, Decimal("1.6")):
+        with pytest.raises(Conflict):
+            await rig.submit(ONE, idempotency_key="k", budget=other)
+    assert await budgets(rig) == {str(first): Decimal("1.50")}
+
+
+async def test_a_job_that_is_run_again_may_spend_as_much_again(rig: Rig) -> None:
+    job = await rig.submit(ONE, budget=Decimal(2))
+    await control.cancel(rig.db, job)
+    again = [await control.retry(rig.db, job, rig.ids.new()), await control.rerun(rig.db, job, rig.ids.new())]
+    assert await budgets(rig) == dict.fromkeys(sorted(map(str, [job, *again])), Decimal(2))
+    other = await rig.submit(ONE)
+    await control.cancel(rig.db, other)
+    await control.retry(rig.db, other, rig.ids.new())
+    assert len(await budgets(rig)) == 3
 
 
 async def test_many_submissions_of_one_call_are_answered_in_order(rig: Rig) -> None:

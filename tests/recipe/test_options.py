@@ -144,6 +144,12 @@ def test_a_key_that_uses_another_step_waits_for_it() -> None:
     assert key.steps == {"render"}
 
 
+def test_a_key_of_a_fan_out_may_use_its_items() -> None:
+    body = {"run": "f", "each": "inputs.xs", "concurrency": "k:{item.id}:{index}"}
+    plan = plan_from_document({"recipe": "r", "inputs": {"xs": "object[]"}, "steps": {"x": body}})
+    assert plan.nodes[0].concurrency == "k:${item.id}:${index}"
+
+
 def test_a_plan_without_any_of_it_has_the_hash_that_it_always_had() -> None:
     plain = {"recipe": "r", "steps": {"a": {"run": "f"}, "b": {"recipe": "c"}, "t": {"sleep": 3}}}
     assert plan_from_document(plain).canonical == (

@@ -34,6 +34,7 @@ _STEPS_MAX = 20_000
 _SOON_S = 10.0
 PRIORITY_MAX = 100
 BUDGET_MAX = 1_000_000_000_000
+BUDGET_PLACES_MAX = 12
 
 
 class Webhook(NamedTuple):
@@ -77,12 +78,20 @@ class Submission(NamedTuple):
         for text in (self.caller, self.idempotency_key, self.correlation_id):
             if text is not None:
                 check_text(text)
-        if self.budget is not None and not (self.budget.is_finite() and 0 < self.budget <= BUDGET_MAX):
-            raise BadInput(f"a budget of {self.budget} is not more than 0, up to {BUDGET_MAX:,}")
+        if self.budget is not None:
+            self._check_budget(self.budget)
         if self.webhook is not None:
             check_text(self.webhook.url)
             if self.correlation_id is None:
                 raise BadInput("a job with a webhook needs a correlation id: its end is learnt from the feed")
+
+    def _check_budget(self, budget: Decimal) -> None:
+        exponent = budget.as_tuple().exponent
+        if not isinstance(exponent, int) or exponent < -BUDGET_PLACES_MAX or not 0 < budget <= BUDGET_MAX:
+            raise BadInput(
+                f"a budget of {budget!s:.50} is not more than 0, up to {BUDGET_MAX:,}, "
+                f"with at most {BUDGET_PLACES_MAX} digits after the point"
+            )
 
     def _check_labels(self, labels: Mapping[str, str]) -> None:
         if len(labels) > 64 or any(len(text) > 255 for pair in labels.items() for text in pair):
