@@ -125,6 +125,17 @@ async def test_a_synchronous_answer_ends_the_round_with_the_step(rig: Rig) -> No
     assert await due(rig) == []
 
 
+async def test_work_whose_step_somebody_else_completed_is_cancelled(rig: Rig) -> None:
+    ask = await parked(rig)
+    report = Report(ask.job, 0, 1, Success("1"), source="callback")
+    assert (await settling.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
+    assert await states(rig, ask.job) == ["CANCELLING"]
+    ask = await asked(rig)
+    report = Report(ask.job, 0, 1, Success("1"), source="callback")
+    assert (await settling.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
+    assert await states(rig, ask.job) == ["CANCELLING"], "it may have been accepted"
+
+
 async def test_one_answer_settles_every_step_that_waits_for_it(rig: Rig) -> None:
     """A provider may take two equal requests for one."""
     asks = [await parked(rig, external_id="shared") for _ in range(3)]

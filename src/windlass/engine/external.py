@@ -151,11 +151,15 @@ async def polled(db: Database, results: Sequence[Polled]) -> None:
     if not results:
         return
     rows = [
-        (work.key.job_id, work.key.no, work.key.round, work.state, work.due_at, status, after_s, is_over, is_poll)
+        (*_parts(work.key), work.state, work.due_at, status, after_s, is_over, is_poll, work.polls)
         for work, status, after_s, is_over, is_poll in results
     ]
     columns = [list(column) for column in zip(*rows, strict=True)]
     await db.run(lambda connection: connection.execute(sql("work_polled"), *columns))
+
+
+def _parts(key: WorkKey) -> tuple[UUID, int, int]:
+    return key.job_id, key.no, key.round
 
 
 async def work_of(db: Database, job_id: UUID) -> list[WorkView]:

@@ -1,10 +1,12 @@
 """What becomes of the work that providers do when the steps that wait for it move. Written in the steps' own commit.
 
-the step                      its open work
-COMPLETED                     ENDED
-FAILED, CANCELLED, swept      CANCELLING, due now
-waits to be tried again       RUNNING is cancelled; SUBMITTING stays: the next attempt asks again, with the same key
-waits for the provider        RUNNING, with the provider's id, and due for a first poll
+    the step                        its work that is SUBMITTING                its work that is RUNNING
+    waits for the provider          RUNNING, due for a first poll              the same
+    is tried again later            stays: the next attempt has the same key   CANCELLING
+    COMPLETED by its worker         ENDED                                      CANCELLING
+    ended otherwise, or was swept   CANCELLING                                 CANCELLING
+
+Whoever applies a provider's answer has marked that work ENDED before.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ ENDED = "ENDED"
 
 async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
     """Apply the table above to these drafts' changes. Their jobs' rows are locked and the steps are written."""
-    # Job, step, the new state, and the state that stays.
-    moved: list[tuple[UUID, int, str, str | None]] = []
+    # Job, step, and what becomes of work that was not accepted yet.
+    moved: list[tuple[UUID, int, str]] = []
     recorded: list[tuple[UUID, int, int, str, str]] = []
     for draft in drafts:
         for step in draft.changed.values():
@@ -37,8 +39,8 @@ async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) ->
                 continue
             if (external_id := draft.external_ids.get(step.no)) is not None and _waits_outside(step):
                 recorded.append((draft.job.id, step.no, step.attempt, provider, external_id))
-            elif (target := _target(step)) is not None:
-                moved.append((draft.job.id, step.no, *target))
+            elif (target := _target(step, draft.source)) is not None:
+                moved.append((draft.job.id, step.no, target))
     if moved:
         await connection.execute(sql("work_moved"), *_columns(moved))
     if recorded:
@@ -63,14 +65,14 @@ def _waits_outside(step: Step) -> bool:
     return step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
 
 
-def _target(step: Step) -> tuple[str, str | None] | None:
-    """What the step's open work becomes, and which state of it stays; None while it goes on."""
-    if step.state is StepState.COMPLETED:
-        return ENDED, None
+def _target(step: Step, source: str) -> str | None:
+    """What becomes of work that was not accepted yet; None while all of the step's work goes on."""
+    if step.state is StepState.COMPLETED and source == "worker":
+        return ENDED
     if step.state in STEP_TERMINAL:
-        return CANCELLING, None
+        return CANCELLING
     if step.state is StepState.PARKED and not _waits_outside(step):
-        return CANCELLING, SUBMITTING
+        return SUBMITTING
     return None
 
 

@@ -58,16 +58,16 @@ SELECT pg_notify('windlass_poll', '')
 FROM (SELECT state FROM learned UNION ALL SELECT state FROM added) AS n WHERE state = 'CANCELLING'
 
 -- name: work_moved
--- What becomes of open work when its step moves; $4 is a state that stays as it is. Work that is being cancelled already
--- goes on being so.
+-- What becomes of open work when its step moves: what runs is cancelled; $3 is what becomes of what was not accepted yet,
+-- as far as anybody knows. Work that is being cancelled already goes on being so.
 WITH moved AS (
     UPDATE windlass.provider_jobs w
-    SET state = d.state,
-        due_at = CASE WHEN d.state = 'CANCELLING' THEN windlass.clock() END,
-        ended_at = CASE WHEN d.state = 'ENDED' THEN windlass.clock() END
-    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[]) AS d (job_id, no, state, stays)
-    WHERE w.job_id = d.job_id AND w.no = d.no AND w.state IN ('SUBMITTING', 'RUNNING')
-      AND w.state IS DISTINCT FROM d.stays
+    SET state = CASE WHEN w.state = 'RUNNING' THEN 'CANCELLING' ELSE d.state END,
+        due_at = CASE WHEN w.state = 'RUNNING' OR d.state = 'CANCELLING' THEN windlass.clock() END,
+        ended_at = CASE WHEN w.state <> 'RUNNING' AND d.state = 'ENDED' THEN windlass.clock() END
+    FROM unnest($1::uuid[], $2::int[], $3::text[]) AS d (job_id, no, state)
+    WHERE w.job_id = d.job_id AND w.no = d.no
+      AND (w.state = 'RUNNING' OR (w.state = 'SUBMITTING' AND d.state <> 'SUBMITTING'))
     RETURNING w.state
 )
 SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM moved WHERE state = 'CANCELLING')
@@ -261,10 +261,10 @@ CROSS JOIN LATERAL (
 WITH picked AS MATERIALIZED (
     SELECT w.job_id, w.no, w.round, d.status, d.after_s, d.is_over, d.is_poll
     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::timestamptz[], $6::text[], $7::float8[], $8::bool[],
-                $9::bool[])
-        AS d (job_id, no, round, state, due_at, status, after_s, is_over, is_poll)
+                $9::bool[], $10::int[])
+        AS d (job_id, no, round, state, due_at, status, after_s, is_over, is_poll, polls)
     JOIN windlass.provider_jobs w ON w.job_id = d.job_id AND w.no = d.no AND w.round = d.round
-    WHERE w.state = d.state AND w.due_at = d.due_at
+    WHERE w.state = d.state AND w.due_at = d.due_at AND w.polls = d.polls
     FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE windlass.provider_jobs w

@@ -1,0 +1,448 @@
+"""External work when the connection breaks at the worst moment, and when two act at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.engine.outside import (
+    CHAIN,
+    DONE,
+    FAILED,
+    FAL,
+    ONE,
+    Asked,
+    P,
+    answer,
+    asked,
+    due,
+    event_states,
+    grant,
+    intend,
+    park,
+    parked,
+    poll,
+    states,
+    webhook,
+    work,
+)
+from tests.engine.rig import Rig
+from windlass.app.entropy import Ids
+from windlass.core.external import Said, poll_wait_s
+from windlass.core.outcome import Cost, Parked, Report
+from windlass.engine import control, external, read
+from windlass.engine import settle as settling
+from windlass.engine.external import Applied, Polled
+from windlass.engine.loops.answerer import Answerer
+from windlass.store import drafts, provider_jobs
+from windlass.store.artifact import FolderArtifacts
+from windlass.store.database import Database
+from windlass.store.statements import sql
+from windlass.testing.clock import VirtualClock
+from windlass.testing.faults import FaultyDatabase, Moment
+
+A = Applied
+MOMENTS = list(Moment)
+
+
+@pytest.fixture
+async def faulty(dsn: str, clock: VirtualClock) -> AsyncIterator[FaultyDatabase]:
+    database = await FaultyDatabase.open(dsn, now=clock.now)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def rig(faulty: FaultyDatabase, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> Rig:
+    made = Rig(faulty, clock, ids, artifacts)
+    await made.enlist()
+    return made
+
+
+async def whole(rig: Rig, job: Any) -> None:
+    """The job's events have no gap."""
+    view = await read.job(rig.db, job)
+    events = await read.events(rig.db, view.id)
+    assert [event.seq for event in events] == list(range(1, view.event_seq + 1))
+
+
+# ---------------------------------------------------------------- the commit whose outcome is unknown
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_an_intent_is_one_round(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    first = await asked(rig)
+    faulty.faults.append(moment)
+    assert (await intend(rig, first.one)).key == first.intent.key
+    assert await states(rig, first.job) == ["SUBMITTING"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_submit_is_recorded_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await asked(rig)
+    await answer(rig, webhook(ask.external_id))
+    faulty.faults.append(moment)
+    await park(rig, ask)
+    [view] = await work(rig, ask.job)
+    assert (view.state, view.external_id) == ("RUNNING", ask.external_id)
+    assert await event_states(rig) == ["DUE"]
+    await Answerer(rig.db, rig.chance).run_once()
+    assert await rig.state(ask.job) == "COMPLETED"
+    await whole(rig, ask.job)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("said", [DONE, FAILED, Said(P.RUNNING, progress_pct=5.0)])
+async def test_a_webhook_takes_effect_once(rig: Rig, faulty: FaultyDatabase, moment: Moment, said: Said) -> None:
+    ask = await parked(rig, CHAIN)
+    before = len(await rig.types(ask.job))
+    faulty.faults.append(moment)
+    [told] = await answer(rig, webhook(ask.external_id, said))
+    assert (told is A.REPLAYED) == (moment is Moment.AFTER)
+    types = (await rig.types(ask.job))[before:]
+    assert (
+        types
+        == {
+            P.SUCCEEDED: ["step.completed", "step.queued"],
+            P.FAILED: ["step.parked"],
+            P.RUNNING: ["step.progress"],
+        }[said.status]
+    )
+    assert await event_states(rig) == ["NOTED" if said.status is P.RUNNING else "APPLIED"]
+    await whole(rig, ask.job)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_poll_takes_effect_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await parked(rig, CHAIN)
+    faulty.faults.append(moment)
+    said = Said(P.SUCCEEDED, "1", cost=Cost("1.5"))
+    assert await answer(rig, poll(ask.external_id, said)) == [A.LATE if moment is Moment.AFTER else A.APPLIED]
+    assert await rig.states(ask.job) == ["COMPLETED", "QUEUED"]
+    assert await rig.db.run(lambda c: c.fetchval("SELECT sum(amount)::text FROM costs")) == "1.5"
+    await whole(rig, ask.job)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_an_early_webhook_is_kept_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await asked(rig)
+    faulty.faults.append(moment)
+    await answer(rig, webhook(ask.external_id))
+    assert await event_states(rig) == ["WAITING"]
+    await park(rig, ask)
+    faulty.faults.append(moment)
+    await Answerer(rig.db, rig.chance).run_once()
+    assert await rig.state(ask.job) == "COMPLETED"
+    assert await event_states(rig) == ["APPLIED"]
+    await whole(rig, ask.job)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_what_a_late_worker_began_is_cancelled_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await parked(rig)
+    faulty.faults.append(moment)
+    await external.orphaned(rig.db, ask.intent.key, FAL, "twin")
+    assert await states(rig, ask.job) == ["RUNNING", "CANCELLING"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_rejection_ends_one_round(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await asked(rig)
+    faulty.faults.append(moment)
+    await external.rejected(rig.db, ask.intent.key, "400")
+    assert await states(rig, ask.job) == ["ENDED"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_poll_is_counted_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await parked(rig)
+    rig.clock.advance(30)
+    [taken] = await due(rig)
+    faulty.faults.append(moment)
+    await external.polled(rig.db, [Polled(taken, "RUNNING", 60.0)])
+    [view] = await work(rig, ask.job)
+    assert (view.polls, view.status) == (1, "RUNNING")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_cancel_reaches_the_work_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
+    ask = await parked(rig)
+    faulty.faults.append(moment)
+    await control.cancel(rig.db, ask.job)
+    assert await states(rig, ask.job) == ["CANCELLING"]
+
+
+# ---------------------------------------------------------------- the poller's side
+
+
+async def test_work_is_asked_for_by_its_schedule(rig: Rig) -> None:
+    await parked(rig)
+    waits = []
+    for _ in range(5):
+        wait_s = (await external.next_due(rig.db, [FAL, "other"]))[FAL]
+        waits.append(wait_s)
+        rig.clock.advance(wait_s - 0.001)
+        assert await due(rig) == []
+        rig.clock.advance(0.001)
+        [taken] = await due(rig)
+        await external.polled(rig.db, [Polled(taken, "RUNNING", poll_wait_s(taken.polls + 1, 0.5))])
+    assert waits == pytest.approx([30, 60, 120, 120, 120])
+    assert await external.next_due(rig.db, ["other"]) == {}
+
+
+async def test_a_provider_has_a_first_wait_of_its_own(rig: Rig) -> None:
+    ask = await asked(rig)
+    again = await external.intend(rig.db, ask.job, 0, 1, FAL, poll_s=1.0)
+    assert again is not None and not again.is_new
+    await control.cancel(rig.db, ask.job)
+    job = await rig.submit(ONE)
+    await rig.loops.router.run_once()
+    await grant(rig, job)
+    [one] = await rig.claim()
+    await external.intend(rig.db, job, 0, one.attempt, FAL, poll_s=2.5)
+    await rig.settle(one, Parked(FAL, 60.0, "x"))
+    [view] = await work(rig, job)
+    assert view.due_at is not None and (view.due_at - rig.clock.now()).total_seconds() == pytest.approx(2.5)
+
+
+async def test_what_is_being_asked_for_is_given_to_nobody_else_for_a_while(rig: Rig) -> None:
+    await parked(rig)
+    rig.clock.advance(30)
+    [first] = await due(rig, lease_s=20)
+    assert await due(rig) == []
+    rig.clock.advance(20)
+    [second] = await due(rig, lease_s=20)
+    await external.polled(rig.db, [Polled(first, "RUNNING", 999.0)])
+    assert (await external.next_due(rig.db, [FAL]))[FAL] == pytest.approx(20), "whoever overslept is not heard"
+    await external.polled(rig.db, [Polled(second, "RUNNING", 60.0)])
+    assert (await external.next_due(rig.db, [FAL]))[FAL] == pytest.approx(60)
+
+
+async def test_a_poll_does_not_put_off_a_cancel(rig: Rig) -> None:
+    ask = await parked(rig)
+    rig.clock.advance(30)
+    [taken] = await due(rig)
+    await control.cancel(rig.db, ask.job)
+    await external.polled(rig.db, [Polled(taken, "RUNNING", 120.0)])
+    [cancel] = await due(rig)
+    assert cancel.state == "CANCELLING"
+    await external.polled(rig.db, [Polled(cancel, None, 5.0)])
+    assert (await external.next_due(rig.db, [FAL]))[FAL] == pytest.approx(5), "it did not work; try again"
+    rig.clock.advance(5)
+    [cancel] = await due(rig)
+    await external.polled(rig.db, [Polled(cancel, "CANCELLED", None, is_over=True)])
+    [view] = await work(rig, ask.job)
+    assert (view.state, view.status, view.due_at) == ("ENDED", "CANCELLED", None)
+
+
+async def test_work_that_is_given_back_unasked_is_no_poll_and_work_may_be_given_up(rig: Rig) -> None:
+    ask = await parked(rig)
+    rig.clock.advance(30)
+    [taken] = await due(rig)
+    await external.polled(rig.db, [Polled(taken, None, 1.0, is_poll=False)])
+    [view] = await work(rig, ask.job)
+    assert (view.polls, view.status) == (0, None)
+    rig.clock.advance(1)
+    [taken] = await due(rig)
+    await external.polled(rig.db, [Polled(taken, "UNKNOWN", None)])
+    [view] = await work(rig, ask.job)
+    assert (view.state, view.due_at) == ("RUNNING", None), "its step's deadline stays"
+    await external.polled(rig.db, [])
+
+
+async def test_only_a_cancel_can_be_over_without_an_answer(rig: Rig) -> None:
+    await parked(rig)
+    rig.clock.advance(30)
+    [taken] = await due(rig)
+    with pytest.raises(ValueError, match="only a cancel"):
+        await external.polled(rig.db, [Polled(taken, "UNKNOWN", None, is_over=True)])
+
+
+async def test_polls_of_one_provider_are_not_anothers(rig: Rig) -> None:
+    await parked(rig)
+    rig.clock.advance(30)
+    assert await external.due(rig.db, 10, 60.0, provider="replicate") == []
+    assert len(await due(rig)) == 1
+
+
+async def test_two_pollers_never_take_the_same(rig: Rig) -> None:
+    count = 60
+    for _ in range(count):
+        await parked(rig)
+    rig.clock.advance(30)
+    taken = await asyncio.gather(*(due(rig, 7) for _ in range(12)))
+    keys = [one.key for some in taken for one in some]
+    assert len(keys) == len(set(keys))
+    while rest := await due(rig, 7):
+        keys += [one.key for one in rest]
+    assert len(keys) == len(set(keys)) == count
+
+
+async def test_what_is_not_over_can_be_listed_and_what_is_ours_told_from_the_rest(rig: Rig) -> None:
+    old = await parked(rig)
+    rig.clock.advance(100)
+    young = await parked(rig)
+    done = await parked(rig)
+    await answer(rig, poll(done.external_id))
+    assert [view.job_id for view in await external.forgotten(rig.db, FAL, 50.0)] == [old.job]
+    assert [view.job_id for view in await external.forgotten(rig.db, FAL, -1.0)] == [old.job, young.job]
+    assert await external.forgotten(rig.db, "other", -1.0) == []
+    ids = [old.external_id, done.external_id, "theirs"]
+    assert await external.known(rig.db, FAL, ids) == {old.external_id, done.external_id}
+
+
+# ---------------------------------------------------------------- two at once
+
+
+async def test_of_answers_that_come_at_once_exactly_one_is_applied(rig: Rig) -> None:
+    asks = [await parked(rig, CHAIN) for _ in range(20)]
+    told = await asyncio.gather(
+        *(answer(rig, webhook(ask.external_id, id=f"{ask.job}-{n}")) for ask in asks for n in range(2)),
+        *(answer(rig, poll(ask.external_id, said)) for ask in asks for said in (DONE, FAILED)),
+        *(answer(rig, *(poll(ask.external_id) for ask in order)) for order in (asks, asks[::-1])),
+    )
+    assert Counter(one for some in told for one in some)[A.APPLIED] == len(asks)
+    for ask in asks:
+        await whole(rig, ask.job)
+        types = await rig.types(ask.job)
+        assert types.count("step.completed") + types.count("step.parked") == 2
+        assert await states(rig, ask.job) == ["ENDED"]
+
+
+async def test_of_one_event_that_comes_twice_at_once_one_is_applied(rig: Rig) -> None:
+    for n in range(10):
+        ask = await parked(rig)
+        told = await asyncio.gather(*(answer(rig, webhook(ask.external_id, id=str(n))) for _ in range(4)))
+        assert Counter(one for [one] in told) == {A.APPLIED: 1, A.REPLAYED: 3}
+
+
+async def test_one_events_id_for_two_jobs_at_once_has_one_effect(rig: Rig) -> None:
+    """The ids are the provider's: whatever it does with them, an id has one effect."""
+    for n in range(10):
+        asks = [await parked(rig) for _ in range(3)]
+        told = await asyncio.gather(*(answer(rig, webhook(ask.external_id, id=str(n))) for ask in asks))
+        assert Counter(one for [one] in told) == {A.APPLIED: 1, A.REPLAYED: 2}
+        assert Counter([await rig.state(ask.job) for ask in asks]) == {"COMPLETED": 1, "PROCESSING": 2}
+
+
+async def test_a_webhook_and_the_record_of_its_submit_never_miss_each_other(rig: Rig) -> None:
+    asks = [await asked(rig) for _ in range(40)]
+
+    async def webhooks(some: list[Asked]) -> None:
+        for ask in some:
+            await answer(rig, webhook(ask.external_id, id=str(ask.job)))
+
+    async def parks(some: list[Asked]) -> None:
+        for ask in some:
+            assert await park(rig, ask)
+
+    await asyncio.gather(webhooks(asks[:20]), parks(asks[:20]), webhooks(asks[20:]), parks(asks[20:]))
+    while (await Answerer(rig.db, rig.chance).run_once()).count:
+        pass
+    assert {await rig.state(ask.job) for ask in asks} == {"COMPLETED"}
+
+
+async def test_whoever_keeps_an_event_waits_for_a_record_that_is_being_written(rig: Rig, dsn: str) -> None:
+    """The narrow gap: the record has looked for events and is not committed when the event looks for the record."""
+    ask = await asked(rig)
+    other = await Database.open(dsn, now=rig.clock.now)
+    try:
+        async with other.connection() as connection:
+            transaction = connection.transaction()
+            await transaction.start()
+            await drafts.lock(connection, [ask.job])
+            row = ([ask.job], [0], [1], [FAL], [ask.external_id])
+            locks = provider_jobs.id_locks([(FAL, ask.external_id)])
+            await connection.execute(sql("work_recorded"), *row, locks)
+            await connection.execute(sql("event_known"), [FAL], [ask.external_id])
+            keeping = asyncio.create_task(answer(rig, webhook(ask.external_id)))
+            await blocked(connection)
+            await transaction.commit()
+            assert await keeping == [A.WAITING]
+    finally:
+        await other.close()
+    assert await event_states(rig) == ["DUE"]
+
+
+async def blocked(connection: Any) -> None:
+    """Until somebody waits for a lock."""
+    async with asyncio.timeout(20):
+        while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.005)
+
+
+async def test_two_answerers_apply_an_event_once(rig: Rig) -> None:
+    asks = [await asked(rig, CHAIN) for _ in range(20)]
+    for ask in asks:
+        await answer(rig, webhook(ask.external_id, id=str(ask.job)))
+        await park(rig, ask)
+    await asyncio.gather(*(Answerer(rig.db, rig.chance).run_once() for _ in range(4)))
+    for ask in asks:
+        assert (await rig.types(ask.job)).count("step.completed") == 1
+        await whole(rig, ask.job)
+    assert set(await event_states(rig)) == {"APPLIED"}
+
+
+async def test_a_cancel_and_an_answer_at_once_leave_nothing_open(rig: Rig) -> None:
+    for _ in range(15):
+        ask = await parked(rig)
+        _, [told] = await asyncio.gather(control.cancel(rig.db, ask.job), answer(rig, poll(ask.external_id)))
+        state = await rig.state(ask.job)
+        assert (state, told) in (("COMPLETED", A.APPLIED), ("CANCELLED", A.LATE))
+        assert await states(rig, ask.job) == ["ENDED"]
+
+
+async def test_a_deadline_and_an_answer_at_once_end_the_step_once(rig: Rig) -> None:
+    asks = [await parked(rig, within_s=60) for _ in range(15)]
+    rig.clock.advance(60)
+    _, *told = await asyncio.gather(rig.loops.waker.run_once(), *(answer(rig, poll(ask.external_id)) for ask in asks))
+    for ask, [one] in zip(asks, told, strict=True):
+        assert (await rig.state(ask.job), one) in (("COMPLETED", A.APPLIED), ("PROCESSING", A.LATE))
+        # Late or not, the provider has said that it is done: nothing is left to cancel.
+        assert await states(rig, ask.job) == ["ENDED"]
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+class Counting(FaultyDatabase):
+    """Counts the statements of its operations."""
+
+    count = 0
+
+    async def attempt(self, operation: Any) -> Any:
+        async def counted(connection: Any) -> Any:
+            def seen(_: Any) -> None:
+                Counting.count += 1
+
+            connection.add_query_logger(seen)
+            try:
+                return await operation(connection)
+            finally:
+                connection.remove_query_logger(seen)
+
+        return await super().attempt(counted)
+
+
+async def test_a_batch_takes_as_many_statements_as_one_answer(
+    rig: Rig, dsn: str, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts
+) -> None:
+    counting = await Counting.open(dsn, now=clock.now)
+    try:
+        counts = []
+        for size in (1, 1, 40):
+            asks = [await asked(rig) for _ in range(size)]
+            reports = [Report(a.job, 0, 1, Parked(FAL, 60.0, a.external_id)) for a in asks]
+            await settling.settle(rig.db, reports, chance=lambda: 0.0)
+            Counting.count = 0
+            answers = [webhook(a.external_id, id=str(a.job)) for a in asks]
+            assert set(await external.answer(counting, answers, chance=lambda: 0.0)) == {A.APPLIED}
+            counts.append(Counting.count)
+        assert counts[1] == counts[2]
+        assert counts[2] <= 18
+    finally:
+        await counting.close()
