@@ -14,11 +14,13 @@ from windlass.core.token import Token, make_token, parse_token
 
 NEW, OLD, FOREIGN = b"new", b"old", b"foreign"
 TOKEN = Token(UUID(int=7), 3, 2, 2_000)
-TEXT = make_token(TOKEN, lambda body: mac(NEW, body))
 
 
 def mac(key: bytes, body: bytes) -> bytes:
     return hmac.digest(key, body, "sha256")
+
+
+TEXT = make_token(TOKEN, lambda body: mac(NEW, body))
 
 
 def macs(body: bytes) -> list[bytes]:

@@ -29,7 +29,7 @@ from windlass.api.admission import authenticate, charged
 from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
 from windlass.api.visit import visit_of
-from windlass.core.caller import CallerContext, Scope
+from windlass.core.caller import CallerContext, Role, Scope, is_internal
 from windlass.core.errors import BadMedia, BadRequest, Broken, Forbidden, Limited, NotFound, TooLarge
 
 DEPTH_MAX = 32
@@ -52,6 +52,8 @@ class Guard:
     operation: Literal["read", "write"]
     codes: frozenset[str]
     takes_ticket: bool
+    is_internal: bool
+    takes_any_query: bool
 
 
 def guard(
@@ -63,9 +65,16 @@ def guard(
     operation: Literal["read", "write"] = "read",
     codes: Iterable[str] = (),
     takes_ticket: bool = False,
+    is_internal: bool = False,
+    takes_any_query: bool = False,
 ) -> Callable[[F], F]:
-    """Say who may use a handler. Without a scope any good key does; `is_open` needs none."""
-    made = Guard(scope, is_open, cost, by_depth, operation, frozenset(codes), takes_ticket)
+    """Say who may use a handler. Without a scope any good key does; `is_open` needs none.
+
+    `is_internal` keeps it for services of our own and admins; `takes_any_query` is for those whose query is others'.
+    """
+    made = Guard(
+        scope, is_open, cost, by_depth, operation, frozenset(codes), takes_ticket, is_internal, takes_any_query
+    )
 
     def decorate(function: F) -> F:
         setattr(function, _ATTRIBUTE, made)
@@ -152,7 +161,8 @@ class GuardedRoute(APIRoute):
             visit.route, visit.operation = self.path_format, own.operation
             try:
                 await _admit(request, own)
-                _check_query(request, names)
+                if not own.takes_any_query:
+                    _check_query(request, names)
                 strict = StrictRequest(request.scope, request.receive)
                 if takes_body:
                     await strict.take()
@@ -177,6 +187,10 @@ async def _admit(request: Request, own: Guard) -> None:
     caller = await authenticate(request, parts, takes_ticket=own.takes_ticket)
     if own.scope is not None and not caller.has(own.scope):
         raise Forbidden(f"this takes the scope {own.scope}", remedy="Ask for a key that has it")
+    if own.is_internal and caller.role is not Role.ADMIN and not is_internal(caller, parts.settings.internal_callers):
+        raise Forbidden(
+            "this is for internal services", remedy="Use a key of type service, or one whose caller is internal"
+        )
     if own.cost:
         await charged(request, parts, caller, own.cost)
     if own.by_depth:

@@ -26,6 +26,8 @@ _TAGS = {
     "streams": "What happens, as it happens (server-sent events).",
     "recipes": "What can be submitted.",
     "webhooks": "Where the end of a job is told.",
+    "providers": "Work that others do: who may ask them, and what they tell us.",
+    "budgets": "How much may be spent, and what was.",
     "callers": "Who asks.",
     "keys": "Keys of an installation without a Membership service.",
     "audit": "What was done, by whom, in a chain that shows tampering.",
@@ -57,6 +59,14 @@ _EXAMPLES: dict[str, Any] = {
     "jobs.submit_batch": {"jobs": [{"recipe": "hello"}, {"recipe": "hello", "inputs": {"name": "Ada"}}]},
     "jobs.bulk": {"action": "retry", "filter": {"status": ["FAILED"], "recipe": "hello"}, "dry_run": True},
     "jobs.cancel": {"reason": "no longer needed"},
+    "jobs.complete": {
+        "token": "wlc_…",
+        "stage": "render",
+        "status": "success",
+        "result": {"url": "https://example.com/1"},
+    },
+    "jobs.send_event": {"name": "approved", "body": {"by": "ada"}},
+    "budgets.set": {"most": "25.00"},
     "keys.create": {"caller": "indexer", "name": "nightly indexing", "caller_type": "service"},
 }
 # One answer of each operation, as a server gave it; a test holds them against the models.
@@ -116,7 +126,8 @@ def _complete(operation: dict[str, Any], own: Guard) -> None:
     else:
         operation["security"] = [{name: []} for name in (*_SECURITY, *(_TICKET if own.takes_ticket else ()))]
     if own.scope is not None:
-        operation["description"] = f"{operation.get('description', '')}\n\nScope: `{own.scope}`.".strip()
+        who = f"Scope: `{own.scope}`{'; internal services and admins only' if own.is_internal else ''}."
+        operation["description"] = f"{operation.get('description', '')}\n\n{who}".strip()
     name = operation["operationId"]
     if name in _EXAMPLES:
         operation["requestBody"]["content"]["application/json"]["example"] = _EXAMPLES[name]

@@ -10,6 +10,7 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 
 from windlass.access.audit import Audit
+from windlass.access.callbacks import Callbacks
 from windlass.access.depth import Depth
 from windlass.access.keys import Keys
 from windlass.access.limiter import Limiter
@@ -22,6 +23,7 @@ from windlass.engine.read import Resolver, Waiter
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submit import Submitter
 from windlass.outbound.send import Sender
+from windlass.providers.receiver import Receiver
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition
@@ -47,6 +49,10 @@ class Settings(Protocol):
     def public_url(self) -> str | None: ...  # noqa: D102
     @property
     def proxies(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def inline_max_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def internal_callers(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
 class NewIds(Protocol):
@@ -93,6 +99,9 @@ class Parts:
     tickets: Tickets
     audit: Audit
     secret: Secret
+    callbacks: Callbacks
+    chance: Callable[[], float]
+    receiver: Receiver
     sender: Sender
     hub: Follows
     registry: CollectorRegistry

@@ -42,6 +42,7 @@ async def submission_of(
         ttl_s=TTL_S if wish.ttl is None else wish.ttl,
         correlation_id=request_id,
         webhook=None if wish.webhook is None else await _webhook(parts, wish.webhook),
+        budget=wish.budget,
     )
     submission.check()
     return submission

@@ -20,6 +20,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from windlass.access.audit import Audit
+from windlass.access.callbacks import Callbacks
 from windlass.access.callers import Callers
 from windlass.access.depth import Depth
 from windlass.access.keys import Keys
@@ -33,6 +34,7 @@ from windlass.api.hub import Hub
 from windlass.api.looks import JobLooks
 from windlass.api.parts import Parts
 from windlass.api.sse import Connection
+from windlass.app.entropy import chance
 from windlass.app.observing import looks
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
@@ -44,6 +46,7 @@ from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submit import Submitter
 from windlass.outbound.send import Sender
+from windlass.providers.receiver import Receiver
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition
@@ -202,6 +205,17 @@ async def making_parts(
             tickets=Tickets(db, secret, entropy=secrets.token_bytes),
             audit=audit,
             secret=secret,
+            callbacks=Callbacks(secret),
+            chance=chance,
+            receiver=Receiver(
+                db,
+                windlass.providers,
+                windlass.artifacts,
+                chance=chance,
+                clock=time.time,
+                inline_max=settings.inline_max_bytes,
+                counts=meters,
+            ),
             sender=sender,
             hub=hub,
             registry=meters.registry,

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.engine import gauge
+from windlass.engine import gauge, providers
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition, exposed
 from windlass.telemetry.meters import Meters
@@ -58,5 +58,9 @@ def looks(
         meters.show_queues(await queues() if queues else await gauge.queues(db, depth_max + 1), depth_max)
         meters.show_tallies(await gauge.tallies(db))
         meters.show_installation(await gauge.engines(db), await gauge.feed_lag_s(db))
+        meters.show_providers(
+            (one.name, one.concurrency, len(one.holders), one.waiting, one.breaker != "closed")
+            for one in await providers.views(db)
+        )
 
     return look

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,19 @@ def _read(name: str) -> str:
         raise BadInput(f"{name} cannot be read: {error.strerror or error}", remedy="Check the path after @") from None
     except UnicodeDecodeError:
         raise BadInput(f"{name} is not UTF-8 text", remedy="Pass a path or a link to binary data instead") from None
+
+
+def parse_json(flag: str, text: str) -> Any:
+    """Read a JSON value, or the one in `@file` (`@-` reads standard input)."""
+    given = _read(text[1:]) if text.startswith("@") else text
+    try:
+        return msgspec.json.decode(given)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise BadInput(f"{flag}: this is not JSON: {error}", remedy='Text is "quoted"; @file reads a file') from None
+
+
+def parse_money(flag: str, text: str) -> Decimal:
+    """Read an amount such as 12.50."""
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text):
+        raise BadInput(f"{flag}: {text!r} is no amount", remedy="Write one such as 12.50")
+    return Decimal(text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -33,6 +34,7 @@ class Order:
     deadline_s: float | None = None
     ttl_s: float | None = None
     webhook: tuple[str, str] | None = None
+    budget: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,30 @@ class Desk(Protocol):
 
     async def webhook(self, job_id: UUID, *, redeliver: bool) -> dict[str, Any]:
         """How far the word of a job's end has come; with `redeliver` it is sent once more."""
+        ...
+
+    async def send_event(self, job_id: UUID, name: str, body: Any, id: str | None) -> str:
+        """Send a job an event: `delivered`, `kept` or `already`."""
+        ...
+
+    async def providers(self) -> list[dict[str, Any]]:
+        """Every provider, as `wire.provider_json` has them."""
+        ...
+
+    async def budgets(self) -> list[dict[str, Any]]:
+        """Every budget, as `wire.budget_json` has them."""
+        ...
+
+    async def set_budget(self, scope: str, name: str, most: Decimal) -> dict[str, Any]:
+        """Say how much a job, a recipe or a caller may spend."""
+        ...
+
+    async def remove_budget(self, scope: str, name: str) -> None:
+        """Lift a limit."""
+        ...
+
+    async def costs(self, job_id: UUID) -> dict[str, Any]:
+        """What a job's attempts cost, as `wire.costs_json` has it."""
         ...
 
 

@@ -15,6 +15,7 @@ from windlass.app.job import failure_of
 from windlass.app.windlass import Windlass
 from windlass.cli import wire
 from windlass.cli.desk import AuditWish, KeyWish, Order
+from windlass.cli.outside import LocalOutside
 from windlass.cli.picture import boxes_of_job
 from windlass.cli.snapshot import Snapshot
 from windlass.core.errors import BadInput, BadSetting
@@ -28,7 +29,7 @@ from windlass.engine.recipes import plan_of
 REDRAW_S = 0.15
 
 
-class LocalDesk:
+class LocalDesk(LocalOutside):
     """See `Desk`."""
 
     def __init__(self, windlass: Windlass) -> None:
@@ -138,6 +139,7 @@ class LocalDesk:
             deadline=order.deadline_s,
             ttl=order.ttl_s,
             **({} if webhook is None else {"webhook": webhook}),
+            **({} if order.budget is None else {"budget": order.budget}),
         )
         return job.id, job.is_new
 

@@ -13,7 +13,19 @@ from typing import Annotated
 import typer
 
 from windlass.cli.command import Ambient, Database, Debug, Home, Server
-from windlass.cli.commands import audit, control, database, jobs, keys, recipes, serve, submit, watch, webhooks
+from windlass.cli.commands import (
+    audit,
+    control,
+    database,
+    jobs,
+    keys,
+    providers,
+    recipes,
+    serve,
+    submit,
+    watch,
+    webhooks,
+)
 from windlass.cli.ending import leave
 from windlass.cli.exits import table
 
@@ -34,6 +46,7 @@ jobs.add_to(app)
 watch.add_to(app)
 control.add_to(app)
 webhooks.add_to(app)
+providers.add_to(app)
 keys.add_to(app)
 audit.add_to(app)
 recipes.add_to(app)

@@ -9,7 +9,7 @@ from datetime import datetime
 from windlass.cli.graph import Box
 from windlass.cli.marks import duration
 from windlass.cli.wire import seconds_between
-from windlass.core.draft import CHILD, EXTERNAL, RETRY, SNOOZE
+from windlass.core.draft import CHILD, EVENT, EXTERNAL, RETRY, SLOT, SNOOZE
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL, StepState
 from windlass.engine.read import FanCount, StepView
@@ -60,8 +60,10 @@ def _note(step: StepView, counted: Counter[StepState], now: datetime) -> str:
     if step.state is StepState.PARKED and not counted:
         parts.append(_wait(step, now))
     elif step.state is StepState.HELD:
-        parts.append(f"held: {step.waiting_for or 'not yet'}")
-    if step.state is StepState.RUNNING and isinstance(step.progress, dict):
+        parts.append("stands in line" if step.waiting_for == SLOT else f"held: {step.waiting_for or 'not yet'}")
+    # Work that is done elsewhere tells how far it is as well.
+    is_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
+    if (step.state is StepState.RUNNING or is_outside) and isinstance(step.progress, dict):
         pct = step.progress.get("pct")
         parts += [f"{round(pct, 1):g} %" if pct is not None else "", str(step.progress.get("message") or "")]
     if step.error and step.state not in (StepState.COMPLETED, StepState.SKIPPED):
@@ -71,6 +73,10 @@ def _note(step: StepView, counted: Counter[StepState], now: datetime) -> str:
 
 def _wait(step: StepView, now: datetime) -> str:
     kind, _, rest = (step.waiting_for or "").partition(":")
-    what = f"waits for {rest}" if kind == EXTERNAL and rest else _WAITS.get(kind, f"waits for {kind or 'a report'}")
+    what = (
+        f"waits for {rest}"
+        if kind in (EXTERNAL, EVENT) and rest
+        else _WAITS.get(kind, f"waits for {kind or 'a report'}")
+    )
     left_s = seconds_between(now, step.wake_at)
     return f"{what}, {duration(left_s)} left" if left_s is not None and left_s > 0 else what

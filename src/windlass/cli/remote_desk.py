@@ -12,6 +12,7 @@ from uuid import UUID
 
 from windlass.cli import wire
 from windlass.cli.desk import AuditWish, KeyWish, Order
+from windlass.cli.outside import RemoteOutside
 from windlass.cli.picture import boxes_of_job
 from windlass.cli.snapshot import Snapshot
 from windlass.client import flows, views
@@ -37,7 +38,7 @@ _LOOKED_MAX = 20_000
 _MS_MAX = int(datetime.max.replace(tzinfo=UTC).timestamp() * 1000) - 1
 
 
-class RemoteDesk:
+class RemoteDesk(RemoteOutside):
     """See `Desk`."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -217,6 +218,7 @@ class RemoteDesk:
             deadline=order.deadline_s,
             ttl=order.ttl_s,
             webhook=order.webhook,
+            budget=order.budget,
         )
         return job.id, job.is_new
 
@@ -326,6 +328,10 @@ _SAME = (
 )  # fmt: skip
 
 
+# What servers of earlier releases do not tell.
+_SINCE = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s")
+
+
 def _plan(told: dict[str, Any]) -> Plan:
     nodes = tuple(
         Node(
@@ -339,6 +345,7 @@ def _plan(told: dict[str, Any]) -> Plan:
             queue=one["queue"],
             retry=Retry(**one["retry"]),
             timeout_s=one["timeout_s"],
+            **{name: one[name] for name in _SINCE if name in one},
         )
         for one in told["nodes"]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -191,3 +192,70 @@ def verdict_json(verdict: Any) -> dict[str, Any]:
         "broken_at": None if flaw is None else flaw.no,
         "because": None if flaw is None else flaw.reason,
     }
+
+
+def provider_json(view: Any) -> dict[str, Any]:
+    """A provider as all processes see it."""
+    first = view.first
+    return {
+        "name": view.name,
+        "concurrency": view.concurrency,
+        "rate": view.rate,
+        "held": getattr(view, "held", None) or len(view.holders),
+        "waiting": view.waiting,
+        "holders": [
+            {"job_id": str(one.job_id), "step": one.step, "attempt": one.attempt, "since": moment(one.since)}
+            for one in view.holders
+        ],
+        "first": None
+        if first is None
+        else {"job_id": str(first.job_id), "step": first.step, "since": moment(first.since)},
+        "breaker": view.breaker,
+        "failures": view.failures,
+        "error": view.error,
+        "paused_until": moment(view.paused_until),
+        "free_at": moment(view.free_at),
+    }
+
+
+def budget_json(view: Any) -> dict[str, Any]:
+    """A budget; money is decimal text."""
+    left = max(view.most - view.spent - view.reserved, Decimal(0))
+    amounts = {"most": view.most, "spent": view.spent, "reserved": view.reserved, "left": left}
+    return {"scope": view.scope, "name": view.name, **{name: money(amount) for name, amount in amounts.items()}}
+
+
+def cost_json(one: Any, step: str) -> dict[str, Any]:
+    """What an attempt cost."""
+    return {
+        "no": one.no,
+        "step": step,
+        "attempt": one.attempt,
+        "provider": one.provider or None,
+        "amount": money(one.amount),
+        "tokens_in": one.tokens_in,
+        "tokens_out": one.tokens_out,
+        "seconds": one.seconds,
+        "at": moment(one.at),
+    }
+
+
+def costs_json(items: list[dict[str, Any]], budget: Any, sums: Any = None) -> dict[str, Any]:
+    """What a job's attempts cost, in all and each; `sums` if they are of more than is listed."""
+    total = sum((Decimal(one["amount"]) for one in items), Decimal(0)) if sums is None else sums.total
+    added = {
+        name: sum(one[name] for one in items) if sums is None else getattr(sums, name)
+        for name in ("tokens_in", "tokens_out", "seconds")
+    }
+    return {
+        "total": money(total),
+        **added,
+        "items": items,
+        "budget": None if budget is None else budget_json(budget),
+    }
+
+
+def money(amount: Decimal) -> str:
+    """An amount as text: no exponent, no zeros at the end that say nothing."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -6,17 +6,29 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID
 
-from windlass.client import flows, following
+from windlass.client import flows, following, outside
 from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, Means, More, Pause, Wish
 from windlass.client.flows import Made, Time, Wanted
 from windlass.client.line import httpx, lost_of, options_of
 from windlass.client.place import find
-from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument
+from windlass.client.views import (
+    BudgetView,
+    CompletedView,
+    CostsView,
+    Event,
+    JobView,
+    KeyView,
+    ProviderView,
+    Reason,
+    RecipeView,
+    StepDocument,
+)
 from windlass.core.states import JobState
 
 T = TypeVar("T")
@@ -55,6 +67,7 @@ class Client:
         ttl: Time | None = None,
         version: int | None = None,
         webhook: tuple[str, str] | None = None,
+        budget: Decimal | float | str | None = None,
         inputs: Mapping[str, Any] | None = None,
         **more_inputs: Any,
     ) -> RemoteJob:
@@ -62,7 +75,7 @@ class Client:
 
         Without a key it gets one of its own, so that the request can be sent again when its answer is lost.
         """
-        wanted = Wanted(recipe, labels, priority, deadline, ttl, webhook, version)
+        wanted = Wanted(recipe, labels, priority, deadline, ttl, webhook, version, budget)
         return self._handle(self.run(flows.submit(self._means, wanted, {**(inputs or {}), **more_inputs}, key)))
 
     def submit_many(
@@ -77,9 +90,10 @@ class Client:
         deadline: Time | None = None,
         ttl: Time | None = None,
         version: int | None = None,
+        budget: Decimal | float | str | None = None,
     ) -> list[RemoteJob]:
         """Make a job per element of `inputs`, up to a thousand to a request. A refusal is raised after the others."""
-        wanted = Wanted(recipe, labels, priority, deadline, ttl, None, version)
+        wanted = Wanted(recipe, labels, priority, deadline, ttl, None, version, budget)
         return [self._handle(made) for made in self.run(flows.submit_many(self._means, wanted, inputs, keys))]
 
     def job(self, job_id: UUID | str) -> RemoteJob:
@@ -148,6 +162,26 @@ class Client:
     def revoke_key(self, key_id: str) -> None:
         """End a key's life at once (for admins)."""
         self.run(flows.revoke_key(self._means, key_id))
+
+    def providers(self) -> list[ProviderView]:
+        """Every provider, with who has its places and who waits (for admins)."""
+        return self.run(outside.providers(self._means))
+
+    def provider(self, name: str) -> ProviderView:
+        """One provider (for admins)."""
+        return self.run(outside.provider(self._means, name))
+
+    def budgets(self) -> list[BudgetView]:
+        """Every budget (for admins)."""
+        return self.run(outside.budgets(self._means))
+
+    def set_budget(self, scope: str, name: str, most: Decimal | float | str) -> BudgetView:
+        """Say how much a job, a recipe or a caller may spend in all (for admins)."""
+        return self.run(outside.set_budget(self._means, scope, name, str(most)))
+
+    def remove_budget(self, scope: str, name: str) -> None:
+        """Lift a limit (for admins)."""
+        self.run(outside.remove_budget(self._means, scope, name))
 
     def close(self) -> None:
         """Close the connections."""
@@ -308,6 +342,43 @@ class RemoteJob:
     def resume(self) -> JobView:
         """Go on."""
         return self._client.run(flows.control(self._means, self.id, "resume"))
+
+    def send_event(self, name: str, body: Any = None, *, id: str | None = None) -> str:
+        """Tell the job something that a step waits for: `delivered`, or `kept` until one does.
+
+        The same `id` again changes nothing, and is answered `already`.
+        """
+        return self._client.run(outside.send_event(self._means, self.id, name, {} if body is None else body, id))
+
+    def complete(
+        self,
+        token: str,
+        status: str = "success",
+        *,
+        result: Any = None,
+        error_code: str | None = None,
+        error_message: str | None = None,
+        is_retryable: bool | None = None,
+        progress_pct: float | None = None,
+        progress_message: str | None = None,
+        preview: Any = None,
+        cost: Mapping[str, Any] | None = None,
+    ) -> CompletedView:
+        """Report on a step that was done elsewhere: `success`, `failed` or `progress` (for internal services).
+
+        The token is `ctx.token` of the attempt that handed the work over. A report that comes twice, or too late,
+        changes nothing.
+        """
+        wish = {
+            "token": token, "status": status, "result": result, "error_code": error_code, "is_retryable": is_retryable,
+            "error_message": error_message, "progress_pct": progress_pct, "progress_message": progress_message,
+            "preview": preview, "cost": cost,
+        }  # fmt: skip
+        return self._client.run(outside.complete(self._means, self.id, wish))
+
+    def costs(self) -> CostsView:
+        """What the job's attempts cost."""
+        return self._client.run(outside.costs(self._means, self.id))
 
     def retry(self) -> RemoteJob:
         """Run a failed job again from where it failed, as a new job."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -41,6 +42,7 @@ class Wanted:
     ttl: Time | None = None
     webhook: tuple[str, str] | None = None
     version: int | None = None
+    budget: Decimal | float | str | None = None
 
     def body(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The request for one job; what is as usual is left out."""
@@ -50,6 +52,7 @@ class Wanted:
             "deadline": _time(self.deadline),
             "ttl": _time(self.ttl),
             "version": self.version,
+            "budget": None if self.budget is None else str(self.budget),
             "webhook": None if self.webhook is None else {"url": self.webhook[0], "secret": self.webhook[1]},
         }
         rest = {name: value for name, value in known.items() if value is not None}

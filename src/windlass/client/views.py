@@ -6,6 +6,7 @@ Fields that a server of another release adds are left out; those that it lacks h
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -137,6 +138,83 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
     is_live: bool = True
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that has one of a provider's places, or is the next to have one."""
+
+    job_id: UUID
+    step: str
+    attempt: int = 0
+    since: datetime | None = None
+
+
+class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider as all processes see it."""
+
+    name: str
+    concurrency: int
+    rate: float
+    held: int = 0
+    waiting: int = 0
+    holders: list[Holder] = []
+    first: Holder | None = None
+    breaker: str = "closed"
+    failures: int = 0
+    error: str | None = None
+    paused_until: datetime | None = None
+    free_at: datetime | None = None
+
+
+class BudgetView(msgspec.Struct, frozen=True, kw_only=True):
+    """How much may be spent, was spent, is reserved by attempts under way, and is left."""
+
+    scope: str
+    name: str
+    most: Decimal
+    spent: Decimal = Decimal(0)
+    reserved: Decimal = Decimal(0)
+    left: Decimal = Decimal(0)
+
+
+class CostView(msgspec.Struct, frozen=True, kw_only=True):
+    """What an attempt cost."""
+
+    no: int
+    step: str
+    attempt: int
+    amount: Decimal
+    provider: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    at: datetime | None = None
+
+
+class CostsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job's attempts cost, in all and each, and the job's own budget if it has one."""
+
+    total: Decimal
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float = 0.0
+    items: list[CostView] = []
+    is_more: bool = False
+    budget: BudgetView | None = None
+
+
+class CompletedView(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a callback: the job's status after it, `job_failed`, `noted`, or `already_advanced`."""
+
+    status: str
+    job_status: str = ""
+    step: str = ""
+    step_status: str = ""
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether it changed anything."""
+        return self.status != "already_advanced"
 
 
 def failure_of(view: JobView) -> JobFailed:

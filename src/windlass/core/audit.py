@@ -41,6 +41,9 @@ class AuditEvent(StrEnum):
     CALLER_ADOPTED = "caller_adopted"
     WEBHOOK_REDELIVERED = "webhook_redelivered"
     WEBHOOK_DEAD = "webhook_dead"
+    PROVIDER_EVENT_APPLIED = "provider_event_applied"
+    BUDGET_SET = "budget_set"
+    BUDGET_REMOVED = "budget_removed"
 
 
 @dataclass(frozen=True, slots=True)

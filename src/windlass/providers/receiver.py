@@ -19,12 +19,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from windlass.core.errors import BadSignature, NotFound, WindlassError
+from windlass.core.errors import BadInput, BadSignature, NotFound, WindlassError
 from windlass.core.external import ProviderStatus, Said, WorkKey
 from windlass.core.signature import ID_LENGTH_MAX, digest_id
 from windlass.engine import external
 from windlass.engine.external import Answer, Applied, InEvent
 from windlass.providers.adapter import WebhookNews
+from windlass.providers.errors import ProviderError
 from windlass.providers.fitting import fitting
 from windlass.providers.registry import Provider, Registry
 from windlass.store.artifact import INLINE_MAX, Artifacts
@@ -45,6 +46,14 @@ class Counts(Protocol):
     def received(self, provider: str, result: str) -> None:
         """A webhook came, and this became of it."""
         ...
+
+
+class _Large(Exception):
+    """An output that must be put away before it is applied."""
+
+    def __init__(self, said: Said) -> None:
+        super().__init__()
+        self.said = said
 
 
 class Receiver:
@@ -96,11 +105,23 @@ class Receiver:
         """Read an event that was kept once more, with the adapter as it is now, and apply it."""
         provider = self.check(name)
 
-        def parse(headers: Mapping[str, str], body: bytes) -> tuple[str | None, Said, WorkKey | None]:
-            news = provider.adapter.parse_webhook(headers, body, {})
-            return news.external_id, news.said, _key(news)
+        fitted: Said | None = None
 
-        return await external.reapply(self._db, name, event_id, parse, chance=self._chance)
+        def parse(headers: Mapping[str, str], body: bytes) -> tuple[str | None, Said, WorkKey | None]:
+            try:
+                news = provider.adapter.parse_webhook(headers, body, {})
+            except Exception as error:
+                raise BadInput(f"event {event_id} of {name} cannot be read: {_why(error)}") from error
+            if fitted is None and len(news.said.output or "") * 4 > self._inline_max:
+                raise _Large(news.said)
+            return news.external_id, fitted or news.said, _key(news, body)
+
+        try:
+            return await external.reapply(self._db, name, event_id, parse, chance=self._chance)
+        except _Large as large:
+            # Nothing was written yet. Its output is put away first, as when it came.
+            fitted = await fitting(self._artifacts, large.said, self._inline_max)
+            return await external.reapply(self._db, name, event_id, parse, chance=self._chance)
 
     async def _read(
         self, provider: Provider, id: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]
@@ -110,12 +131,11 @@ class Receiver:
             news = provider.adapter.parse_webhook(headers, body, query)
         except Exception as error:
             # Whatever an adapter stumbles over, the provider did its part.
-            told = error.message if isinstance(error, WindlassError) else type(error).__name__
-            _log.warning("a webhook of %s cannot be read and is kept as %s: %s", provider.name, id, told)
+            _log.warning("a webhook of %s cannot be read and is kept as %s: %s", provider.name, id, _why(error))
             return Answer(provider.name, None, Said(ProviderStatus.UNKNOWN), SOURCE, None, InEvent(id, kept, body))
         said = await fitting(self._artifacts, news.said, self._inline_max)
         event = InEvent(_id(news, id, body), kept, body)
-        return Answer(provider.name, news.external_id, said, SOURCE, _key(news), event)
+        return Answer(provider.name, news.external_id, said, SOURCE, _key(news, body), event)
 
     def _put(self, answer: Answer) -> asyncio.Future[Applied]:
         future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
@@ -180,9 +200,13 @@ def _id(news: WebhookNews, signed: str, body: bytes) -> str:
     return own if is_own else signed
 
 
-def _key(news: WebhookNews) -> WorkKey | None:
-    """The key of our own that came back, if the body names the work too.
+def _why(error: Exception) -> str:
+    return str(error) if isinstance(error, WindlassError | ProviderError) else type(error).__name__
 
-    The key stands in the query, which nobody signed. By itself it would let whoever holds one signed body end any step.
+
+def _key(news: WebhookNews, body: bytes) -> WorkKey | None:
+    """The key of our own that came back, if it stands in the body.
+
+    In the query of the address nobody signed it: there it would let whoever holds one signed body end any step.
     """
-    return None if news.key is None or news.external_id is None else WorkKey.parse(news.key)
+    return WorkKey.parse(news.key) if news.key and news.key.encode() in body else None

@@ -1,6 +1,7 @@
 """Every route, who may use it, and what its rightful user is answered: written by hand, beside the code, not from it.
 
-A letter says who: `-` anybody, `*` any good key, R jobs:read, W jobs:write, U audit:read, A admin.
+A letter says who: `-` anybody, `*` any good key, R jobs:read, W jobs:write, U audit:read, A admin; I is jobs:write of
+an internal service, or an admin.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from windlass.core.caller import Scope
 
-Kind = Literal["", "queued", "completed", "failed", "told"]
+Kind = Literal["", "queued", "completed", "failed", "told", "handed", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Row:
     path: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
     is_stream: bool = False
+    # Signed as a provider signs: the body is sent as it stands, with headers of its own.
+    is_signed: bool = False
 
 
 HELLO = {"recipe": "hello"}
@@ -60,6 +63,18 @@ ROWS: dict[str, Row] = {
     "jobs.resume": Row("W", 200, "queued"),
     "jobs.retry": Row("W", 202, "failed"),
     "jobs.rerun": Row("W", 202, "completed"),
+    "jobs.complete": Row("I", 200, "handed", {"token": "{token}", "status": "success"}),
+    "jobs.send_event": Row("W", 200, "waiting", {"name": "approved"}),
+    "jobs.costs": Row("R", 200, "queued"),
+    "providers.webhook": Row("-", 200, path={"provider": "hooks"}, is_signed=True),
+    "providers.events": Row("A", 200, path={"provider": "hooks"}),
+    "providers.apply": Row("A", 200, path={"provider": "hooks", "event_id": "{event_id}"}),
+    "providers.list": Row("A", 200),
+    "providers.get": Row("A", 200, path={"provider": "hooks"}),
+    "budgets.list": Row("A", 200),
+    "budgets.get": Row("A", 200, path={"scope": "recipe", "name": "{budget}"}),
+    "budgets.set": Row("A", 200, body={"most": "1.50"}, path={"scope": "recipe", "name": "{budget}"}),
+    "budgets.remove": Row("A", 204, path={"scope": "recipe", "name": "{budget}"}),
     "webhooks.get": Row("R", 200, "told"),
     "webhooks.redeliver": Row("W", 202, "told"),
     "recipes.list": Row("R", 200),
@@ -85,7 +100,15 @@ ASKERS: dict[str, frozenset[str]] = {
     "admin": frozenset({Scope.ADMIN}),
 }
 PERSONS = (*STRANGERS, *ASKERS)
-NEEDS = {"R": Scope.JOBS_READ, "W": Scope.JOBS_WRITE, "U": Scope.AUDIT_READ, "A": Scope.ADMIN}
+NEEDS = {
+    "R": Scope.JOBS_READ,
+    "W": Scope.JOBS_WRITE,
+    "I": Scope.JOBS_WRITE,
+    "U": Scope.AUDIT_READ,
+    "A": Scope.ADMIN,
+}
+# Whose work it is to report back, on anybody's jobs.
+INTERNAL = ("service", "admin")
 
 
 def is_allowed(who: str, scopes: frozenset[str]) -> bool:
@@ -105,7 +128,7 @@ def expected(row: Row, person: str) -> int:
         return row.good
     if person in STRANGERS:
         return 401
-    if not is_allowed(row.who, ASKERS[person]):
+    if not is_allowed(row.who, ASKERS[person]) or (row.who == "I" and person not in INTERNAL):
         return 403
     if row.job and person == "another caller":
         return 404

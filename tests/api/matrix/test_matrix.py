@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import string
+import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,21 @@ from fastapi.routing import APIRoute
 
 from tests.access.membership_service import membership_service
 from tests.api.matrix.expected import ASKERS, NEEDS, PERSONS, ROWS, STRANGERS, Kind, Row, expected
+from tests.api.outside import HAND, SECRETS, VARIABLE, handed_over, park, providers_file, signed, token
 from tests.api.rig import Rig, rig
 from windlass.api.app import bare
 from windlass.api.guard import guard_of
 from windlass.core.outcome import Failure, Fault, Report, Success
-from windlass.engine import claim, read, settle, workers
+from windlass.core.plan import Node, NodeKind, Plan
+from windlass.engine import budgets, claim, read, recipes, settle, workers
 from windlass.engine.submit import Submission, Webhook, submit
 
 OWNER = "ada"
 UNKNOWN = "0199aaaa-0000-7000-8000-00000000dead"
 ROUTES = [route for route in bare().routes if isinstance(route, APIRoute)]
 SECRET = b"0123456789abcdef0123456789abcdef"
+WAITING = Plan("waiting", (Node("asked", kind=NodeKind.EVENT, run="approved"),))
+TOLD = json.dumps({"id": "nobody's", "status": "SUCCEEDED"}).encode()
 GIVEN_UP = "UPDATE windlass.webhooks SET state = 'DEAD', ended_at = windlass.clock() WHERE job_id = $1"
 
 
@@ -55,6 +61,7 @@ class Stage:
         self.api = api
         self.keys: dict[str, str | None] = {}
         self._worker = api.parts.ids.new()
+        self._made = 0
 
     @property
     def has_no_keys(self) -> bool:
@@ -65,6 +72,8 @@ class Stage:
         await workers.enlist(
             self.api.parts.db, self._worker, host="h", pid=1, queues=["main_processing"], concurrency=9
         )
+        await self.api.windlass.announce_providers()
+        await recipes.register(self.api.parts.db, WAITING)
 
     async def open(self) -> None:
         api = self.api
@@ -87,11 +96,14 @@ class Stage:
     async def job(self, kind: Kind) -> UUID:
         """A new job of the owner's."""
         parts = self.api.parts
-        plan = await parts.plans.latest("hello")
+        if kind == "handed":
+            raise AssertionError("a token goes with it")
+        plan = WAITING if kind == "waiting" else await parts.plans.latest("hello")
         webhook = Webhook("https://example.com/", parts.secret.seal(SECRET)) if kind == "told" else None
         job_id = parts.ids.new()
-        await submit(parts.db, [Submission(plan, {"name": "x"}, job_id, OWNER, correlation_id="c", webhook=webhook)])
-        if kind != "queued":
+        inputs = {} if kind == "waiting" else {"name": "x"}
+        await submit(parts.db, [Submission(plan, inputs, job_id, OWNER, correlation_id="c", webhook=webhook)])
+        if kind not in ("queued", "waiting"):
             await self._end(job_id, is_failed=kind == "failed")
         if kind == "told":
             async with parts.db.connection() as connection:
@@ -112,8 +124,20 @@ class Stage:
     async def values(self, row: Row) -> dict[str, str]:
         """What the placeholders of a request stand for."""
         made: dict[str, str] = dict(row.path)
-        if row.job:
+        if row.job == "handed":
+            one = await handed_over(self.api, HAND, OWNER)
+            assert await park(self.api, one)
+            made |= {"job_id": str(one.job_id), "token": token(self.api, one)}
+        elif row.job:
             made["job_id"] = str(await self.job(row.job))
+        self._made += 1
+        if "{event_id}" in row.path.values():
+            made["event_id"] = f"kept-{self._made}"
+            headers = signed(TOLD, time.time(), made["event_id"])
+            assert (await self.api.stranger.post("/webhooks/hooks", content=TOLD, headers=headers)).status_code == 200
+        if "{budget}" in row.path.values():
+            made["name"] = f"budget {self._made}"
+            await budgets.set(self.api.parts.db, "recipe", made["name"], 1)
         if "{key_id}" in row.path.values():
             made["key_id"] = "abcdefghijkl" if self.has_no_keys else (await self.api.key("fired")).split("_")[1]
         return made
@@ -122,9 +146,13 @@ class Stage:
         key = self.keys[person]
         [method] = route.methods
         async with self.api.client(key) as client:
-            path = route.path.format(**values)
-            body = None if row.body is None else _filled(row.body, values)
-            async with client.stream(method, path, json=body, params=row.query) as answer:
+            path = route.path_format.format(**values)
+            self._made += 1
+            if row.is_signed:
+                sent: dict[str, Any] = {"content": TOLD, "headers": signed(TOLD, time.time(), f"sent-{self._made}")}
+            else:
+                sent = {"json": None if row.body is None else _filled(row.body, values)}
+            async with client.stream(method, path, params=row.query, **sent) as answer:
                 if not (row.is_stream and answer.status_code == 200):
                     await answer.aread()
             return answer
@@ -143,8 +171,9 @@ def _filled(body: Any, values: dict[str, str]) -> Any:
 
 
 @pytest.fixture
-async def stage(dsn: str, tmp_path: Path) -> AsyncIterator[Stage]:
-    async with rig(dsn, tmp_path) as api:
+async def stage(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    monkeypatch.setenv(VARIABLE, SECRETS)
+    async with rig(dsn, tmp_path, providers=providers_file(tmp_path)) as api:
         made = Stage(api)
         await made.open()
         yield made
@@ -181,14 +210,24 @@ async def test_every_route_gives_everyone_the_right_answer(stage: Stage) -> None
     assert not wrong, "\n".join(wrong)
 
 
-async def test_every_route_gives_everyone_the_right_answer_by_membership(dsn: str, tmp_path: Path) -> None:
+async def test_every_route_gives_everyone_the_right_answer_by_membership(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, SECRETS)
     async with membership_service() as remote:
         answers = {
-            person: {"status": 200, "body": {"caller_id": caller_of(person), "scopes": sorted(scopes)}}
+            person: {
+                "status": 200,
+                "body": {
+                    "caller_id": caller_of(person),
+                    "scopes": sorted(scopes),
+                    "caller_type": "service" if person == "service" else "user",
+                },
+            }
             for person, scopes in ASKERS.items()
         }
         await remote.order(answers={f"key-of-{name.replace(' ', '-')}": answer for name, answer in answers.items()})
-        async with rig(dsn, tmp_path, membership_url=remote.url) as api:
+        async with rig(dsn, tmp_path, membership_url=remote.url, providers=providers_file(tmp_path)) as api:
             stage = Stage(api)
             await stage.enlist()
             stage.keys = {

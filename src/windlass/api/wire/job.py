@@ -8,13 +8,14 @@ from uuid import UUID
 
 from pydantic import Field
 
+from windlass.api.wire.money import Money
 from windlass.api.wire.problem import Problem
 from windlass.api.wire.wire import Asked, Duration, Text, Time, Told
 from windlass.engine.read import JobView
 
 BATCH_MAX = 1_000
 VERSION_MAX = 2**31 - 1
-_LINKS = ("self", "input", "output", "graph", "steps", "events", "why", "stream")
+_LINKS = ("self", "input", "output", "graph", "steps", "events", "why", "costs", "stream")
 
 
 class WebhookWish(Asked):
@@ -35,6 +36,7 @@ class JobRequest(Asked):
     ttl: Duration | None = Field(default=None, description="How long it may wait and run in all; else 24 hours.")
     version: int | None = Field(default=None, ge=1, le=VERSION_MAX, description="Of the recipe; the newest.")
     webhook: WebhookWish | None = None
+    budget: Money | None = Field(default=None, description="How much its steps may spend; else there is no limit.")
     idempotency_key: str | None = Field(
         default=None,
         description="In a batch, the item's own. For one job the header Idempotency-Key is the usual place.",

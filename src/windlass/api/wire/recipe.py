@@ -47,6 +47,12 @@ class RecipeNode(Told):
     arguments: Any
     timeout_s: float
     retry: dict[str, Any]
+    provider: str
+    concurrency: str | None
+    limit: int
+    cost: float | None
+    wait_s: float | None
+    ttl_s: float | None
 
 
 class RecipeDocument(Told):
@@ -91,4 +97,10 @@ def _node(node: Node) -> RecipeNode:
         arguments=node.with_,
         timeout_s=node.timeout_s,
         retry={name: getattr(node.retry, name) for name in type(node.retry).__slots__},
+        provider=node.provider,
+        concurrency=node.concurrency,
+        limit=node.limit,
+        cost=node.cost,
+        wait_s=node.wait_s,
+        ttl_s=node.ttl_s,
     )

@@ -113,6 +113,7 @@ class NodeDocument(Told):
     seconds: float | None
     waiting_for: str | None
     wake_at: Time | None
+    progress: Any
     error: Any
     fan: FanDocument | None
 
@@ -260,6 +261,7 @@ def _node(node: NodeView) -> NodeDocument:
         seconds=seconds,
         waiting_for=step.waiting_for,
         wake_at=step.wake_at,
+        progress=step.progress,
         error=step.error,
         fan=None if fan is None else FanDocument(total=fan.total, made=fan.made, by_status=fan.by_state),
     )

@@ -10,6 +10,7 @@ from windlass.cli.command import Ambient, command
 from windlass.cli.exits import Exit, exit_for_job
 
 PANEL = "Look"
+REASONS_SHOWN = 5
 JOB = "A job's id, its first letters, or @last."
 
 
@@ -76,7 +77,7 @@ async def jobs(
 
 async def show(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)]) -> None:
     """One job: where it stands, its graph, its error."""
-    from windlass.cli.screen import picture
+    from windlass.cli.screen import one_line, picture
     from windlass.cli.session import desk
     from windlass.cli.wire import job_json
 
@@ -84,14 +85,21 @@ async def show(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", he
         job_id = await ask.find(job)
         if at.as_json:
             view = await ask.job(job_id)
-            at.screen.document(job_json(view) | {"input": view.input, "steps": await ask.steps(job_id)})
+            more = {"input": view.input, "steps": await ask.steps(job_id), "costs": await ask.costs(job_id)}
+            at.screen.document(job_json(view) | more)
             return
         snapshot = await ask.snapshot(job_id)
+        costs = await ask.costs(job_id)
+        reasons = [] if snapshot.is_over else await ask.why(job_id, None)
     screen = at.screen
     screen.line(snapshot.headline())
     screen.line(picture(snapshot.boxes))
     for name, value in snapshot.facts():
         screen.line(f"{name:<10} {value}")
+    for name, value in _spent(costs):
+        screen.line(f"{name:<10} {value}")
+    for reason in [one for one in reasons if str(one.state) in ("HELD", "PARKED")][:REASONS_SHOWN]:
+        screen.line(f"{'waits':<10} {one_line(f'{reason.step}: {reason.because}')}")
 
 
 async def events(
@@ -160,6 +168,21 @@ async def why(
         at.screen.note("nothing waits: every step is done")
     at.screen.table(("step", "state", "because"), [(r.step or "(job)", str(r.state), r.because) for r in reasons],
                     states=("state",))  # fmt: skip
+
+
+def _spent(costs: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a job cost, if anything, and what it may cost, if that is limited."""
+    tokens = costs["tokens_in"] + costs["tokens_out"]
+    parts = [
+        costs["total"],
+        f"{tokens:,} tokens" if tokens else "",
+        f"{costs['seconds']:g} s" if costs["seconds"] else "",
+    ]
+    told = [("cost", ", ".join(part for part in parts if part))] if costs["items"] else []
+    if costs["budget"] is not None:
+        budget = costs["budget"]
+        told.append(("budget", f"{budget['most']}, {budget['left']} left, {budget['reserved']} reserved"))
+    return told
 
 
 def _short(payload: Any) -> str:

@@ -31,6 +31,7 @@ async def submit(
     priority: Annotated[int, typer.Option(help="Higher goes first, -100 to 100.")] = 0,
     deadline: Annotated[str | None, typer.Option(metavar="TIME", help="TIMEOUT if not done by then: 10m.")] = None,
     ttl: Annotated[str | None, typer.Option(metavar="TIME", help="EXPIRED if not done by then (24h).")] = None,
+    budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help="How much it may spend: 5.00.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the result.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="The same, with a live graph.")] = False,
     within: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="How long --wait waits.")] = None,
@@ -42,7 +43,7 @@ async def submit(
     """Submit a job. Prints its id."""
     import asyncio
 
-    from windlass.cli.arguments import fitting_inputs, parse_labels, parse_seconds, parse_webhook
+    from windlass.cli.arguments import fitting_inputs, parse_labels, parse_money, parse_seconds, parse_webhook
     from windlass.cli.desk import Order
     from windlass.cli.session import desk
 
@@ -58,6 +59,7 @@ async def submit(
             deadline_s=parse_seconds("--deadline", deadline),
             ttl_s=parse_seconds("--ttl", ttl),
             webhook=told_to,
+            budget=None if budget is None else parse_money("--budget", budget),
         )
         job_id, is_new = await ask.submit(order)
         if not (wait or follow):

@@ -1,0 +1,120 @@
+"""What jobs are told from outside: the end of work that was done elsewhere, and events that steps wait for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
+from windlass.api.own import no_job, owned_job
+from windlass.api.parts import Parts
+from windlass.api.routes.jobs import IdempotencyKey
+from windlass.api.submission import checked_key
+from windlass.api.wire.external import (
+    CompleteDocument,
+    CompleteRequest,
+    CostWish,
+    EventRequest,
+    EventTaken,
+)
+from windlass.api.wire.money import told
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import Scope
+from windlass.core.errors import BadInput, TooLarge
+from windlass.core.external import ProviderStatus, Said
+from windlass.core.note import Note
+from windlass.core.outcome import Cost, Failure, Fault, Success
+from windlass.core.states import StepState
+from windlass.core.token import Token, bad_token
+from windlass.engine import callback, signals
+from windlass.engine.recipes import plan_of
+from windlass.providers.fitting import fitting
+
+router = guarded_router("jobs")
+PREVIEW_MAX_CHARS = 256 * 1024
+_CODES = ("not_found", "bad_input", "too_large", "bad_media")
+
+
+@router.post(
+    "/jobs/{job_id}/complete",
+    operation_id="jobs.complete",
+    response_model=CompleteDocument,
+    summary="Report on work done elsewhere",
+)
+@guard(Scope.JOBS_WRITE, operation="write", is_internal=True, codes=(*_CODES, "bad_signature"))
+async def complete(job_id: JobId, wish: CompleteRequest, caller: Caller, parts: Has) -> CompleteDocument:
+    """For services that do a step elsewhere: how it ended, or how far it is. The token is the attempt's own.
+
+    Sent twice, or after the step went on, it is answered 200 with `already_advanced` and changes nothing; so it can be
+    sent again until it is answered.
+    """
+    await parts.looks.job(job_id)
+    token = parts.callbacks.read(wish.token)
+    if token.job_id != job_id:
+        raise bad_token()
+    place = await callback.place_of(parts.db, token)
+    if place is None:
+        raise no_job(job_id)
+    step = (await plan_of(parts.db, place.plan)).nodes[place.node].name
+    if wish.stage is not None and wish.stage != step:
+        message = f"the token is of the step {step}"
+        raise BadInput(f"{message}, not of {wish.stage}", errors=(("/stage", message),))
+    source = f"{callback.SOURCE}:{caller.caller_id}"
+    if wish.status == "progress":
+        done = await callback.progress(parts.db, token, _note(token, wish, source))
+        status = "noted"
+    else:
+        outcome = await _outcome(parts, wish)
+        cost = None if wish.cost is None else _cost(wish.cost)
+        done = await callback.complete(parts.db, token, outcome, chance=parts.chance, cost=cost, source=source)
+        status = "job_failed" if done.step_state is StepState.FAILED else str(done.job_state)
+    return CompleteDocument(
+        status=status if done.is_heard else "already_advanced",
+        job_status=str(done.job_state),
+        step=step,
+        step_status=str(done.step_state or place.step_state),
+    )
+
+
+async def _outcome(parts: Parts, wish: CompleteRequest) -> Success | Failure:
+    if wish.status == "success":
+        # An output is fitted as one of a provider's is: what is too large for a row goes to the artifact store.
+        output = msgspec.json.encode(wish.result).decode()
+        said = await fitting(parts.artifacts, Said(ProviderStatus.SUCCEEDED, output), parts.settings.inline_max_bytes)
+        return Success(said.output or "null")
+    fault = Fault(wish.error_code or "callback_failed", wish.error_message or "the service says that it failed")
+    return Failure(fault, is_retryable=wish.is_retryable)
+
+
+def _cost(wish: CostWish) -> Cost:
+    return Cost(told(wish.amount), wish.tokens_in, wish.tokens_out, wish.seconds)
+
+
+def _note(token: Token, wish: CompleteRequest, source: str) -> Note:
+    preview = msgspec.json.encode(wish.preview).decode() if "preview" in wish.model_fields_set else None
+    if preview is not None and len(preview) > PREVIEW_MAX_CHARS:
+        raise TooLarge(f"the preview has {len(preview):,} characters, and may have {PREVIEW_MAX_CHARS:,}")
+    return Note(token.job_id, token.no, token.attempt, wish.progress_pct, wish.progress_message, preview, source=source)
+
+
+@router.post(
+    "/jobs/{job_id}/events", operation_id="jobs.send_event", response_model=EventTaken, summary="Send a job an event"
+)
+@guard(Scope.JOBS_WRITE, operation="write", codes=(*_CODES, "wrong_state", "conflict"))
+async def send_event(
+    job_id: JobId,
+    wish: EventRequest,
+    caller: Caller,
+    parts: Has,
+    request_id: RequestId,
+    idempotency_key: IdempotencyKey = None,
+) -> EventTaken:
+    """A step that waits for an event of this name, and for what is in its body, goes on with it. One that comes before
+    any step waits is kept for it. The same `Idempotency-Key` again changes nothing.
+    """
+    id = checked_key(idempotency_key, wish.id) or str(parts.ids.new())
+    await owned_job(parts, caller, job_id)
+    await parts.audit.note(
+        None, AuditEvent.JOB_CONTROLLED, caller, job_id=job_id, request_id=request_id, action="event", name=wish.name
+    )
+    status = await signals.send(parts.db, job_id, wish.name, wish.body, id=id, sender=caller.caller_id)
+    return EventTaken(status=status, id=id)

@@ -1,0 +1,120 @@
+"""What providers tell us: their webhooks, and applying one again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import BeforeValidator
+from starlette.requests import Request
+
+from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
+from windlass.api.visit import visit_of
+from windlass.api.wire.external import (
+    ProviderEventDocument,
+    ProviderEventList,
+    ProviderEventsQuery,
+    WebhookTaken,
+)
+from windlass.api.wire.wire import TEXT_MAX, storable
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import Scope
+from windlass.core.errors import BadSignature, NotFound
+from windlass.engine import external
+from windlass.engine.external import Applied
+
+router = guarded_router("providers")
+_WORDS = {
+    Applied.APPLIED: "applied",
+    Applied.NOTED: "noted",
+    Applied.LATE: "late",
+    Applied.WAITING: "kept",
+    Applied.REPLAYED: "replayed",
+}
+
+
+def _text(value: Any) -> str:
+    try:
+        if isinstance(value, str) and 0 < len(value) <= TEXT_MAX:
+            return storable(value)
+    except ValueError:
+        pass
+    raise NotFound("there is no such provider here, or it sends no webhooks")
+
+
+ProviderName = Annotated[str, BeforeValidator(_text), Path(description="A provider of providers.yaml.")]
+EventId = Annotated[str, BeforeValidator(_text), Path(description="An event's id.")]
+
+
+@router.post(
+    "/webhooks/{provider}",
+    operation_id="providers.webhook",
+    response_model=WebhookTaken,
+    summary="Take a provider's webhook",
+    openapi_extra={
+        "requestBody": {"content": {"application/json": {"schema": {}}}, "description": "As the provider sends it."}
+    },
+)
+@guard(
+    is_open=True,
+    cost=0,
+    operation="write",
+    takes_any_query=True,
+    codes=("not_found", "bad_signature", "database_unavailable"),
+)
+async def webhook(request: Request, provider: ProviderName, parts: Has) -> WebhookTaken:
+    """No key: the signature over the raw body says who it is, by the profile and the secrets in providers.yaml.
+
+    Answered once the event and its effect are stored, in one commit. Sent again, it is `replayed`.
+    """
+    # A stranger's body is not read for a provider that is not there.
+    parts.receiver.check(provider)
+    body = await request.body()
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    try:
+        applied = await parts.receiver.receive(provider, headers, body, dict(request.query_params))
+    except BadSignature as error:
+        who, request_id = f"webhook {provider}", visit_of(request).request_id
+        parts.audit.refused(AuditEvent.AUTH_REJECTED, who, error.code, request_id)
+        raise
+    return WebhookTaken(status=_WORDS[applied])  # type: ignore[arg-type]
+
+
+@router.get(
+    "/webhooks/{provider}/events",
+    operation_id="providers.events",
+    response_model=ProviderEventList,
+    summary="List a provider's webhooks",
+)
+@guard(Scope.ADMIN, codes=("not_found", "bad_input"))
+async def events(provider: ProviderName, query: Annotated[ProviderEventsQuery, Query()], parts: Has) -> Any:
+    """What came, and what became of it. `WAITING` are those of work that nobody knows."""
+    parts.receiver.check(provider)
+    found = await external.events(parts.db, provider, state=query.status, limit=query.limit)
+    return ProviderEventList.model_construct(
+        items=[
+            ProviderEventDocument.model_construct(
+                id=one.id, at=one.at, status=one.state, external_id=one.external_id, job_id=one.job_id
+            )
+            for one in found
+        ]
+    )
+
+
+@router.post(
+    "/webhooks/{provider}/events/{event_id:path}/apply",
+    operation_id="providers.apply",
+    response_model=WebhookTaken,
+    summary="Apply a webhook again",
+)
+@guard(Scope.ADMIN, operation="write", codes=("not_found", "bad_input"))
+async def apply(
+    provider: ProviderName, event_id: EventId, caller: Caller, parts: Has, request_id: RequestId
+) -> WebhookTaken:
+    """The stored body is read once more, with the adapter as it is now. A step that has ended stays as it is."""
+    parts.receiver.check(provider)
+    await parts.audit.note(
+        None, AuditEvent.PROVIDER_EVENT_APPLIED, caller, request_id=request_id, provider=provider, event=event_id
+    )
+    applied = await parts.receiver.reapply(provider, event_id)
+    return WebhookTaken(status=_WORDS[applied])  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""What desks know of work that others do: providers, budgets, costs, events for jobs. See `Desk`."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from windlass.app.windlass import Windlass
+from windlass.cli import wire
+from windlass.client import outside, views
+from windlass.client.async_client import AsyncClient
+from windlass.client.exchange import Means
+from windlass.core.errors import NotFound
+from windlass.engine import budgets, providers, signals
+from windlass.engine.callback import names_of
+from windlass.engine.read import job as read_job
+from windlass.engine.recipes import plan_of
+
+
+class LocalOutside:
+    """Of a database."""
+
+    _windlass: Windlass
+
+    async def send_event(self, job_id: UUID, name: str, body: Any, id: str | None) -> str:
+        """Send a job an event."""
+        windlass = self._windlass
+        own = id or str(windlass.ids.new())
+        return await signals.send(windlass.db, job_id, name, body, id=own, sender=windlass.settings.caller)
+
+    async def providers(self) -> list[dict[str, Any]]:
+        """Every provider."""
+        return [wire.provider_json(view) for view in await providers.views(self._windlass.db)]
+
+    async def budgets(self) -> list[dict[str, Any]]:
+        """Every budget."""
+        return [wire.budget_json(view) for view in await budgets.list(self._windlass.db)]
+
+    async def set_budget(self, scope: str, name: str, most: Decimal) -> dict[str, Any]:
+        """Say how much may be spent."""
+        return wire.budget_json(await budgets.set(self._windlass.db, scope, name, most))
+
+    async def remove_budget(self, scope: str, name: str) -> None:
+        """Lift a limit."""
+        await budgets.remove(self._windlass.db, scope, name)
+
+    async def costs(self, job_id: UUID) -> dict[str, Any]:
+        """What a job's attempts cost."""
+        db = self._windlass.db
+        plan = await plan_of(db, (await read_job(db, job_id)).plan)
+        found = await budgets.costs_of(db, job_id)
+        names = await names_of(db, job_id, plan, [one.no for one in found])
+        try:
+            budget = await budgets.get(db, "job", str(job_id))
+        except NotFound:
+            budget = None
+        return wire.costs_json([wire.cost_json(one, names.get(one.no, f"#{one.no}")) for one in found], budget)
+
+
+class RemoteOutside:
+    """Of a server."""
+
+    _client: AsyncClient
+    _means: Means
+
+    async def send_event(self, job_id: UUID, name: str, body: Any, id: str | None) -> str:
+        """Send a job an event."""
+        return await self._client.job(job_id).send_event(name, body, id=id)
+
+    async def providers(self) -> list[dict[str, Any]]:
+        """Every provider."""
+        return [wire.provider_json(view) for view in await self._client.providers()]
+
+    async def budgets(self) -> list[dict[str, Any]]:
+        """Every budget."""
+        return [wire.budget_json(view) for view in await self._client.budgets()]
+
+    async def set_budget(self, scope: str, name: str, most: Decimal) -> dict[str, Any]:
+        """Say how much may be spent."""
+        return wire.budget_json(await self._client.set_budget(scope, name, most))
+
+    async def remove_budget(self, scope: str, name: str) -> None:
+        """Lift a limit."""
+        await self._client.remove_budget(scope, name)
+
+    async def costs(self, job_id: UUID) -> dict[str, Any]:
+        """What a job's attempts cost."""
+        found: views.CostsView = await self._client.run(outside.costs(self._means, job_id))
+        return wire.costs_json([wire.cost_json(one, one.step) for one in found.items], found.budget, found)
