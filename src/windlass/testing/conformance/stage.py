@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from windlass.core.external import ProviderStatus, Said
+from windlass.core.signature import SignatureProfile
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest
 from windlass.providers.config import Hidden, ProviderConfig, WebhookConfig
 from windlass.providers.errors import ProviderError
@@ -71,6 +72,8 @@ class Stage:
     def run(self, runner: asyncio.Runner, fake: FakeProvider) -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
         """Runs a test's coroutine against a provider that has forgotten the test before."""
         runner.run(fake.reset())
+        if self.webhook_profile in list(SignatureProfile):
+            runner.run(fake.behave(webhook_profile=self.webhook_profile))
         yield runner.run
 
     def config(self, fake: FakeProvider, **more: Any) -> ProviderConfig:

@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 
-from windlass.core.webhook import parse_secret
 from windlass.testing.fake_provider.control import Control
 from windlass.testing.fake_provider.fal import FalSpeech
 from windlass.testing.fake_provider.generic import GenericSpeech
@@ -62,7 +61,7 @@ async def run(args: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
     journal = Journal(args.journal, is_durable=not args.no_fsync)
     secret = os.environ.get("FAKE_PROVIDER_SECRET", "")
-    sender = Sender(parse_secret(secret) if secret else b"", FalKeys() if args.fal_keys else None)
+    sender = Sender(secret, FalKeys() if args.fal_keys else None)
     service = FakeService(
         journal, url="", seed=args.seed, credential=os.environ.get("FAKE_PROVIDER_CREDENTIAL", ""), sender=sender
     )

@@ -9,11 +9,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 from windlass.core.external import ProviderStatus
-from windlass.core.signature import SignatureProfile, sign
+from windlass.core.signature import SignatureProfile, secret_of, sign
 from windlass.testing.fake_provider.posts import Poster
 from windlass.testing.fake_provider.speech import Teller
 from windlass.testing.fake_provider.work import Work
 
+_WRONG = "whsec_" + "bm90IHRoZSBzZWNyZXQgYXQgYWxsLCBidXQgbG9uZw"
 _FAULTS = ("drop", "double", "delay", "forge")
 
 
@@ -42,9 +43,9 @@ class FalKeys:
 
 
 class Sender:
-    """Sends webhooks. `secret` are the bytes that they are signed with; `fal_keys` sign those of FAL besides."""
+    """Sends webhooks. `secret` is what they are signed with, as people write it; `fal_keys` sign FAL's besides."""
 
-    def __init__(self, secret: bytes, fal_keys: FalKeys | None = None) -> None:
+    def __init__(self, secret: str, fal_keys: FalKeys | None = None) -> None:
         self._secret = secret
         self.fal_keys = fal_keys
         self._poster = Poster()
@@ -117,7 +118,7 @@ class Sender:
             await asyncio.sleep(fault.seconds)
         event = f"msg_{work.id}_{way}"
         if kind == "forge":
-            await self._try(teller, work, body, way, event, b"not the secret at all, but long")
+            await self._try(teller, work, body, way, event, _WRONG)
             return
         if kind == "double":
             await asyncio.gather(*(self._insist(teller, work, body, way, event) for _ in range(2)))
@@ -133,10 +134,10 @@ class Sender:
             if 200 <= answer < 300:
                 return
 
-    async def _try(self, teller: Teller, work: Work, body: bytes, way: str, event: str, secret: bytes) -> int:
+    async def _try(self, teller: Teller, work: Work, body: bytes, way: str, event: str, secret: str) -> int:
         now_s = time.time()
         profile = SignatureProfile(work.manner.webhook_profile)
-        headers = sign(profile, secret, body, now_s=now_s, id=event) if secret else {}
+        headers = sign(profile, secret_of(profile, secret), body, now_s=now_s, id=event) if secret else {}
         if self.fal_keys is not None and work.protocol == "fal" and secret == self._secret:
             headers |= self.fal_keys.headers(work.id, body, now_s)
         answer = await self._poster.post(work.webhook, body, headers)
