@@ -446,3 +446,27 @@ async def test_a_batch_takes_as_many_statements_as_one_answer(
         assert counts[2] <= 18
     finally:
         await counting.close()
+
+
+# How a row is found, by one of these columns or more; anything less would read all that a provider was ever asked.
+_NARROW = ("external_id = ", "no = ", "id = ", "due_at <= ")
+_STATEMENTS = {
+    "work_intend": 5, "work_rejected": 5, "work_orphaned": 5, "work_moved": 3, "work_swept": 1, "work_recorded": 6,
+    "event_known": 2, "work_find": 6, "work_read": 3, "work_answered": 6, "work_known": 2, "event_seen": 2,
+    "event_moved": 7, "work_due": 3, "work_polled": 10, "work_of": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _STATEMENTS)
+async def test_rows_are_looked_up_one_by_one_even_by_plans_made_when_there_were_none(db: Database, name: str) -> None:
+    nothing = ", ".join(["NULL"] * _STATEMENTS[name])
+    async with db.connection() as connection:
+        await connection.execute(f"PREPARE looked AS {sql(name)}")
+        plan = [row[0] for row in await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE looked ({nothing})")]
+        await connection.execute("DEALLOCATE looked")
+    scans = [i for i, line in enumerate(plan) if " on " in line and "Scan" in line and "Function" not in line]
+    assert scans
+    for i in scans:
+        if "CTE Scan" not in plan[i]:
+            found = plan[i + 1]
+            assert "Index Cond" in found and any(narrow in found for narrow in _NARROW), "\n".join(plan)

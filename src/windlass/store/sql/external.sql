@@ -2,6 +2,9 @@
 --
 -- A row's state is changed under the lock of its job's row, but for the end of a cancel. Pollers, which hold no job, wait
 -- for no row.
+--
+-- Plans are made while the tables are small, and kept. Where `|| ''` stands behind a column, the planner is kept from an
+-- index that would then read all that is open, or all of a provider's.
 
 -- name: work_intend
 -- The round that is under way for this step, or the next one. Nothing, if the attempt is no longer the running one. The
@@ -10,7 +13,7 @@ WITH step AS (
     SELECT FROM windlass.steps WHERE job_id = $1::uuid AND no = $2::int AND attempt = $3::int AND state || '' = 'RUNNING'
 ), taken AS (
     UPDATE windlass.provider_jobs SET attempt = $3
-    WHERE job_id = $1 AND no = $2 AND provider = $4::text AND state IN ('SUBMITTING', 'RUNNING')
+    WHERE job_id = $1 AND no = $2 AND provider || '' = $4::text AND state || '' IN ('SUBMITTING', 'RUNNING')
       AND EXISTS (SELECT FROM step)
     RETURNING round, external_id, state
 ), added AS (
@@ -120,11 +123,20 @@ SELECT (SELECT count(*) FROM locked),
        (SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM added WHERE state = 'CANCELLING'))
 
 -- name: event_known
--- The work that these events speak of is known now.
-WITH known AS (
-    UPDATE windlass.provider_events e SET state = 'DUE'
+-- The work that these events speak of is known now. There may be any number of others that wait, so they are looked up
+-- one by one, whatever the planner knew of the table.
+WITH found AS MATERIALIZED (
+    SELECT e.provider, e.id
     FROM unnest($1::text[], $2::text[]) AS d (provider, external_id)
-    WHERE e.provider = d.provider AND e.external_id = d.external_id AND e.state = 'WAITING'
+    CROSS JOIN LATERAL (
+        SELECT provider, id FROM windlass.provider_events
+        WHERE provider = d.provider AND external_id = d.external_id AND state = 'WAITING'
+        OFFSET 0
+    ) AS e
+), known AS (
+    UPDATE windlass.provider_events e SET state = 'DUE'
+    FROM found f
+    WHERE e.provider = f.provider AND e.id = f.id AND e.state || '' = 'WAITING'
     RETURNING e.id
 )
 SELECT pg_notify('windlass_answer', '') WHERE EXISTS (SELECT FROM known)
@@ -136,10 +148,10 @@ FROM unnest($1::text[], $2::text[], $3::uuid[], $4::int[], $5::int[]) WITH ORDIN
     AS d (provider, external_id, job_id, no, round, place)
 CROSS JOIN LATERAL (
     (SELECT f.job_id, f.no, f.round FROM windlass.provider_jobs f
-     WHERE f.provider = d.provider AND f.external_id = d.external_id AND f.state <> 'ENDED' LIMIT $6)
+     WHERE f.provider = d.provider AND f.external_id = d.external_id AND f.state || '' <> 'ENDED' LIMIT $6)
     UNION ALL
     (SELECT f.job_id, f.no, f.round FROM windlass.provider_jobs f
-     WHERE f.provider = d.provider AND f.external_id = d.external_id AND f.state = 'ENDED' LIMIT 1)
+     WHERE f.provider = d.provider AND f.external_id = d.external_id AND f.state || '' = 'ENDED' LIMIT 1)
     UNION ALL
     (SELECT f.job_id, f.no, f.round FROM windlass.provider_jobs f
      WHERE f.job_id = d.job_id AND f.no = d.no AND f.round = d.round AND f.provider = d.provider
@@ -221,7 +233,7 @@ FROM windlass.provider_events WHERE provider = $1 AND id = $2
 
 -- name: event_list
 SELECT id, at, external_id, state, job_id FROM windlass.provider_events
-WHERE provider = $1 AND state = coalesce($2::text, state)
+WHERE provider || '' = $1 AND state || '' = coalesce($2::text, state)
 ORDER BY at DESC LIMIT $3
 
 -- name: event_forget
@@ -264,7 +276,7 @@ WITH picked AS MATERIALIZED (
                 $9::bool[], $10::int[])
         AS d (job_id, no, round, state, due_at, status, after_s, is_over, is_poll, polls)
     JOIN windlass.provider_jobs w ON w.job_id = d.job_id AND w.no = d.no AND w.round = d.round
-    WHERE w.state = d.state AND w.due_at = d.due_at AND w.polls = d.polls
+    WHERE w.state || '' = d.state AND w.due_at IS NOT DISTINCT FROM d.due_at AND w.polls = d.polls
     FOR UPDATE OF w SKIP LOCKED
 )
 UPDATE windlass.provider_jobs w
