@@ -197,6 +197,17 @@ async def test_a_cancelled_child_fails_the_step_that_waits_for_it(rig: Rig) -> N
     assert (error["code"], "CANCELLED: not wanted" in error["message"]) == ("child_failed", True)
 
 
+async def test_a_child_that_is_no_longer_there_when_its_end_is_told_fails_the_step(rig: Rig) -> None:
+    await recipes.register(rig.db, CHILD)
+    job = await begun(rig, plan(call("c")))
+    await rig.run_one()
+    await rig.run_one()
+    async with rig.db.connection() as connection:
+        await connection.execute("DELETE FROM windlass.jobs WHERE recipe = 'child'")
+    await rig.loops.run_until_idle()
+    assert "COMPLETED and is no longer there" in (await read.job(rig.db, job)).error["message"]
+
+
 async def test_a_paused_parent_starts_no_child_and_lets_the_others_go_on(rig: Rig) -> None:
     await recipes.register(rig.db, CHILD)
     job = await begun(rig, plan(call("c"), call("d", "child", "c", with_={})))

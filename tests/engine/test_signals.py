@@ -113,6 +113,12 @@ async def test_what_an_event_must_hold_may_come_from_another_step(rig: Rig) -> N
     assert await send(rig, job, {"ticket": 17}, id="y") == "delivered"
 
 
+async def test_a_match_that_is_too_large_fails_the_step(rig: Rig) -> None:
+    job = await begun(rig, plan(event("wait", with_={"x": "${inputs.x}"})), {"x": "x" * 70_000})
+    assert (await read.job(rig.db, job)).error["code"] == "bad_event"
+    assert await waits(rig) == []
+
+
 async def test_each_child_of_a_fan_out_waits_for_its_own(rig: Rig) -> None:
     fan = event("wait", "first", each="inputs.ns", with_={"n": "${item}"})
     job = await begun(rig, plan(task("first"), fan), {"ns": [5, 6, 7]})

@@ -18,7 +18,18 @@ NAMES = [f"s{n}" for n in range(6)]
 VALUES = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(alphabet="ab ${}é", max_size=6)
 
 
-@wl.step
+# How much is asked for before a step runs: the same as Python writes it, and as a document does.
+ASKED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {}),
+    ({}, {}),
+    ({"provider": "fal"}, {"provider": "fal"}),
+    ({"provider": "fal", "wait": "30m", "cost": 2}, {"provider": "fal", "wait": 1800, "cost": 2.0}),
+    ({"concurrency": "k:{inputs.topic}"}, {"concurrency": "k:${ inputs.topic }", "limit": 1}),
+    ({"concurrency": "{inputs.n}", "limit": 3, "cost": 0.5}, {"concurrency": "${inputs.n}", "limit": 3, "cost": 0.5}),
+    ({"concurrency": "a{{b", "wait": 9.0}, {"concurrency": "a{{b", "wait": "9s"}),
+]
+
+
 def work(**given: Any) -> Any:
     return given
 
@@ -38,6 +49,8 @@ def graphs(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "when": draw(st.sampled_from([*earlier, None])) if earlier else None,
                 "each": draw(st.sampled_from([*earlier, None, None])) if earlier else None,
                 "constant": draw(VALUES),
+                "asked": draw(st.integers(0, len(ASKED) - 1)),
+                "told": draw(st.sampled_from([*earlier, None])) if earlier else None,
             }
         )
     return steps
@@ -49,10 +62,14 @@ def as_python(steps: list[dict[str, Any]]) -> Plan:
         for step in steps:
             given = {f"from_{name}": handles[name]["x"] for name in step["uses"]}
             given |= {"constant": [step["constant"]], "topic": topic}
+            handler = wl.step(name=f"work_{step['name']}", **ASKED[step["asked"]][0])(work)
             if step["each"] is None:
-                handle = work(**given)
+                handle = handler(**given)
             else:
-                handle = work.map(handles[step["each"]]["list"], item=wl.item, **given)
+                handle = handler.map(handles[step["each"]]["list"], item=wl.item, **given)
+            if step["told"] is not None:
+                told = wl.wait_for("go", match={"n": n, "x": handles[step["told"]]["x"], "t": "${}"}, timeout="2h")
+                told.named(f"told_{step['name']}")
             if step["when"] is not None:
                 handle.when((handles[step["when"]]["score"] > n) & ~handles[step["when"]]["bad"])
             handles[step["name"]] = handle.after(*(handles[name] for name in step["after"])).named(step["name"])
@@ -69,7 +86,11 @@ def as_document(steps: list[dict[str, Any]]) -> dict[str, Any]:
     for step in steps:
         given: dict[str, Any] = {f"from_{name}": f"${{ steps.{name}.outputs['x'] }}" for name in step["uses"]}
         given |= {"constant": [escaped(step["constant"])], "topic": "${inputs.topic}"}
-        body: dict[str, Any] = {"run": "work", "with": given, "after": step["after"]}
+        body: dict[str, Any] = {"run": f"work_{step['name']}", "with": given, "after": step["after"]}
+        body |= ASKED[step["asked"]][1]
+        if step["told"] is not None:
+            match = {"n": "${inputs.n}", "x": f"${{steps.{step['told']}.outputs.x}}", "t": "$${}"}
+            out[f"told_{step['name']}"] = {"wait_for": "go", "match": match, "timeout": 7200}
         if step["each"] is not None:
             body["each"] = f"${{steps.{step['each']}.outputs.list}}"
             given["item"] = "${item}"
@@ -80,7 +101,7 @@ def as_document(steps: list[dict[str, Any]]) -> dict[str, Any]:
         "recipe": "r",
         "inputs": {"n": {"type": "integer", "default": 2}, "topic": "string"},
         "steps": out,
-        "output": {name: f"${{steps.{name}.outputs.y}}" for name in out},
+        "output": {name: f"${{steps.{name}.outputs.y}}" for name in out if not name.startswith("told_")},
     }
 
 

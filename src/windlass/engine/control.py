@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -43,6 +43,25 @@ async def cancel(
     """
     check_text(reason)
     return await _decide(db, job_id, (), source, request_id, lambda draft: law.cancel(draft, reason))
+
+
+async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, source: str) -> None:
+    """The same for a few jobs in one commit; those that have ended or are not there are left as they are."""
+
+    async def operation(connection: asyncpg.Connection) -> None:
+        async with connection.transaction():
+            await drafts.lock(connection, job_ids)
+            found = [
+                draft
+                for job_id in sorted(job_ids)
+                if (draft := await drafts.load_open(connection, job_id, (), lambda h: read_plan(connection, h)))
+            ]
+            for draft in found:
+                draft.source = source
+                law.cancel(draft, reason)
+            await drafts.write(connection, found)
+
+    await db.run(operation)
 
 
 async def pause(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> bool:

@@ -12,7 +12,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.errors import Refused
+from windlass.core.errors import NotFound, Refused
 from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
 from windlass.engine import control, read
@@ -25,6 +25,8 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 200
+# A job's steps are all swept with it, so a commit ends only so many.
+CANCELS_MAX = 40
 
 
 class Relay:
@@ -45,12 +47,14 @@ class Relay:
         rows = await self._db.run(lambda connection: connection.fetch(sql("inbox_take"), BATCH_MAX))
         if not rows:
             return Done(0)
+        cancelled = [row["job_id"] for row in rows if row["source"] == "parent"]
+        for start in range(0, len(cancelled), CANCELS_MAX):
+            some = cancelled[start : start + CANCELS_MAX]
+            await control.cancel_each(self._db, some, reason="its parent job ended", source=self.name)
         reports = []
         for row in rows:
-            if row["source"] == "parent":
-                await control.cancel(self._db, row["job_id"], reason="its parent job ended", source=self.name)
-            elif row["attempt"] != NO_ATTEMPT:
-                # Of a job that a handler started for itself nobody waits to hear.
+            # Of a job that a handler started for itself nobody waits to hear.
+            if row["source"] != "parent" and row["attempt"] != NO_ATTEMPT:
                 outcome = await self._child_outcome(row)
                 reports.append(Report(row["job_id"], row["no"], row["attempt"], outcome, source="child"))
         if reports:
@@ -61,7 +65,12 @@ class Relay:
 
     async def _child_outcome(self, row: asyncpg.Record) -> Outcome:
         word = msgspec.json.decode(row["outcome"], type=dict[str, str])
-        child = await read.job(self._db, UUID(word["child"]))
+        try:
+            child = await read.job(self._db, UUID(word["child"]))
+        except NotFound:
+            # Retention removed it while no engine ran. Its word must not stay here for ever.
+            fault = Fault("child_failed", f"child job {word['child']} ended {word['state']} and is no longer there")
+            return Failure(fault, is_retryable=False)
         if child.state is not JobState.COMPLETED:
             cause = (child.error or {}).get("message", "")
             fault = Fault("child_failed", f"child job {child.id} ended {child.state}: {cause}", detail=str(child.id))

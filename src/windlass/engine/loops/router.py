@@ -40,6 +40,7 @@ from windlass.store.statements import sql
 BATCH_MAX = 200
 # A batch stops growing once it would add this many children.
 CHILDREN_MAX = 10_000
+MATCH_CHARS_MAX = 64 * 1024
 
 
 class Router:
@@ -94,7 +95,7 @@ class Router:
                 return Run(as_key(key, f"{place}.concurrency"))
             arguments = await self._resolver.resolve_async(templates.with_, values)
             if node.kind is NodeKind.EVENT:
-                return Await(encode(arguments))
+                return _await(arguments)
             return _sleep(arguments) if node.kind is NodeKind.TIMER else Call(arguments)
         except Refused as error:
             code = "bad_expression" if isinstance(error, BadExpression) else error.code
@@ -201,6 +202,14 @@ def _names(plan: Plan, row: asyncpg.Record) -> frozenset[str]:
 def _fan(items: list[Any], start: int) -> Fan:
     batch = items[start : start + law.FAN_BATCH_MAX]
     return Fan(tuple(encode(item) for item in batch), start, len(items))
+
+
+def _await(match: Any) -> Resolution:
+    text = encode(match)
+    if len(text) > MATCH_CHARS_MAX:
+        told = f"what the event must hold has {len(text):,} characters, and may have {MATCH_CHARS_MAX:,}"
+        return Unresolvable(Fault("bad_event", told))
+    return Await(text)
 
 
 def _sleep(arguments: Any) -> Resolution:
