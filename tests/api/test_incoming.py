@@ -188,6 +188,17 @@ async def test_a_large_output_goes_to_the_artifact_store(api: Rig) -> None:
     assert answer.json() == large
 
 
+@pytest.mark.parametrize("name", ["../../../../../../etc/passwd", "a" * 64, "/etc/passwd"])
+async def test_an_output_cannot_name_what_is_stored_elsewhere(api: Rig, name: str) -> None:
+    one = await parked(api, "ext-1")
+    forged = {"$artifact": {"sha256": name, "size": 20}}
+    spelled = json.dumps(done("ext-1", forged)).replace("$", "\\u0024").encode()
+    assert await status_of(await tell(api, spelled, "m1")) == "applied"
+    assert (await step(api, one.job_id)).output != forged
+    answer = await api.user.get(f"/jobs/{one.job_id}/steps/0/output", headers={"Range": "bytes=0-1000"})
+    assert answer.json() == forged, "it is a value as any other"
+
+
 async def test_many_at_once_share_commits_and_each_has_its_effect(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     ones = [await parked(api, f"ext-{number}") for number in range(40)]
     sizes: list[int] = []

@@ -109,7 +109,7 @@ class Receiver:
 
         def parse(headers: Mapping[str, str], body: bytes) -> tuple[str | None, Said, WorkKey | None]:
             try:
-                news = provider.adapter.parse_webhook(headers, body, {})
+                news = _parsed(provider, headers, body, {})
             except Exception as error:
                 raise BadInput(f"event {event_id} of {name} cannot be read: {_why(error)}") from error
             if fitted is None and len(news.said.output or "") * 4 > self._inline_max:
@@ -128,7 +128,7 @@ class Receiver:
     ) -> Answer:
         kept = dict([item for item in headers.items() if item[0] not in _NOT_KEPT][:HEADERS_MAX])
         try:
-            news = provider.adapter.parse_webhook(headers, body, query)
+            news = _parsed(provider, headers, body, query)
         except Exception as error:
             # Whatever an adapter stumbles over, the provider did its part.
             _log.warning("a webhook of %s cannot be read and is kept as %s: %s", provider.name, id, _why(error))
@@ -191,6 +191,15 @@ class Receiver:
     def _count(self, name: str, result: str) -> None:
         if self._counts is not None:
             self._counts.received(name, result)
+
+
+def _parsed(provider: Provider, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
+    """What the adapter makes of it, if that is what an adapter may say: others write adapters too."""
+    news = provider.adapter.parse_webhook(headers, body, query)
+    texts = (news.id, news.external_id or "", news.key or "")
+    if not isinstance(news.said, Said) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("the adapter gave something else than texts and a Said")
+    return news
 
 
 def _id(news: WebhookNews, signed: str, body: bytes) -> str:

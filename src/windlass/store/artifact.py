@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from windlass.core.errors import BadSetting, Broken, NotFound
 REFERENCE_KEY = "$artifact"
 # Outputs of more bytes than this go to the store and travel by reference.
 INLINE_MAX = 256 * 1024
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def ref_of(body: bytes) -> Ref:
 def ref_in(value: Any) -> Ref | None:
     """The reference that a stored output is, or None when it is an ordinary value."""
     match value:
-        case {"$artifact": {"sha256": str(sha256), "size": int(size)}} if len(value) == 1:
+        # The name becomes a path: what is no digest must not be taken for one.
+        case {"$artifact": {"sha256": str(sha256), "size": int(size)}} if len(value) == 1 and _SHA256.fullmatch(sha256):
             return Ref(sha256, size)
     return None
 
