@@ -104,6 +104,19 @@ def test_half_characters_bad_previews_and_bad_costs_are_dropped() -> None:
     assert said == Said(P.FAILED, None, Fault("c", "a?"), True, None, None, "b?", None)
 
 
-@pytest.mark.parametrize("amount", ["nan", "inf", "", "1e"])
-def test_a_cost_is_a_number(amount: str) -> None:
-    assert sound(Said(P.SUCCEEDED, cost=Cost(amount))).cost is None
+BAD_COSTS = [
+    *map(Cost, ("nan", "inf", "", "1e", "-1", "1e13", "1e-19")),
+    *(Cost(tokens_in=2**53), Cost(tokens_in=-1), Cost(tokens_out=-1), Cost(tokens_out=2**63)),
+    *(Cost(seconds=float("nan")), Cost(seconds=-1.0), Cost(seconds=float("inf"))),
+]
+
+
+@pytest.mark.parametrize("cost", BAD_COSTS)
+def test_a_cost_is_what_can_be_added_up(cost: Cost) -> None:
+    assert not cost.is_sound
+    assert sound(Said(P.SUCCEEDED, cost=cost)).cost is None
+
+
+@pytest.mark.parametrize("cost", [Cost(), Cost("0.000000000000000001"), Cost("1e12"), Cost("1.5", 1, 2, 3.0, "fal")])
+def test_an_ordinary_cost_is_sound(cost: Cost) -> None:
+    assert cost.is_sound

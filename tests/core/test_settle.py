@@ -303,6 +303,7 @@ def test_what_an_attempt_cost_is_kept_if_it_is_heard() -> None:
     assert [(step.no, step.attempt, said) for step, said in draft.costs] == [(0, 1, cost)]
     late = world.draft()
     assert not settle(late, Report(JOB, 0, 9, Success(OUTPUT), cost=cost), 0.0)
+    assert settle(late, Report(JOB, 0, 1, Success(OUTPUT), cost=Cost("much")), 0.0)
     assert late.costs == []
 
 

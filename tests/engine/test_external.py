@@ -193,6 +193,20 @@ async def test_what_the_work_cost_is_kept_with_its_attempt(rig: Rig) -> None:
     assert [tuple(row) for row in rows] == [(0, 1, FAL, "0.125", 7)]
 
 
+async def test_work_that_was_in_vain_is_paid_for_all_the_same(rig: Rig) -> None:
+    cancelled, retried = await parked(rig), await parked(rig, within_s=60)
+    await control.cancel(rig.db, cancelled.job)
+    rig.clock.advance(60)
+    await rig.loops.waker.run_once()
+    said = Said(P.SUCCEEDED, "1", cost=Cost("0.5"))
+    for ask in (cancelled, retried):
+        for source in (webhook(ask.external_id, said, str(ask.job)), poll(ask.external_id, said)):
+            assert await answer(rig, source) == [A.LATE]
+    rows = await rig.db.run(lambda c: c.fetch("SELECT job_id, attempt, amount::text FROM costs ORDER BY job_id"))
+    assert [tuple(row) for row in rows] == [(cancelled.job, 1, "0.5"), (retried.job, 1, "0.5")]
+    assert await rig.state(cancelled.job) == "CANCELLED"
+
+
 # ---------------------------------------------------------------- early, late, doubled
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from uuid import UUID
 
@@ -98,7 +97,7 @@ def sound(said: Said) -> Said:
         fault=fault,
         message=None if said.message is None else _text(said.message),
         preview=said.preview if said.preview is not None and _is_json(said.preview) else None,
-        cost=said.cost if said.cost is not None and _is_amount(said.cost.amount) else None,
+        cost=said.cost if said.cost is not None and said.cost.is_sound else None,
     )
     if said.output is None or _is_json(said.output):
         return said
@@ -131,13 +130,6 @@ def _is_json(text: str) -> bool:
     except (msgspec.DecodeError, UnicodeError):
         return False
     return True
-
-
-def _is_amount(text: str) -> bool:
-    try:
-        return Decimal(text).is_finite()
-    except InvalidOperation:
-        return False
 
 
 def outcome_of(said: Said) -> Success | Failure | None:

@@ -5,9 +5,16 @@ Outputs travel as JSON text: the law never looks inside them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 from uuid import UUID
+
+# Of one attempt, in whatever money is counted.
+COST_MAX = 10**12
+COST_PLACES_MAX = 18
+_COUNT_MAX = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,22 @@ class Cost:
     tokens_out: int = 0
     seconds: float = 0.0
     provider: str = ""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it can be stored and added up."""
+        try:
+            amount = Decimal(self.amount)
+        except InvalidOperation:
+            return False
+        return (
+            amount.is_finite()
+            and 0 <= amount <= COST_MAX
+            and int(amount.as_tuple().exponent) >= -COST_PLACES_MAX
+            and 0 <= self.tokens_in < _COUNT_MAX
+            and 0 <= self.tokens_out < _COUNT_MAX
+            and 0 <= self.seconds < math.inf
+        )
 
 
 Outcome = Success | Failure | Snooze | Parked | Cancel | Released | Lost

@@ -49,7 +49,7 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
     step = draft.steps[report.no]
     draft.source = report.source
     outcome = report.outcome
-    if report.cost is not None:
+    if report.cost is not None and report.cost.is_sound:
         draft.costs.append((step, report.cost))
     match outcome:
         case Success():

@@ -28,7 +28,7 @@ from windlass.core.draft import Draft, touched_by
 from windlass.core.errors import NotFound, Unavailable
 from windlass.core.external import ProviderStatus, Said, WorkKey, is_id, outcome_of, sound
 from windlass.core.note import Note
-from windlass.core.outcome import Failure, Report, Success
+from windlass.core.outcome import Cost, Failure, Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL
 from windlass.engine.note import write_columns
@@ -36,6 +36,7 @@ from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.provider_jobs import CANCELLING, ENDED, RUNNING, SUBMITTING, id_locks
+from windlass.store.slots import write_lines
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
@@ -218,6 +219,9 @@ async def _apply(connection: asyncpg.Connection, items: Sequence[_Item]) -> None
         await _write_works(connection, [work for work in works.values() if work.is_changed])
         await _write_events(connection, [item for item in items if item.answer.event is not None], works)
         await drafts.write(connection, found)
+        charged = [draft for draft in found if draft.costs and not draft.is_changed]
+        if charged:
+            await write_lines(connection, charged)
         if notes:
             await write_columns(connection, notes)
 
@@ -312,8 +316,10 @@ def _judge(item: _Item, work: _Work, draft: Draft, notes: list[Note]) -> Applied
     if work.state == ENDED:
         return Applied.LATE
     if work.state == CANCELLING:
-        # What has ended there need not be cancelled any more; all else must still be.
+        # What has ended there need not be cancelled any more, and has its price; all else must still be.
         work.change(CANCELLING if outcome is None else ENDED, said.status, item.external_id)
+        if outcome is not None:
+            _charge(item.answer, work, draft)
         return Applied.LATE
     if work.state == SUBMITTING and (item.external_id or work.external_id) is None:
         work.change(SUBMITTING, said.status)
@@ -332,10 +338,20 @@ def _judge(item: _Item, work: _Work, draft: Draft, notes: list[Note]) -> Applied
 
 
 def _report(answer: Answer, work: _Work, outcome: Success | Failure) -> Report:
-    cost = answer.said.cost
-    if cost is not None and not cost.provider:
-        cost = replace(cost, provider=answer.provider)
+    cost = _cost(answer)
     return Report(work.key.job_id, work.key.no, work.attempt, outcome, source=answer.source, cost=cost)
+
+
+def _cost(answer: Answer) -> Cost | None:
+    cost = answer.said.cost
+    return replace(cost, provider=answer.provider) if cost is not None and not cost.provider else cost
+
+
+def _charge(answer: Answer, work: _Work, draft: Draft) -> None:
+    """The attempt is over and its work was in vain; it is paid for all the same."""
+    cost, step = _cost(answer), draft.steps.get(work.key.no)
+    if cost is not None and step is not None:
+        draft.costs.append((replace(step, attempt=work.attempt or step.attempt), cost))
 
 
 def _note(answer: Answer, work: _Work, draft: Draft, notes: list[Note]) -> Applied:
