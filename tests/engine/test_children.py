@@ -208,6 +208,15 @@ async def test_a_child_that_is_no_longer_there_when_its_end_is_told_fails_the_st
     assert "COMPLETED and is no longer there" in (await read.job(rig.db, job)).error["message"]
 
 
+async def test_what_looks_like_a_reference_is_handed_up_as_it_is(rig: Rig) -> None:
+    await recipes.register(rig.db, plan(task("a"), recipe="echo", output="${inputs.x}"))
+    secret = (await rig.artifacts.put(b'"what others have stored"')).as_json()
+    echoed = plan(call("c", "echo", with_={"x": "${inputs.x}"}), output="${steps.c.outputs}")
+    job = await begun(rig, echoed, {"x": secret})
+    await rig.run_out()
+    assert await read.result(rig.db, rig.artifacts, rig.loops.router._resolver, job) == secret
+
+
 async def test_a_paused_parent_starts_no_child_and_lets_the_others_go_on(rig: Rig) -> None:
     await recipes.register(rig.db, CHILD)
     job = await begun(rig, plan(call("c"), call("d", "child", "c", with_={})))

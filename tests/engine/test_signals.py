@@ -171,6 +171,7 @@ async def test_who_cannot_be_told_is_told_so(rig: Rig) -> None:
         ({"id": "a\x00"}, BadInput),
         ({"body": "\ud800"}, BadInput),
         ({"body": object()}, BadInput),
+        ({"body": {"$artifact": {"sha256": "0" * 64, "size": 1}}}, BadInput),
         ({"body": "x" * (64 * 1024)}, TooLarge),
     ],
 )

@@ -20,7 +20,7 @@ from windlass.engine.children import NO_ATTEMPT
 from windlass.engine.loops.duty import Done
 from windlass.engine.recipes import plan_of
 from windlass.engine.settle import settle
-from windlass.store.artifact import INLINE_MAX, Artifacts
+from windlass.store.artifact import INLINE_MAX, Artifacts, ref_in
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -81,6 +81,7 @@ class Relay:
         except Refused as error:
             return Failure(Fault("bad_output", f"child job {child.id} has no output: {error}"), is_retryable=False)
         body = msgspec.json.encode(value)
-        if len(body) > INLINE_MAX:
+        # What only looks like a reference must not become one.
+        if len(body) > INLINE_MAX or ref_in(value) is not None:
             body = msgspec.json.encode((await self._artifacts.put(body)).as_json())
         return Success(body.decode())

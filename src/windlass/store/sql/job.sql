@@ -153,10 +153,15 @@ WHERE c.id = ANY ($1::uuid[]) AND p.id = c.parent_job AND p.deadline_at IS NOT N
 
 -- name: child_before
 -- The last child of each of these steps, if it ended without a result. Spawned jobs (attempt 0) are their handler's.
+-- Each parent's children are read once, however many of its steps are asked for.
 SELECT DISTINCT ON (c.parent_job, c.parent_no) c.parent_job, c.parent_no, c.id, c.plan, c.input
-FROM unnest($1::uuid[], $2::int[]) AS d (parent_job, parent_no)
-JOIN windlass.jobs c ON c.parent_job = d.parent_job AND c.parent_no = d.parent_no AND c.parent_attempt > 0
-WHERE c.state IN ('FAILED', 'DENIED', 'TIMEOUT', 'CANCELLED', 'EXPIRED')
+FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) AS p
+CROSS JOIN LATERAL (
+    SELECT id, parent_job, parent_no, plan, input FROM windlass.jobs
+    WHERE parent_job = p.id AND parent_no = ANY ($2::int[]) AND parent_attempt > 0
+      AND state IN ('FAILED', 'DENIED', 'TIMEOUT', 'CANCELLED', 'EXPIRED')
+    OFFSET 0
+) AS c
 ORDER BY c.parent_job, c.parent_no, c.id DESC
 
 -- name: child_spawner

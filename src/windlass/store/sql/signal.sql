@@ -15,7 +15,11 @@ DELETE FROM windlass.waits WHERE job_id = ANY ($1::uuid[])
 -- name: waits_of
 -- Who waits longest is not known; the first in the recipe goes first.
 SELECT w.no, w.match, s.node, s.attempt
-FROM windlass.waits w JOIN windlass.steps s ON s.job_id = w.job_id AND s.no = w.no
+FROM windlass.waits w
+-- OFFSET 0: from those that wait to their steps, never the other way.
+CROSS JOIN LATERAL (
+    SELECT node, attempt FROM windlass.steps WHERE job_id = w.job_id AND no = w.no OFFSET 0
+) AS s
 WHERE w.job_id = $1 AND w.name = $2
 ORDER BY w.no
 
