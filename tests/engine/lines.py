@@ -94,9 +94,8 @@ async def check(db: Database) -> None:
     rows, limits, budgets, steps = await db.run(_read)
     held = Counter(row["provider"] for row in rows if row["state"] == "HELD" and row["provider"])
     assert all(count <= limits.get(name, 1) for name, count in held.items()), (held, limits)
-    most = {row["key"]: row["most"] for row in rows}
     keys = Counter(row["key"] for row in rows if row["state"] == "HELD" and row["key"])
-    assert all(count <= most[key] for key, count in keys.items()), keys
+    assert all(keys[row["key"]] <= row["most"] for row in rows if row["state"] == "HELD" and row["key"]), keys
     assert {(row["job_id"], row["no"]): row["state"] for row in rows} == steps
     for budget in budgets:
         assert budget["reserved"] == budget["held"], budget

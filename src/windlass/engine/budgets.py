@@ -48,6 +48,8 @@ class CostView:
     """What one attempt cost."""
 
     no: int
+    node: int
+    index: int | None
     attempt: int
     provider: str | None
     amount: Decimal
@@ -86,14 +88,12 @@ async def set(db: Database, scope: str, name: str, most: Decimal | str | float) 
     return await db.run(operation)
 
 
-async def get(db: Database, scope: str, name: str) -> BudgetView:
-    """One budget."""
+async def get(db: Database, scope: str, name: str) -> BudgetView | None:
+    """One budget, if there is one."""
     _check(scope, name)
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("budget_get"), scope, name)
-    if row is None:
-        raise _unknown(scope, name)
-    return _view(row)
+    return None if row is None else _view(row)
 
 
 async def list(db: Database, scope: str | None = None, *, limit: int = LIST_MAX) -> Sequence[BudgetView]:
@@ -103,8 +103,8 @@ async def list(db: Database, scope: str | None = None, *, limit: int = LIST_MAX)
     return [_view(row) for row in rows]
 
 
-async def remove(db: Database, scope: str, name: str) -> None:
-    """Let this be spent without a limit again."""
+async def remove(db: Database, scope: str, name: str) -> bool:
+    """Let this be spent without a limit again; False if there was none."""
     _check(scope, name)
 
     async def operation(connection: asyncpg.Connection) -> bool:
@@ -114,8 +114,7 @@ async def remove(db: Database, scope: str, name: str) -> None:
             await connection.execute(sql("slot_change"), [scope], [name])
         return is_gone
 
-    if not await db.run(operation):
-        raise _unknown(scope, name)
+    return await db.run(operation)
 
 
 async def costs_of(db: Database, job_id: UUID) -> Sequence[CostView]:
@@ -154,7 +153,3 @@ def _amount(most: Decimal | str | float) -> Decimal:
     if not amount.is_finite() or not 0 <= amount <= MOST_MAX:
         raise BadInput(f"a budget is at least 0 and at most {MOST_MAX}")
     return amount
-
-
-def _unknown(scope: str, name: str) -> NotFound:
-    return NotFound(f"there is no budget of {scope} {name}", remedy="`windlass budgets` lists them")

@@ -9,10 +9,11 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.draft import CHILD, EXTERNAL, FAN, PAUSED, RETRY, SNOOZE, TIMER
+from windlass.core.draft import CHILD, EVENT, EXTERNAL, FAN, PAUSED, RETRY, SLOT, SNOOZE, TIMER
 from windlass.core.errors import NotFound
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, STEP_TERMINAL, StepState
+from windlass.engine.explain_line import line_reason, work_reason
 from windlass.engine.read import JobView, StepView, job, steps
 from windlass.engine.recipes import plan_of
 from windlass.store.database import Database
@@ -62,7 +63,15 @@ async def _reason(
         return await _queued(connection, view, name, row)
     if row.state in STEP_TERMINAL:
         return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
-    return Reason(name, row.state, _waiting(view, row), {"wake_at": row.wake_at} if row.wake_at else {})
+    timed = {"wake_at": row.wake_at} if row.wake_at else {}
+    told = None
+    if row.state is StepState.HELD and row.waiting_for == SLOT and not view.is_paused:
+        told = await line_reason(connection, view.id, row.no)
+    elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(EXTERNAL):
+        told = await work_reason(connection, view.id, row.no, _until(row))
+    if told is not None:
+        return Reason(name, row.state, told[0], {**timed, **told[1]})
+    return Reason(name, row.state, _waiting(view, row), timed)
 
 
 async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row: StepView) -> Reason:
@@ -85,12 +94,12 @@ def _ended(row: StepView) -> str:
 
 def _waiting(view: JobView, row: StepView) -> str:
     what = row.waiting_for or ""
-    until = f" until {row.wake_at:%Y-%m-%d %H:%M:%S} UTC" if row.wake_at else ""
+    until = _until(row)
     if row.state is StepState.RUNNING:
         return f"runs on worker {row.worker}, attempt {row.attempt}{until and ', at most' + until}"
     if row.state is StepState.READY:
         return "the job is paused" if view.is_paused else "the engine is about to resolve its condition or fan-out"
-    if what == PAUSED:
+    if what in (PAUSED, SLOT):
         return "the job is paused"
     if what == RETRY:
         code = (row.error or {}).get("code", "error")
@@ -103,6 +112,12 @@ def _waiting(view: JobView, row: StepView) -> str:
         return f"waits for {row.unmet} of {row.fan} children"
     if what.startswith(CHILD):
         return "waits for its child job"
+    if what.startswith(EVENT):
+        return f"waits to be told {what.removeprefix(EVENT + ':')}{until}"
     if what.startswith(EXTERNAL):
         return f"waits for {what.removeprefix(EXTERNAL + ':')}{until}"
     return what or f"is {row.state}"
+
+
+def _until(row: StepView) -> str:
+    return f" until {row.wake_at:%Y-%m-%d %H:%M:%S} UTC" if row.wake_at else ""

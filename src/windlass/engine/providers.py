@@ -25,7 +25,7 @@ CONCURRENCY = 1
 RATE = 10.0
 # Of each provider's line, at most so many are counted and shown.
 WAITING_MAX = 10_000
-HOLDERS_MAX = 1_000
+HOLDERS_MAX = 100
 _ERROR_MAX = 500
 
 
@@ -52,11 +52,12 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class ProviderView:
-    """A provider as people see it. `breaker` is closed, open or half-open."""
+    """A provider as people see it. `breaker` is closed, open or half_open; `holders` are the first HOLDERS_MAX."""
 
     name: str
     concurrency: int
     rate: float
+    held: int
     holders: tuple[Holder, ...]
     waiting: int
     first: Holder | None
@@ -153,6 +154,7 @@ async def _view(connection: asyncpg.Connection, row: Any) -> ProviderView:
         name=row["name"],
         concurrency=row["concurrency"],
         rate=row["rate"],
+        held=row["held"],
         holders=tuple([await holder_of(connection, holder) for holder in holders]),
         waiting=row["waiting"],
         first=None if first is None else await holder_of(connection, first),
@@ -174,10 +176,10 @@ async def holder_of(connection: asyncpg.Connection, row: Any) -> Holder:
 
 
 def breaker_state(breaker: Breaker, now: datetime) -> str:
-    """closed, open, or half-open: one request may pass, or is under way, to try."""
+    """closed, open, or half_open: one request may pass, or is under way, to try."""
     if not breaker.is_open:
         return "closed"
-    return "half-open" if breaker.probes or breaker.may_pass(now.timestamp())[0] else "open"
+    return "half_open" if breaker.probes or breaker.may_pass(now.timestamp())[0] else "open"
 
 
 async def _locked(connection: asyncpg.Connection, name: str) -> Any:

@@ -78,6 +78,8 @@ class _Turn:
     is_held_up: bool = False
     is_left: bool = False
     behind: list[tuple[UUID, int, str]] = field(default_factory=list)
+    # The keys of those who are short of money: the next of the key may have enough.
+    passed: set[str] = field(default_factory=set)
 
     @property
     def count(self) -> int:
@@ -86,7 +88,7 @@ class _Turn:
 
 
 async def _grant(connection: asyncpg.Connection, provider: str) -> int:
-    """Let the first of this line go; how many went or turned out to be unable to. None if another granter is at work."""
+    """Let the first of this line go; how many went, or turned out to be unable to. 0 if another granter is at work."""
     async with connection.transaction():
         if not await connection.fetchval(sql("grant_lock")):
             return 0
@@ -136,7 +138,7 @@ async def _advance(connection: asyncpg.Connection) -> bool:
 async def _refunded(connection: asyncpg.Connection, budget: Budget) -> list[Any]:
     """Those who waited for this budget and can be paid now."""
     [found] = await connection.fetch(sql("budget_lock"), [budget[0]], [budget[1]]) or [None]
-    rows = await connection.fetch(sql("grant_short"), ":".join(budget), SHORT_MAX)
+    rows: list[Any] = await connection.fetch(sql("grant_short"), ":".join(budget), SHORT_MAX)
     if found is not None:
         money = _Money({budget: found})
         rows = [row for row in rows if money.takes(budget, row["cost"])]
@@ -198,7 +200,7 @@ async def _turn(connection: asyncpg.Connection, provider: str, room: int, *, has
             wanted.setdefault(row["job_id"], set()).add(row["no"])
     found = await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
     by_job = {draft.job.id: draft for draft in found}
-    held = await _held(connection, rows)
+    held = await _keys(connection, rows)
     money = await _money(connection, rows) if has_budgets else _Money({})
     turn.is_left = len(rows) >= limit
     for row in rows:
@@ -209,16 +211,17 @@ async def _turn(connection: asyncpg.Connection, provider: str, room: int, *, has
         if draft is None:
             turn.is_held_up = turn.is_held_up or row["job_id"] not in free
             continue
-        if row["key"] and held[row["key"]] >= row["most"]:
+        if row["key"] and not held.has_room(row):
             turn.behind.append((row["job_id"], row["no"], "key"))
         elif (short := money.short(row)) is not None:
             turn.behind.append((row["job_id"], row["no"], ":".join(short)))
+            turn.passed |= {row["key"]} - {""}
         else:
             draft.source = Granter.name
             if grant(draft, row["no"]):
                 turn.granted += 1
                 if row["key"]:
-                    held[row["key"]] += 1
+                    held.add(row)
     await drafts.write(connection, found)
     if turn.behind:
         await connection.execute(sql("grant_behind"), *(list(column) for column in zip(*turn.behind, strict=True)))
@@ -235,10 +238,26 @@ async def _lock_jobs(connection: asyncpg.Connection, rows: Sequence[Any]) -> set
     return free
 
 
-async def _held(connection: asyncpg.Connection, rows: Sequence[Any]) -> dict[str, int]:
+class _Keys:
+    """Who holds which key, while places are being given out."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._held = {row["key"]: (row["held"], row["most"]) for row in rows}
+
+    def has_room(self, row: Any) -> bool:
+        """Whether one more may hold the row's key, by its own limit and by those of all who hold it."""
+        held, most = self._held[row["key"]]
+        return held < (row["most"] if most is None else min(most, row["most"]))
+
+    def add(self, row: Any) -> None:
+        """The row's step holds its key now."""
+        held, most = self._held[row["key"]]
+        self._held[row["key"]] = (held + 1, row["most"] if most is None else min(most, row["most"]))
+
+
+async def _keys(connection: asyncpg.Connection, rows: Sequence[Any]) -> _Keys:
     keys = sorted({row["key"] for row in rows if row["key"]})
-    found = await connection.fetch(sql("grant_keys"), keys) if keys else []
-    return {row["key"]: row["held"] for row in found}
+    return _Keys(await connection.fetch(sql("grant_keys"), keys) if keys else [])
 
 
 async def _money(connection: asyncpg.Connection, rows: Sequence[Any]) -> _Money:
@@ -269,5 +288,8 @@ async def _write_gate(
 
 async def _again(connection: asyncpg.Connection, provider: str, turn: _Turn, *, is_full: bool) -> None:
     """What was left undone is looked at in another turn, by whichever granter has it."""
+    changes = [("key", key) for key in sorted(turn.passed)]
     if turn.is_held_up or (is_full and turn.is_left) or (turn.behind and turn.is_left):
-        await connection.execute(sql("slot_change"), ["provider"], [provider])
+        changes.append(("provider", provider))
+    if changes:
+        await connection.execute(sql("slot_change"), *(list(column) for column in zip(*changes, strict=True)))

@@ -24,8 +24,9 @@ WITH d AS MATERIALIZED (
 SELECT job_id, amount, recipe, caller FROM d
 
 -- name: cost_list
-SELECT no, attempt, provider, amount, tokens_in, tokens_out, seconds, at FROM windlass.costs
-WHERE job_id = $1 ORDER BY no, attempt
+SELECT c.no, s.node, s.index, c.attempt, c.provider, c.amount, c.tokens_in, c.tokens_out, c.seconds, c.at
+FROM windlass.costs c JOIN windlass.steps s ON s.job_id = c.job_id AND s.no = c.no
+WHERE c.job_id = $1 ORDER BY c.no, c.attempt
 
 -- name: budget_lock
 -- Those that exist, in the order in which everyone locks them.

@@ -192,9 +192,13 @@ WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
 ORDER BY priority DESC, turn, job_id, no LIMIT $2
 
 -- name: grant_keys
--- How many hold each of these keys.
-SELECT k.key, (SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> '') AS held
+-- How many hold each of these keys, and the least that one of them says may hold it.
+SELECT k.key, h.held, h.most
 FROM unnest($1::text[]) AS k (key)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS held, min(s.most) AS most FROM windlass.slots s
+    WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> ''
+) AS h
 
 -- name: grant_has_budgets
 SELECT EXISTS (SELECT FROM windlass.budgets)
@@ -272,7 +276,8 @@ SELECT p.*, windlass.clock() AS now, (
            SELECT count(*) FROM (
                SELECT FROM windlass.slots s WHERE s.state = 'WAITING' AND s.provider = p.name LIMIT $2
            ) AS w
-       ) AS waiting
+       ) AS waiting,
+       (SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.provider = p.name) AS held
 FROM windlass.providers p WHERE $1::text IS NULL OR p.name = $1 ORDER BY p.name
 
 -- name: provider_holders
@@ -292,3 +297,41 @@ FROM (
 ) AS s
 JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
 JOIN windlass.jobs j ON j.id = s.job_id
+
+-- name: why_slot
+-- One who waits, with all that may be the reason.
+SELECT s.provider, s.key, s.most, s.state, s.behind, s.priority, s.turn, s.cost, s.since, s.job_id, s.no,
+       p.concurrency, p.rate, p.free_at, p.paused_until, p.failures, p.opened_at, p.probes, p.error,
+       windlass.clock() AS now
+FROM windlass.slots s LEFT JOIN windlass.providers p ON p.name = s.provider
+WHERE s.job_id = $1 AND s.no = $2
+
+-- name: why_ahead
+-- How many at the front of a provider's line are before this one.
+SELECT count(*) FROM (
+    SELECT FROM windlass.slots s
+    WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = $1
+      AND (s.priority > $2 OR (s.priority = $2 AND (s.turn, s.job_id, s.no) < ($3, $4, $5)))
+    LIMIT 1000
+) AS ahead
+
+-- name: why_key_ahead
+SELECT count(*) FROM (
+    SELECT FROM windlass.slots s
+    WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key' AND s.key = $1 AND s.provider = $2
+      AND (s.priority > $3 OR (s.priority = $3 AND (s.job_id, s.no) < ($4, $5)))
+    LIMIT 1000
+) AS ahead
+
+-- name: why_key_holders
+SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, j.plan
+FROM windlass.slots s
+JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
+JOIN windlass.jobs j ON j.id = s.job_id
+WHERE s.state = 'HELD' AND s.key <> '' AND s.key = $1
+ORDER BY s.since, s.job_id, s.no LIMIT $2
+
+-- name: why_work
+-- What a provider was last asked to do for a step.
+SELECT provider, external_id, state, status, polls, due_at, round
+FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2 ORDER BY round DESC LIMIT 1
