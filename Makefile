@@ -17,10 +17,10 @@ SEEDS ?= 200
 MINUTES ?= 1
 PYTEST_ARGS ?=
 
-.PHONY: help up demo test cover check format sim chaos bench docs wheel clean
+.PHONY: help up demo storyboard test cover check format sim chaos bench docs wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  SEEDS=$(SEEDS) for sim, MINUTES=$(MINUTES) for chaos, PYTEST_ARGS='-k name' for test"
 
 up: $(RUN) ## start PostgreSQL, the engine and a worker with the bundled examples; Ctrl-C stops it
@@ -28,6 +28,9 @@ up: $(RUN) ## start PostgreSQL, the engine and a worker with the bundled example
 
 demo: $(RUN) ## the same without a terminal: run the example recipe to its end, print its output, stop
 	@$(BIN)/windlass demo
+
+storyboard: $(RUN) ## work that a provider does: one that loses webhooks, here, and who brought each answer
+	@$(BIN)/python -m windlass.testing.storyboard
 
 test: $(DEV) ## every test, on real PostgreSQL, then the branch coverage of the core
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

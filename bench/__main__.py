@@ -22,9 +22,12 @@ from bench.measures.killing import killing
 from bench.measures.latency import latency
 from bench.measures.listing import listing
 from bench.measures.parked import parked
+from bench.measures.polls import polls
 from bench.measures.run import Run
 from bench.measures.streams import streams
 from bench.measures.throughput import chains, jobs
+from bench.measures.waiting import waiting
+from bench.measures.webhooks import webhooks
 from bench.report import document, show
 from bench.results import Results
 from bench.roster import PEERS, entry
@@ -45,6 +48,9 @@ MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
     "S": http,
     "E": streams,
     "G": listing,
+    "X": waiting,
+    "W": webhooks,
+    "Q": polls,
 }
 QUICK_SCALE = 0.05
 RESULTS = Path(__file__).parent / "results"
@@ -56,7 +62,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="Measure Windlass and its peers side by side.")
     parser.add_argument("--only", default="".join(MEASURES), help="letters of the tests: L limit, A one-step jobs, "
                         "C chains, D fan-out, B latency, F kill, P parked, H history, S submits over HTTP, E streams, "
-                        "G lists")  # fmt: skip
+                        "G lists, X work at a provider, W webhooks in, Q polls")  # fmt: skip
     parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; each measures every system once")

@@ -10,7 +10,7 @@ OPEN_LIMIT_S = 30.0
 
 def request(method: str, path: str, key: str, body: bytes | None = None, **headers: str) -> bytes:
     """The bytes of one request."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: bench", f"X-API-Key: {key}"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: bench", *([f"X-API-Key: {key}"] if key else [])]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]

@@ -1,9 +1,12 @@
 """The client side of the HTTP tests, a process of its own: reads what to do as JSON lines, answers with JSON lines."""
 
 import asyncio
+import hashlib
+import hmac
 import json
 import sys
 import time
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,6 +16,16 @@ import uvloop
 
 from bench.host import percentile
 from bench.http_lane import OPEN_LIMIT_S, Follower, Lane, fields, request
+
+APPLIED = b'"applied"'
+
+
+def _webhook(path: str, secret: bytes, id: str, now_s: int) -> bytes:
+    """A signed webhook that tells of success, as Standard Webhooks says."""
+    body = json.dumps({"id": id, "status": "done", "output": {"frames": 24}, "usage": {"seconds": 1.5}}).encode()
+    signed = hmac.new(secret, f"msg_{id}.{now_s}.".encode() + body, hashlib.sha256).digest()
+    headers = {"webhook_id": f"msg_{id}", "webhook_timestamp": str(now_s)}
+    return request("POST", path, "", body, **headers, webhook_signature=f"v1,{b64encode(signed).decode()}")
 
 
 class Load:
@@ -54,7 +67,9 @@ class Load:
         lane.close()
         return {"answers": answers}
 
-    async def _drive(self, port: int, whats: Sequence[bytes], connections: int, wanted: int) -> dict[str, Any]:
+    async def _drive(
+        self, port: int, whats: Sequence[bytes], connections: int, wanted: int, body: bytes = b""
+    ) -> dict[str, Any]:
         lanes = [await _lane(port) for _ in range(connections)]
         todo = iter(whats)
         times: list[float] = []
@@ -65,11 +80,12 @@ class Load:
             nonlocal first_bad
             for what in todo:
                 began = time.perf_counter()
-                status, body = await lane.ask(what)
+                status, told = await lane.ask(what)
                 times.append(time.perf_counter() - began)
-                statuses[status] += 1
-                if status != wanted and not first_bad:
-                    first_bad = body[:300]
+                is_good = status == wanted and body in told
+                statuses[status if is_good or status != wanted else 0] += 1
+                if not is_good and not first_bad:
+                    first_bad = told[:300]
 
         started = time.perf_counter()
         await asyncio.gather(*map(work, lanes))
@@ -80,6 +96,51 @@ class Load:
             raise RuntimeError(f"answers were {dict(statuses)}: {first_bad!r}")
         ms = [value * 1000 for value in times]
         return {"seconds": seconds, "p50_ms": percentile(ms, 0.5), "p99_ms": percentile(ms, 0.99), "max_ms": max(ms)}
+
+    async def webhooks(
+        self, port: int, path: str, secret: str, ids: Sequence[str], connections: int, rate: float | None
+    ) -> dict[str, Any]:
+        """Tell the end of each piece of work, signed; `rate` of them a second, or as fast as they are answered.
+
+        With a rate, each is sent when its time has come, and its delay counts from then: a server that falls behind
+        is seen to.
+        """
+        now_s, signed_with = int(time.time()), b64decode(secret.removeprefix("whsec_"))
+        whats = [_webhook(path, signed_with, id, now_s) for id in ids]
+        if rate is None:
+            return await self._drive(port, whats, connections, wanted=200, body=APPLIED)
+        return await self._paced(port, whats, connections, rate)
+
+    async def _paced(self, port: int, whats: Sequence[bytes], connections: int, rate: float) -> dict[str, Any]:
+        idle = [await _lane(port) for _ in range(connections)]
+        lanes = list(idle)
+        free = asyncio.Semaphore(connections)
+        late_ms: list[float] = []
+        bad: list[bytes] = []
+
+        async def send(what: bytes, due: float) -> None:
+            async with free:
+                lane = idle.pop()
+                status, body = await lane.ask(what)
+                idle.append(lane)
+            late_ms.append((time.perf_counter() - due) * 1000)
+            if status != 200 or APPLIED not in body:
+                bad.append(body[:300])
+
+        started = time.perf_counter()
+        async with asyncio.TaskGroup() as sending:
+            for no, what in enumerate(whats):
+                due = started + no / rate
+                if (wait_s := due - time.perf_counter()) > 0:
+                    await asyncio.sleep(wait_s)
+                sending.create_task(send(what, due))
+        seconds = time.perf_counter() - started
+        for lane in lanes:
+            lane.close()
+        if bad:
+            raise RuntimeError(f"{len(bad)} webhooks were answered otherwise: {bad[0]!r}")
+        told = {"p50_ms": percentile(late_ms, 0.5), "p99_ms": percentile(late_ms, 0.99), "max_ms": max(late_ms)}
+        return {"seconds": seconds, **told}
 
     async def follow(self, port: int, key: str, jobs: Sequence[str]) -> dict[str, Any]:
         """One stream for each job; returns when all have their first frame."""

@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,10 +31,11 @@ OPEN_WIDE = {
 class Api:
     """One `windlass serve api` process, with a key of an administrator."""
 
-    def __init__(self, dsn: str, folder: Path) -> None:
+    def __init__(self, dsn: str, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._environment = {**OPEN_WIDE, "WINDLASS_DATABASE_URL": dsn, "WINDLASS_HOME": str(folder)}
+        given = {"WINDLASS_DATABASE_URL": dsn, "WINDLASS_HOME": str(folder)}
+        self._environment = {**OPEN_WIDE, **given, **(environment or {})}
         self.port = free_port()
 
     def start(self) -> Self:

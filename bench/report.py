@@ -18,8 +18,14 @@ from bench.measures.latency import COMMIT, LATENCY
 from bench.measures.listing import WAYS
 from bench.measures.listing import name as listed
 from bench.measures.parked import MEMORY, QUERIES
+from bench.measures.polls import ENDED, RUNNING
 from bench.measures.streams import DELAY_P99, MISSED
 from bench.measures.throughput import CHAINS, JOBS
+from bench.measures.waiting import MEMORY as WORK_MEMORY
+from bench.measures.waiting import QUERIES as WORK_QUERIES
+from bench.measures.waiting import QUERIES_NONE
+from bench.measures.webhooks import FULL as WEBHOOKS_FULL
+from bench.measures.webhooks import STEADY, STEADY_P99
 from bench.results import Figure, Results
 
 
@@ -63,6 +69,14 @@ BARS = (
     Bar("submits over HTTP, 100 a request / in process", (BATCH, HTTP), (BATCH, INSIDE), ">", 0),
     Bar("1,000 streams: events missed or repeated", _ours(MISSED), None, "<=", 0),
     Bar("1,000 streams: ms from commit to client, p99", _ours(DELAY_P99), None, "<", float("inf")),
+    Bar("100,000 jobs at a provider, MB more", _ours(WORK_MEMORY), None, "<", 30),
+    Bar("100,000 jobs at a provider, queries/s", _ours(WORK_QUERIES), None, "<", float("inf")),
+    Bar("100,000 jobs at a provider, queries / with none", _ours(WORK_QUERIES), _ours(QUERIES_NONE), "<=", 1.1),
+    Bar("webhooks settled a second, of 1,000 sent", _ours(STEADY), None, ">=", 990),
+    Bar("webhook sent to step settled, 1,000/s: ms p99", _ours(STEADY_P99), None, "<", float("inf")),
+    Bar("webhooks settled a second at most", _ours(WEBHOOKS_FULL), None, ">=", 1_000),
+    Bar("10,000 polls of work under way, s", _ours(RUNNING), None, "<", float("inf")),
+    Bar("10,000 polls of work that has ended, s", _ours(ENDED), None, "<", float("inf")),
     *(Bar(f"GET /jobs of a million, {kind}: ms p99", _ours(listed(kind)), None, "<", 50) for kind in WAYS),
 )
 

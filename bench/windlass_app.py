@@ -59,3 +59,8 @@ def slow():
 @wl.recipe
 def parked():
     return render_elsewhere()
+
+
+@wl.recipe
+def elsewhere(n: int):
+    return wl.call("elsewhere", model="any", input={"n": n})

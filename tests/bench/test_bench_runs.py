@@ -40,8 +40,20 @@ def test_the_service_is_measured(tmp_path):
     assert indexes == {"jobs_caller", "jobs_caller_trouble", "jobs_corpus", "jobs_failed_step"}
 
 
+@pytest.mark.slow
+def test_work_at_a_provider_is_measured(tmp_path):
+    out = tmp_path / "figures.json"
+    ran = bench("--only", "XWQ", "--peers", "none", "--scale", "0.001", "--repeats", "1", "--json", str(out))
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(out.read_text())
+    assert not any(figure["note"] for figure in told["figures"]), ran.stderr
+    assert {figure["test"][0] for figure in told["figures"]} == set("XWQ")
+    [requests] = [figure["runs"] for figure in told["figures"] if figure["test"].startswith("Q requests")]
+    assert requests == [20]  # each piece of work is asked for once in a round
+
+
 def test_an_unknown_test_or_peer_is_refused_before_anything_starts():
-    for arguments in (("--only", "X"), ("--peers", "rabbit")):
+    for arguments in (("--only", "Z"), ("--peers", "rabbit")):
         ran = bench(*arguments)
         assert ran.returncode == 2
         assert "known:" in ran.stderr

@@ -2,10 +2,13 @@
 
 from windlass.examples.hello import greet, hello
 from windlass.examples.nightly_report import add_up, nightly_report, read_orders, region_report, write_report
+from windlass.examples.storyboard import bind, draw, storyboard, write_scenes
 from windlass.examples.trailer import publish, render, stitch, trailer, write_script
 
 __all__ = [
     "add_up",
+    "bind",
+    "draw",
     "greet",
     "hello",
     "nightly_report",
@@ -14,7 +17,9 @@ __all__ = [
     "region_report",
     "render",
     "stitch",
+    "storyboard",
     "trailer",
     "write_report",
+    "write_scenes",
     "write_script",
 ]

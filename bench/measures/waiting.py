@@ -1,0 +1,64 @@
+"""Test X: what many jobs cost whose work is at a provider: memory of every process, and queries while all is idle."""
+
+import asyncio
+
+from bench.external import Installation
+from bench.idle import labelled, server_mb, statements_per_s
+from bench.machine import Watch, memory_mb, wait_until_quiet
+from bench.measures.run import Run
+from bench.session import SystemFailed
+
+MEMORY = "X memory, worst process"
+QUERIES = "X queries, worst process"
+QUERIES_NONE = "X queries, none parked"
+POSTGRES_MEMORY = "X memory, PostgreSQL"
+PARKING = "X handed over"
+JOBS = 100_000
+WARM = 200
+IDLE_S = 30.0
+SETTLE_S = 1.0
+
+
+async def waiting(run: Run) -> None:
+    """API, worker and engine: with no work at the provider, and with that of so many jobs."""
+    try:
+        installation = await Installation.make(run.servers.postgres, run.servers.folder / "waiting")
+        try:
+            installation.start()
+            await _measure(run, installation)
+        finally:
+            installation.stop()
+    except (SystemFailed, RuntimeError) as error:
+        run.results.fail(MEMORY, "windlass", str(error))
+        run.say(f"{MEMORY:24} failed: {error}")
+
+
+async def _measure(run: Run, installation: Installation) -> None:
+    count, idle_s = run.count(JOBS), max(2.0, min(IDLE_S, IDLE_S * run.scale))
+    postgres, dsn = run.servers.postgres, installation.dsn
+    # Connections are opened, plans are made.
+    await installation.park(min(WARM, count))
+    await asyncio.sleep(SETTLE_S)
+    processes = labelled([installation.api.pid, installation.worker_pid])
+    names = {pid: f"{label} {pid}" for pid, label in processes.items()}
+    before = {pid: memory_mb(pid) for pid in processes}
+    server_before = server_mb(postgres)
+    quiet = await statements_per_s(postgres, dsn, processes, idle_s)
+    run.results.add(QUERIES_NONE, "windlass", "queries/s", "lower", max(quiet.values()), 0.0, quiet)
+    run.say(f"{QUERIES_NONE:24} {quiet}")
+    wait_until_quiet(run.patience_s)
+    with Watch({"worker": [installation.worker_pid], "server": [postgres.pid]}) as watch:
+        seconds = await installation.park(count)
+    others = watch.load.others
+    cpu = {f"{role}_us": round(used / count * 1e6, 1) for role, used in watch.load.cpu_s.items()}
+    run.results.add(PARKING, "windlass", "jobs/s", "higher", count / seconds, others, {"seconds": seconds, **cpu})
+    run.say(f"{PARKING:24} {count / seconds:,.0f} jobs/s  others {others}  {cpu}")
+    await asyncio.sleep(SETTLE_S)
+    growth = {names[pid]: round(memory_mb(pid) - before[pid], 1) for pid in processes}
+    detail = {"jobs": count, "before_mb": {names[pid]: round(mb, 1) for pid, mb in before.items()}, "growth": growth}
+    run.results.add(MEMORY, "windlass", "MB more", "lower", max(growth.values()), others, detail)
+    run.results.add(POSTGRES_MEMORY, "postgresql", "MB more", "lower", server_mb(postgres) - server_before, others)
+    run.say(f"{MEMORY:24} {growth}")
+    asked = await statements_per_s(postgres, dsn, processes, idle_s)
+    run.results.add(QUERIES, "windlass", "queries/s", "lower", max(asked.values()), others, asked)
+    run.say(f"{QUERIES:24} {asked}")
