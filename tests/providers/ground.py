@@ -38,6 +38,7 @@ def providers_yaml(fake: FakeProvider, **given: Any) -> str:
         "timeout": "2s",
         "wait": "30s",
         "poll": "[100ms, 200ms]",
+        "options": "{cancel: 'DELETE /jobs/{id}', find: 'GET /jobs?key={key}', list: 'GET /jobs?since={since}'}",
     } | given
     return "providers:\n  fake:\n" + "".join(f"    {name}: {value}\n" for name, value in settings.items())
 

@@ -39,6 +39,7 @@ AT_ONCE = 16
 LEASE_S = 120.0
 # A bell can be lost; the poller looks for itself this often.
 LOOK_EVERY_S = 5.0
+GLANCE_S = 0.1
 # What becomes due in the meantime is asked for together.
 GATHER_S = 0.5
 FLUSH_S = 1.0
@@ -108,6 +109,9 @@ class Poller:
         self._at_once = at_once
         self._observer = observer
         self._counts = counts
+        # Nobody rings when work begins: its first poll must not be slept through.
+        first_s = [provider.config.poll_s[0] for provider in registry.values()]
+        self._look_every_s = max(GLANCE_S, min([LOOK_EVERY_S, *first_s]))
         self._rounds: dict[str, asyncio.Task[int]] = {}
         # Before when, by `clock_s`, a provider is not asked again.
         self._not_before_s: dict[str, float] = {}
@@ -157,7 +161,7 @@ class Poller:
         """Begin what is due, and say how long nothing else will be."""
         due = await external.next_due(self._db, sorted(self._registry.keys() - self._rounds.keys()))
         now_s = self._clock_s()
-        wait_s = LOOK_EVERY_S
+        wait_s = self._look_every_s
         for name, due_s in sorted(due.items()):
             after_s = max(due_s, self._not_before_s.get(name, 0.0) - now_s)
             if after_s > 0:
