@@ -92,6 +92,16 @@ async def test_a_child_lives_as_long_as_its_step_says(rig: Rig) -> None:
     assert await rig.state(job) == "FAILED"
 
 
+async def test_a_child_lives_as_long_as_its_parent_unless_it_is_told_how_long(rig: Rig) -> None:
+    await recipes.register(rig.db, CHILD)
+    job = await begun(rig, plan(call("c")), ttl_s=14 * 86400.0)
+    child = await rig.sole_job("child")
+    assert (await times(rig, child))[1] == (await times(rig, job))[1]
+    rig.clock.advance("7d")
+    await rig.run_out()
+    assert await rig.state(job) == "COMPLETED"
+
+
 async def test_a_child_takes_over_priority_and_correlation(rig: Rig) -> None:
     await recipes.register(rig.db, CHILD)
     await begun(rig, plan(call("c")), priority=7, correlation_id="req-1", caller="ada")

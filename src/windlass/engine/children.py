@@ -4,6 +4,7 @@
     a handler's own       `spawn`: nobody waits for it but the handler, which is told as it arranged itself
 
 Both hand down the caller, the correlation id, the priority and the deadline: a child never has longer than its parent.
+A step's child lives as long as its parent unless the step says how long; a spawned one has a life of its own.
 Both are cancelled when the job that started them ends before its time. A chain of jobs is at most DEPTH_MAX deep, and
 none may start a job of the same recipe with the same inputs as one above it: that would go on for ever.
 """
@@ -19,10 +20,11 @@ import asyncpg
 import msgspec
 
 from windlass.core.errors import BadInput, Conflict, TooLarge, WrongState
+from windlass.core.plan import Plan
 from windlass.core.signal import same
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.engine.recipes import latest
-from windlass.engine.submit import Submission, check_text, insert
+from windlass.engine.submit import TTL_S, Submission, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.database import Database
@@ -33,6 +35,7 @@ DEPTH_MAX = 16
 SPAWNED_MAX = 1_000
 # A spawned job answers to no attempt: those count from 1, so the word of its end is refused by the one door.
 NO_ATTEMPT = 0
+MOMENT_S = 0.001
 _KEY_MAX = 150
 
 
@@ -43,8 +46,25 @@ class Kin(NamedTuple):
     priority: int
     depth: int
     correlation_id: str | None
-    has_deadline: bool
+    # How long it has itself. A child is given no less than a moment: its parent ends with it.
+    deadline_s: float | None
+    ttl_s: float | None
     retry_of: UUID | None
+
+    def submission(self, job_id: UUID, plan: Plan, inputs: Mapping[str, Any], ttl_s: float | None) -> Submission:
+        """A job that takes all of it over; it lives for `ttl_s`, or as long as the one that starts it."""
+        lives_s = ttl_s or self.ttl_s or TTL_S
+        return Submission(
+            plan=plan,
+            inputs=inputs,
+            job_id=job_id,
+            caller=self.caller,
+            priority=self.priority,
+            correlation_id=self.correlation_id,
+            depth=self.depth + 1,
+            deadline_s=None if self.deadline_s is None else max(MOMENT_S, self.deadline_s),
+            ttl_s=max(MOMENT_S, lives_s),
+        )
 
 
 class Line:
@@ -135,17 +155,9 @@ async def spawn(
                 line.check(job_id, recipe, checked)
                 if row["spawned"] >= SPAWNED_MAX:
                     raise TooLarge(f"the step has started {SPAWNED_MAX:,} jobs, which is the limit")
-            new = Submission(
-                plan=plan,
-                inputs=checked,
-                job_id=new_id,
-                caller=kin.caller,
-                idempotency_key=own,
-                priority=kin.priority,
-                correlation_id=kin.correlation_id,
-                parent=(job_id, no, NO_ATTEMPT),
-                depth=kin.depth + 1,
-            )
+            new = kin.submission(new_id, plan, checked, TTL_S)
+            # Without the deadline while it is compared: what is left is another on every attempt.
+            new = new._replace(idempotency_key=own, parent=(job_id, no, NO_ATTEMPT), deadline_s=None)
             new.check()
             [answer] = await insert(connection, [new])
             if isinstance(answer, Conflict):
@@ -153,7 +165,7 @@ async def spawn(
                     f"the key {key!r} was used in this step for another job, {recipe} with other inputs",
                     remedy="Use one key for one sub-job",
                 )
-            if answer.is_new and kin.has_deadline:
+            if answer.is_new and kin.deadline_s is not None:
                 await hand_down(connection, [answer.job_id])
         return answer.job_id
 

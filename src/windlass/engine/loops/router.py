@@ -28,7 +28,7 @@ from windlass.engine.loops.duty import Done
 from windlass.engine.read import Resolver
 from windlass.engine.recipes import latest, plan_of, read_plan
 from windlass.engine.signals import Early
-from windlass.engine.submit import TTL_S, Submission, insert
+from windlass.engine.submit import Submission, insert
 from windlass.engine.values import outputs_of_many, scope
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
@@ -124,16 +124,8 @@ class Router:
             except Refused as error:
                 resolved[at] = (row, Unresolvable(Fault("bad_child", str(error))))
                 continue
-            calls[row["job_id"], row["no"]] = Submission(
-                plan=newest[node.run],
-                inputs=inputs,
-                job_id=self._new_id(),
-                caller=kin.caller,
-                priority=kin.priority,
-                depth=kin.depth + 1,
-                ttl_s=TTL_S if node.ttl_s is None else node.ttl_s,
-                retry_of=kin.retry_of,
-            )
+            new = kin.submission(self._new_id(), newest[node.run], inputs, node.ttl_s)
+            calls[row["job_id"], row["no"]] = new._replace(retry_of=kin.retry_of)
         return calls
 
     async def _write(
@@ -174,7 +166,8 @@ class Router:
         for submission in made:
             if submission.retry_of is not None:
                 await control.keep(connection, submission.retry_of, submission, self.name)
-        await hand_down(connection, [submission.job_id for submission in made])
+        if timed := [submission.job_id for submission in made if submission.deadline_s is not None]:
+            await hand_down(connection, timed)
 
     @staticmethod
     def _awaited(
@@ -221,9 +214,5 @@ def _sleep(arguments: Any) -> Resolution:
 
 def _children_of(draft: Draft, calls: Mapping[tuple[UUID, int], Submission]) -> list[Submission]:
     return [
-        calls[draft.job.id, new.no]._replace(
-            parent=(draft.job.id, new.no, new.attempt),
-            correlation_id=draft.job.correlation_id,
-        )
-        for new in draft.child_jobs
+        calls[draft.job.id, new.no]._replace(parent=(draft.job.id, new.no, new.attempt)) for new in draft.child_jobs
     ]

@@ -128,7 +128,9 @@ SELECT id, parent_job FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND parent_
 -- name: child_kin
 -- What jobs hand down to those that they start. The job that one is a retry of, but not one that it is a re-run of: the
 -- second event of a retry tells what it kept.
-SELECT j.id, j.caller, j.priority, j.depth, j.correlation_id, j.deadline_at IS NOT NULL,
+SELECT j.id, j.caller, j.priority, j.depth, j.correlation_id,
+       extract(epoch FROM j.deadline_at - windlass.clock())::float8,
+       extract(epoch FROM j.expires_at - windlass.clock())::float8,
        (SELECT j.retry_of FROM windlass.events e WHERE e.job_id = j.id AND e.seq = 2 AND e.type = 'job.kept')
 FROM windlass.jobs j WHERE j.id = ANY ($1::uuid[])
 
