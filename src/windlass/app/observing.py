@@ -59,7 +59,7 @@ def looks(
         meters.show_tallies(await gauge.tallies(db))
         meters.show_installation(await gauge.engines(db), await gauge.feed_lag_s(db))
         meters.show_providers(
-            (one.name, one.concurrency, len(one.holders), one.waiting, one.breaker != "closed")
+            (one.name, one.concurrency, one.held, one.waiting, one.breaker != "closed")
             for one in await providers.views(db)
         )
 

@@ -11,9 +11,7 @@ from windlass.cli import wire
 from windlass.client import outside, views
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Means
-from windlass.core.errors import NotFound
 from windlass.engine import budgets, providers, signals
-from windlass.engine.callback import names_of
 from windlass.engine.read import job as read_job
 from windlass.engine.recipes import plan_of
 
@@ -50,12 +48,10 @@ class LocalOutside:
         db = self._windlass.db
         plan = await plan_of(db, (await read_job(db, job_id)).plan)
         found = await budgets.costs_of(db, job_id)
-        names = await names_of(db, job_id, plan, [one.no for one in found])
-        try:
-            budget = await budgets.get(db, "job", str(job_id))
-        except NotFound:
-            budget = None
-        return wire.costs_json([wire.cost_json(one, names.get(one.no, f"#{one.no}")) for one in found], budget)
+        budget = await budgets.get(db, "job", str(job_id))
+        names = [plan.nodes[one.node].name + ("" if one.index is None else f"[{one.index}]") for one in found]
+        items = [wire.cost_json(one, name) for one, name in zip(found, names, strict=True)]
+        return wire.costs_json(items, budget)
 
 
 class RemoteOutside:

@@ -201,7 +201,7 @@ def provider_json(view: Any) -> dict[str, Any]:
         "name": view.name,
         "concurrency": view.concurrency,
         "rate": view.rate,
-        "held": getattr(view, "held", None) or len(view.holders),
+        "held": view.held,
         "waiting": view.waiting,
         "holders": [
             {"job_id": str(one.job_id), "step": one.step, "attempt": one.attempt, "since": moment(one.since)}

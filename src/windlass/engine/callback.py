@@ -12,7 +12,7 @@ whenever a step is no longer the worker's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -20,7 +20,6 @@ import asyncpg
 
 from windlass.core.note import Note
 from windlass.core.outcome import Cost, Failure, Report, Success
-from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.core.token import Token
 from windlass.engine.note import note
@@ -61,16 +60,6 @@ async def place_of(db: Database, token: Token) -> Place | None:
     if row is None:
         return None
     return Place(token.job_id, JobState(row["job_state"]), row["plan"], row["node"], StepState(row["step_state"]))
-
-
-async def names_of(db: Database, job_id: UUID, plan: Plan, numbers: Iterable[int]) -> dict[int, str]:
-    """The names of these steps; of a fan-out's child with its place."""
-    found = {no: plan.nodes[no].name for no in numbers if no < len(plan.nodes)}
-    children = sorted(set(numbers) - found.keys())
-    if children:
-        rows = await db.run(lambda connection: connection.fetch(sql("callback_children"), job_id, children))
-        found |= {row["no"]: f"{plan.nodes[row['node']].name}[{row['index']}]" for row in rows}
-    return found
 
 
 async def complete(

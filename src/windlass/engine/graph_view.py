@@ -19,6 +19,7 @@ from windlass.core.errors import BadInput, NotFound, TooLarge, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
 from windlass.core.workflow import WorkflowStatus, workflow_status
+from windlass.engine import external
 from windlass.engine.explain import step_name
 from windlass.engine.read import FanCount, JobView, StepView, overview, view_of
 from windlass.engine.recipes import plan_of
@@ -97,7 +98,9 @@ async def graph(db: Database, job: JobView, *, with_results: bool = False) -> Gr
     for fan in fans:
         counts[str(fan.state)] += fan.count
     done = sum(counts[state] for state in (StepState.COMPLETED, StepState.SKIPPED))
-    waits = [_wait(plan, step) for step in (*steps, *children) if _is_waiting(step)][:WAITS_MAX]
+    waiting = [step for step in (*steps, *children) if _is_waiting(step)][:WAITS_MAX]
+    names = await _external_ids(db, job.id) if any(_kind(step) == EXTERNAL for step in waiting) else {}
+    waits = [_wait(plan, step, names.get(step.no)) for step in waiting]
     return GraphView(
         workflow=_workflow(job, steps, fans, children),
         nodes=[_node(plan, step, by_node.get(step.node)) for step in steps],
@@ -132,10 +135,18 @@ def _is_waiting(step: StepView) -> bool:
     return step.state in (StepState.PARKED, StepState.HELD) and _kind(step) != FAN
 
 
-def _wait(plan: Plan, step: StepView) -> Wait:
+async def _external_ids(db: Database, job_id: UUID) -> dict[int, str]:
+    """What providers call the work that these steps wait for."""
+    found = await external.work_of(db, job_id)
+    return {one.no: one.external_id for one in found if one.external_id is not None and one.ended_at is None}
+
+
+def _wait(plan: Plan, step: StepView, external_id: str | None) -> Wait:
     kind = _kind(step)
     rest = (step.waiting_for or "").partition(":")[2]
-    provider, _, external_id = rest.partition(":") if kind == EXTERNAL else ("", "", rest if kind == CHILD else "")
+    provider = rest if kind == EXTERNAL else ""
+    if kind == CHILD:
+        external_id = rest
     reason = f"waits for {rest}" if rest else f"waits: {kind or step.state.lower()}"
     return Wait(
         step_name(plan, step), kind or str(step.state), provider or None, external_id or None, step.wake_at, reason

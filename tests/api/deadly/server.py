@@ -3,8 +3,8 @@
 One process imports everything and then forks a server for each line that it reads: `PORT POINT`. So a server is there
 in a moment, and hundreds of them can be killed. It answers with the server's process id once that listens.
 
-Points: `never`, `before insert`, `after commit`, `before answer`. There the process ends at once, as SIGKILL would end
-it.
+Points: `never`, `before insert`, `after commit`, `before answer`, and for webhooks of providers `before apply` and
+`after apply`. There the process ends at once, as SIGKILL would end it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ from windlass.api.routes import jobs
 from windlass.app.http import listening, making_parts
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
+from windlass.engine.external import Answer, Applied
 from windlass.engine.submit import Accepted, Submission, Submitter
+from windlass.providers.receiver import Receiver
 
 SECRET = "a secret of the tests, long enough to be one"
 DIED = 9
@@ -42,12 +46,32 @@ class DeadlySubmitter(Submitter):
         return accepted
 
 
+class DeadlyReceiver(Receiver):
+    """The same for webhooks: verified and read, but not applied; applied, but not answered."""
+
+    point = "never"
+
+    async def _apply(self, answers: Sequence[Answer]) -> list[Applied]:
+        if self.point == "before apply":
+            os._exit(DIED)
+        applied = await super()._apply(answers)
+        if self.point == "after apply":
+            os._exit(DIED)
+        return applied
+
+
 async def serve(dsn: str, folder: Path, port: int, point: str, ready: int) -> None:
     """Until it is killed."""
+    providers = folder / "providers.yaml"
     settings = Settings(
-        home=folder, database_url=dsn, secret=(SECRET,), limit_capacity=10_000_000, limit_floor=10_000_000
+        home=folder,
+        database_url=dsn,
+        secret=(SECRET,),
+        limit_capacity=10_000_000,
+        limit_floor=10_000_000,
+        providers=providers if providers.exists() else None,
     )
-    DeadlySubmitter.point = point
+    DeadlySubmitter.point = DeadlyReceiver.point = point
     if point == "before answer":
         encode = jobs.accepted_answer
 
@@ -61,6 +85,9 @@ async def serve(dsn: str, folder: Path, port: int, point: str, ready: int) -> No
         making_parts(windlass, Secret.of(settings.secret)) as parts,
     ):
         parts.submitter = DeadlySubmitter(windlass.db)
+        parts.receiver = DeadlyReceiver(
+            windlass.db, windlass.providers, windlass.artifacts, chance=lambda: 0.5, clock=time.time
+        )
         async with listening(parts, f"127.0.0.1:{port}"):
             os.write(ready, b"1")
             await asyncio.Event().wait()

@@ -49,7 +49,19 @@ IDS = [
     "%20" + UUID,
     "'%20OR%201=1--", "9" * 36, "zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz", "%EF%BC%90" * 36,
 ]  # fmt: skip
-SUFFIXES = ["", "/events", "/graph", "/steps", "/why", "/input", "/output", "/stream", "/webhook", "/steps/0/output"]
+SUFFIXES = [
+    "",
+    "/events",
+    "/graph",
+    "/steps",
+    "/why",
+    "/input",
+    "/output",
+    "/stream",
+    "/webhook",
+    "/steps/0/output",
+    "/costs",
+]
 
 
 async def test_what_cannot_be_an_id_names_no_job(api: Rig) -> None:
@@ -58,6 +70,8 @@ async def test_what_cannot_be_an_id_names_no_job(api: Rig) -> None:
             problem(await api.user.get(f"/jobs/{text}{suffix}"), 404)
         for action in ("cancel", "pause", "resume", "retry", "rerun"):
             problem(await api.user.post(f"/jobs/{text}/{action}"), 404)
+        problem(await api.user.post(f"/jobs/{text}/events", json={"name": "x"}), 404)
+        problem(await api.admin.post(f"/jobs/{text}/complete", json={"token": "x", "status": "success"}), 404)
         problem(await api.user.delete(f"/jobs/{text}"), 404)
     await is_well(api)
 

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
 from windlass.api.own import owned_job
 from windlass.api.wire.external import (
-    COSTS_MAX,
     BudgetDocument,
     BudgetList,
     BudgetRequest,
@@ -25,7 +24,6 @@ from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.core.errors import NotFound
 from windlass.engine import budgets
-from windlass.engine.callback import names_of
 from windlass.engine.recipes import plan_of
 
 router = guarded_router("budgets")
@@ -61,7 +59,10 @@ async def list_budgets(parts: Has) -> BudgetList:
 @guard(Scope.ADMIN, codes=("not_found", "bad_input"))
 async def get(scope: BudgetScope, name: Name, parts: Has) -> BudgetDocument:
     """One budget."""
-    return budget_document(await budgets.get(parts.db, scope, _spelled(scope, name)))
+    found = await budgets.get(parts.db, scope, _spelled(scope, name))
+    if found is None:
+        raise _unknown(scope, name)
+    return budget_document(found)
 
 
 @router.put(
@@ -90,7 +91,8 @@ async def put(
 async def remove(scope: BudgetScope, name: Name, caller: Caller, parts: Has, request_id: RequestId) -> None:
     """Without one there is no limit."""
     name = _spelled(scope, name)
-    await budgets.get(parts.db, scope, name)
+    if await budgets.get(parts.db, scope, name) is None:
+        raise _unknown(scope, name)
     await parts.audit.note(None, AuditEvent.BUDGET_REMOVED, caller, request_id=request_id, scope=scope, name=name)
     await budgets.remove(parts.db, scope, name)
 
@@ -102,12 +104,11 @@ async def costs(job_id: JobId, caller: Caller, parts: Has) -> Costs:
     job = await owned_job(parts, caller, job_id)
     found = await budgets.costs_of(parts.db, job_id)
     plan = await plan_of(parts.db, job.plan)
-    names = await names_of(parts.db, job_id, plan, [one.no for one in found[:COSTS_MAX]])
-    try:
-        budget = await budgets.get(parts.db, JOB, str(job_id))
-    except NotFound:
-        budget = None
-    return costs_document(found, names, budget)
+    return costs_document(found, plan, await budgets.get(parts.db, JOB, str(job_id)))
+
+
+def _unknown(scope: str, name: str) -> NotFound:
+    return NotFound(f"there is no budget of {scope} {name}", remedy="GET /budgets lists them")
 
 
 def _spelled(scope: str, name: str) -> str:

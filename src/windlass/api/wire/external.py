@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal
 from uuid import UUID
@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from windlass.api.wire.money import Money, MoneyTold
 from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told
+from windlass.core.plan import Plan
 from windlass.engine.budgets import BudgetView, CostView
 from windlass.engine.providers import ProviderView
 
@@ -222,7 +223,7 @@ def provider_document(view: ProviderView) -> ProviderDocument:
         name=view.name,
         concurrency=view.concurrency,
         rate=view.rate,
-        held=len(view.holders),
+        held=view.held,
         waiting=view.waiting,
         holders=[
             HolderDocument.model_construct(job_id=one.job_id, step=one.step, attempt=one.attempt, since=one.since)
@@ -251,23 +252,24 @@ def budget_document(view: BudgetView) -> BudgetDocument:
     )
 
 
-def costs_document(found: Sequence[CostView], names: Mapping[int, str], budget: BudgetView | None) -> Costs:
-    """The document of all that a job's attempts cost. `names` are those of the steps that are listed."""
+def costs_document(found: Sequence[CostView], plan: Plan, budget: BudgetView | None) -> Costs:
+    """The document of all that a job's attempts cost."""
     return Costs.model_construct(
         total=sum((one.amount for one in found), Decimal(0)),
         tokens_in=sum(one.tokens_in for one in found),
         tokens_out=sum(one.tokens_out for one in found),
         seconds=sum(one.seconds for one in found),
-        items=[_cost(one, names.get(one.no, f"#{one.no}")) for one in found[:COSTS_MAX]],
+        items=[_cost(one, plan) for one in found[:COSTS_MAX]],
         is_more=len(found) > COSTS_MAX,
         budget=None if budget is None else budget_document(budget),
     )
 
 
-def _cost(one: CostView, step: str) -> CostDocument:
+def _cost(one: CostView, plan: Plan) -> CostDocument:
+    name = plan.nodes[one.node].name
     return CostDocument.model_construct(
         no=one.no,
-        step=step,
+        step=name if one.index is None else f"{name}[{one.index}]",
         attempt=one.attempt,
         provider=one.provider,
         amount=one.amount,
