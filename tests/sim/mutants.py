@@ -32,14 +32,16 @@ class Mutant:
     name: str
     plant: Plant
     seeds_max: int = 100
+    # Whether it can only show where work is done outside.
+    is_outer: bool = False
 
 
 MUTANTS: list[Mutant] = []
 
 
-def mutant(seeds_max: int = 100) -> Callable[[Plant], Plant]:
+def mutant(seeds_max: int = 100, *, is_outer: bool = False) -> Callable[[Plant], Plant]:
     def add(plant: Plant) -> Plant:
-        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max))
+        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max, is_outer))
         return plant
 
     return add

@@ -18,15 +18,18 @@ from windlass.testing.sim.plans import EVENTS
 from windlass.testing.sim.worker import is_away
 from windlass.testing.sim.world import Letter, World
 
+LOOK_EVERY_S = 30.0
 PLENTY = Decimal(1_000_000)
 
 
 async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
     """Take in the webhooks that have come. One that was not answered for comes again."""
     while True:
-        await stage.db.scheduler.sleep(rng.expovariate(1 / 1.5))
         arrived = world.due_letters()
         if not arrived:
+            now = stage.db.scheduler.now
+            wait_s = min([LOOK_EVERY_S, *(letter.at - now for letter in world.letters)])
+            await stage.db.scheduler.sleep(wait_s, hears_bells=True)
             continue
         chosen = rng.sample(arrived, min(len(arrived), rng.choice([1, 1, 2, 4])))
         batch = list({letter.event_id: letter for letter in chosen}.values())
@@ -39,6 +42,7 @@ async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
             told = f"webhook {letter.event_id} of {letter.external_id} {letter.said.status}: {what}"
             stage.log.outside.append((stage.db.scheduler.now, told))
             await _check_replay(stage, world, letter, what)
+        await stage.db.scheduler.sleep(rng.uniform(0, 0.5))
 
 
 def answer_of(letter: Letter) -> external.Answer:
@@ -119,7 +123,7 @@ async def run_poller(stage: Stage, world: World, rng: random.Random) -> None:
         at_once=1,
     )
     while True:
-        await stage.db.scheduler.sleep(rng.expovariate(1 / 2.0), hears_bells=True)
+        await stage.db.scheduler.sleep(rng.expovariate(1 / 3.0), hears_bells=True)
         try:
             await poller.run_once()
         except Exception as error:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import asyncpg
 import uvloop
 
+from windlass.core.gate import Gate
 from windlass.core.plan import Plan
 from windlass.engine import explain, providers, recipes
 from windlass.engine.providers import ProviderRow
@@ -29,9 +30,9 @@ from windlass.testing.sim.plans import PLANS, library, outer_library
 from windlass.testing.sim.reckoning import check_outside, still_open
 from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
-from windlass.testing.sim.slots import Watch
+from windlass.testing.sim.slots import Watch, too_often
 from windlass.testing.sim.worker import ModelWorker
-from windlass.testing.sim.world import PROVIDERS, World
+from windlass.testing.sim.world import PROVIDERS, RECEIVER, World
 
 T = TypeVar("T")
 
@@ -56,8 +57,14 @@ class Knobs:
     bell_chance: float
     amnesia_chance: float
     skew_s: float
-    # Whether work is done outside as well.
+    # Whether work is done outside as well, and how often that goes wrong.
     is_outer: bool
+    trouble: float
+
+    @classmethod
+    def of(cls, seed: int) -> Knobs:
+        """Those of this seed."""
+        return cls.draw(random.Random(f"seed {seed}"))
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
@@ -74,6 +81,7 @@ class Knobs:
             amnesia_chance=rng.choice([0.0, 0.0, 0.1]),
             skew_s=rng.choice([0.0, 40.0, 3600.0]),
             is_outer=rng.random() < 0.6,
+            trouble=rng.choice([0.05, 0.2, 0.4]),
         )
 
     def __str__(self) -> str:
@@ -178,7 +186,9 @@ class _Run:
         self.log = Log()
         self.ids = SkewedIds(self.scheduler, random.Random(rng.getrandbits(64)), knobs.skew_s)
         self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)
-        self.world = World(self.scheduler, self.faults, random.Random(rng.getrandbits(64)), self.log, connection)
+        self.world = World(
+            self.scheduler, self.faults, random.Random(rng.getrandbits(64)), self.log, connection, knobs.trouble
+        )
         self.stage = Stage(self.db, self.log, self.ids, _sample(self.rng, plans, is_outer=knobs.is_outer))
         if knobs.is_outer:
             self.db.watch = Watch(connection, self.log, plans)
@@ -202,6 +212,7 @@ class _Run:
         wrong += self.scheduler.crashes + check(tables, self.log)
         if self.knobs.is_outer:
             wrong += await check_outside(self.connection, tables, self.log, self.world)
+            wrong += self._rates()
         wrong += await check_followed(_Plain(self.connection), self.connection, tables)
         return self._outcome(tables, wrong)
 
@@ -219,10 +230,20 @@ class _Run:
     async def _outside(self) -> None:
         rows = [ProviderRow(name, places, rate) for name, (places, rate) in PROVIDERS.items()]
         await providers.sync(_Plain(self.connection), rows)
-        self._keep_up("receiver", lambda rng: [run_receiver(self.stage, self.world, rng)], 0.0)
+        self._keep_up(RECEIVER, lambda rng: [run_receiver(self.stage, self.world, rng)], 0.0)
         self._keep_up("poller", lambda rng: [run_poller(self.stage, self.world, rng)], 0.0)
-        self._keep_up("signaller", lambda rng: [run_signaller(self.stage, rng)], 0.0)
+        if any(plan.has_events for plan in self.stage.plans):
+            self._keep_up("signaller", lambda rng: [run_signaller(self.stage, rng)], 0.0)
         self._keep_up("treasurer", lambda rng: [run_treasurer(self.stage, rng)], 0.0)
+
+    def _rates(self) -> list[str]:
+        grants = self.db.watch.grants if self.db.watch is not None else {}
+        found = {name: Gate(rate) for name, (_, rate) in PROVIDERS.items()}
+        return [
+            f"{name} is asked more often than {gate.rate} times a second"
+            for name, gate in found.items()
+            if too_often(grants.get(name, []), gate.rate, gate.burst)
+        ]
 
     def _worker(self, name: str, after_s: float) -> None:
         def strands(rng: random.Random) -> list[object]:

@@ -156,6 +156,12 @@ class Scheduler:
                 if self.rng.random() < ECHO_CHANCE:
                     strand.echo_at = self.now + self.rng.uniform(0.0, 3.0)
 
+    def wake(self, name: str, at: float) -> None:
+        """Whoever waits in the process of this name for what comes from outside goes on at this time, or before."""
+        for strand in self.strands:
+            if strand.process.name == name and strand.hears_bells:
+                strand.wake_at = min(strand.wake_at, max(at, self.now))
+
     def nudge(self) -> None:
         """What the current process sleeps over has changed: its other strands look again."""
         current = self._strand()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -16,7 +18,7 @@ from windlass.core.states import StepState
 from windlass.testing.sim.log import Log
 
 _SLOTS = (
-    "SELECT s.*, p.concurrency, p.paused_until > windlass.clock() AS is_busy"
+    "SELECT s.*, p.concurrency, p.paused_until > windlass.clock() AS is_busy, windlass.clock() AS now"
     " FROM windlass.slots s LEFT JOIN windlass.providers p ON p.name = s.provider ORDER BY s.job_id, s.no"
 )
 _STEPS = (
@@ -44,7 +46,8 @@ class Watch:
         self._plans = {plan.hash: plan for plan in plans if plan.is_slotted}
         self._held: set[tuple[UUID, int]] = set()
         self._paid_before: dict[tuple[str, str], Decimal] = {}
-        self.grants = 0
+        # When each provider's places were given out.
+        self.grants: dict[str, list[datetime]] = {}
 
     @staticmethod
     def is_touched(statement: str) -> bool:
@@ -83,7 +86,7 @@ class Watch:
         for row in rows:
             place = (row["job_id"], row["no"])
             if place in held - self._held:
-                self.grants += 1
+                self.grants.setdefault(row["provider"], []).append(row["now"])
                 if row["is_busy"]:
                     self._say(f"{place} was granted a place at {row['provider']}, which is busy")
                 if row["cost"] is not None:
@@ -118,3 +121,12 @@ class Watch:
             # Work that nobody had to pay for beforehand may cost more than there is; but then nothing is granted.
             if (row["scope"], row["name"]) in paying and row["spent"] + row["reserved"] > row["most"]:
                 self._say(f"{name} of {row['most']} has {row['spent']} spent and {row['reserved']} reserved")
+
+
+def too_often(grants: Sequence[datetime], rate: float, burst: int) -> bool:
+    """Whether more were granted within any time than the rate allows."""
+    for first, begin in enumerate(grants):
+        for count, end in enumerate(grants[first:], 1):
+            if count > rate * (end - begin).total_seconds() + burst + 0.001:
+                return True
+    return False

@@ -34,7 +34,7 @@ from windlass.engine.claim import Claimed, claim, held
 from windlass.engine.note import Note, note
 from windlass.engine.recipes import PLANS
 from windlass.engine.settle import settle
-from windlass.providers.desk import Desk, HasAdapter, Place, Worked
+from windlass.providers.desk import Desk, HasAdapter, Place, Worked, _Handed
 from windlass.providers.errors import ProviderError, failure_of
 from windlass.store.database import is_transient
 from windlass.testing.sim.database import SimDatabase
@@ -71,6 +71,16 @@ class SimDesk(Desk):
     def _put_aside(self, work: Coroutine[Any, Any, Any]) -> Any:
         assert isinstance(self._db, SimDatabase)
         return self._db.scheduler.spawn_here(_quietly(work))
+
+    async def _disown(self, handed: _Handed) -> None:
+        await super()._disown(handed)
+        assert isinstance(self._db, SimDatabase)
+        name = await self._db.real.fetchval(
+            "SELECT external_id FROM windlass.provider_jobs WHERE (job_id, no, round) = ($1, $2, $3)",
+            *(handed.key.job_id, handed.key.no, handed.key.round),
+        )
+        if name != handed.external_id:
+            self._db.log.violations.append(f"{handed.key} came too late, and is known as {name}")
 
 
 async def _quietly(work: Coroutine[Any, Any, Any]) -> None:

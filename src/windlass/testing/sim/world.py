@@ -29,7 +29,8 @@ from windlass.testing.sim.plans import COST
 from windlass.testing.sim.scheduler import Scheduler
 
 # Each one's name, its places, its requests a second, and how long it takes at most.
-PROVIDERS = {"alpha": (1, 5.0), "beta": (3, 20.0)}
+PROVIDERS = {"alpha": (1, 1.0), "beta": (3, 4.0)}
+RECEIVER = "receiver"
 POLLS_S = (3.0, 6.0, 12.0)
 WAIT_S = 60.0
 
@@ -56,7 +57,7 @@ class Ware:
         """The truth."""
         if now >= self.forgotten_at:
             return Said(ProviderStatus.UNKNOWN)
-        if now >= self.cancelled_at:
+        if now >= self.cancelled_at < self.ends_at:
             return Said(ProviderStatus.CANCELLED)
         if now >= self.ends_at:
             return self.end
@@ -105,8 +106,8 @@ class World:
     rng: random.Random
     log: Log
     connection: asyncpg.Connection
-    # How often each thing goes wrong; set to nothing in the last phase.
-    trouble: float = 0.1
+    # How often each thing goes wrong; nothing does in the last phase.
+    trouble: float
     wares: dict[str, Ware] = field(default_factory=dict)
     by_key: dict[WorkKey, str] = field(default_factory=dict)
     letters: list[Letter] = field(default_factory=list)
@@ -127,14 +128,15 @@ class World:
     def _note(self, text: str) -> None:
         self.log.outside.append((self.scheduler.now, text))
 
-    def _is_bad(self, share: float = 1.0) -> bool:
+    def is_bad(self, share: float = 1.0) -> bool:
+        """Whether something goes wrong now that does so in this share of the world's trouble."""
         return not self.is_kind and self.rng.random() < self.trouble * share
 
     async def _request(self) -> _Journey:
         """A request travels: it may be lost on the way there, or its answer on the way back."""
-        await self.scheduler.sleep(self.rng.uniform(0, 8) if self._is_bad(0.5) else self.rng.uniform(0, 0.2))
+        await self.scheduler.sleep(self.rng.uniform(0, 8) if self.is_bad(0.5) else self.rng.uniform(0, 0.2))
         moment, is_kill = self.faults.draw(can_die=True)
-        if moment is None and self._is_bad(0.5):
+        if moment is None and self.is_bad(0.5):
             moment = self.rng.choice(tuple(Moment))
         journey = _Journey(self, moment, is_kill)
         if moment is Moment.BEFORE:
@@ -156,11 +158,11 @@ class World:
         return Started(None, ware.end) if is_instant else Started(ware.id)
 
     def _refusal(self) -> ProviderError | None:
-        if self._is_bad():
+        if self.is_bad():
             return RateLimited("busy", after_s=self.rng.uniform(1, 10))
-        if self._is_bad(0.3):
+        if self.is_bad(0.3):
             return InvalidRequest("no")
-        return ProviderDown("503") if self._is_bad(0.3) else None
+        return ProviderDown("503") if self.is_bad(0.3) else None
 
     async def _accept(self, provider: str, key: WorkKey) -> None:
         rng, now = self.rng, self.scheduler.now
@@ -168,9 +170,9 @@ class World:
         number = len(self.wares)
         takes_s = rng.choice([0.0, rng.uniform(0, 0.5), rng.uniform(0, 4), rng.uniform(0, 20), rng.uniform(5, 40)])
         ware = Ware(provider, f"{provider}-{number}", key, now, now + takes_s, self._end(number))
-        if self._is_bad(0.5):
+        if self.is_bad(0.5):
             ware.ends_at = math.inf
-        if self._is_bad(0.3):
+        if self.is_bad(0.3):
             ware.forgotten_at = now + rng.uniform(0, 20)
         self.wares[ware.id] = ware
         self.by_key[key] = ware.id
@@ -201,13 +203,17 @@ class World:
             return
         late_s = rng.choice([0.0, 0.0, rng.uniform(0, 1), rng.uniform(0, 30)])
         self.letters_sent += 1
-        letter = Letter(at + late_s, f"e{self.letters_sent}", ware.id, said, ware.key if rng.random() < 0.3 else None)
-        self.letters.append(letter)
+        letter = Letter(at + late_s, f"e{self.letters_sent}", ware.id, said, ware.key if rng.random() < 0.15 else None)
+        self._post(letter)
         if rng.random() < 0.3:
-            self.letters.append(Letter(at + rng.uniform(0, 10), letter.event_id, ware.id, said, letter.key))
-        if rng.random() < 0.2:
+            self._post(Letter(at + rng.uniform(0, 10), letter.event_id, ware.id, said, letter.key))
+        if rng.random() < 0.3:
             self.letters_sent += 1
-            self.letters.append(Letter(at + rng.uniform(0, 10), f"e{self.letters_sent}", ware.id, said))
+            self._post(Letter(at + rng.uniform(0, 40), f"e{self.letters_sent}", ware.id, said))
+
+    def _post(self, letter: Letter) -> None:
+        self.letters.append(letter)
+        self.scheduler.wake(RECEIVER, letter.at)
 
     def due_letters(self) -> list[Letter]:
         """Those that have arrived. They are the receiver's once he drops them."""
@@ -215,7 +221,7 @@ class World:
         arrived = []
         for letter in sorted(self.letters, key=lambda one: (one.at, one.event_id)):
             ware = self.wares[letter.external_id]
-            if letter.said.status.is_terminal and min(ware.cancelled_at, ware.forgotten_at) <= ware.ends_at:
+            if letter.said.status.is_terminal and min(ware.cancelled_at, ware.forgotten_at) < ware.ends_at:
                 # It never came to this.
                 self.letters.remove(letter)
             elif letter.at <= now:
@@ -228,7 +234,7 @@ class World:
         said = self.wares[external_id].said(self.scheduler.now)
         self._note(f"{provider} is asked about {external_id}: {said.status} {journey.moment}")
         await journey.back()
-        return Said(ProviderStatus.UNKNOWN) if self._is_bad() else said
+        return Said(ProviderStatus.UNKNOWN) if self.is_bad() else said
 
     async def find(self, provider: str, key: WorkKey) -> str | None:
         """What is known under a key."""
@@ -242,7 +248,7 @@ class World:
         """Stop the work, if it still goes on, now or a little later; what it is then."""
         journey = await self._request()
         ware, now = self.wares[external_id], self.scheduler.now
-        if not ware.is_over(now) and not self._is_bad():
+        if not ware.is_over(now) and not self.is_bad():
             ware.cancelled_at = now + self.rng.choice([0.0, 0.0, 5.0])
         self._note(f"{provider} is asked to cancel {external_id}: {ware.said(now).status} {journey.moment}")
         await journey.back()
