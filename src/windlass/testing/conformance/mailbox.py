@@ -16,14 +16,20 @@ WITHIN_S = 30.0
 class Mailbox:
     """Where webhooks arrive."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: int = 200) -> None:
         self.url = ""
+        self._status = status
         self._letters: asyncio.Queue[Request] = asyncio.Queue()
 
     async def take(self, request: Request) -> Reply:
         """One arrived."""
         self._letters.put_nowait(request)
-        return reply({"status": "applied"})
+        return reply({"status": "applied"}, self._status)
+
+    @property
+    def count(self) -> int:
+        """How many wait to be read."""
+        return self._letters.qsize()
 
     async def next(self) -> Request:
         """The next one."""
@@ -41,9 +47,9 @@ class Mailbox:
 
 
 @asynccontextmanager
-async def mailbox() -> AsyncIterator[Mailbox]:
-    """A server that keeps what is posted to it."""
-    mail = Mailbox()
+async def mailbox(status: int = 200) -> AsyncIterator[Mailbox]:
+    """A server that keeps what it is asked, and answers this."""
+    mail = Mailbox(status)
     server, open_ones = await serve(mail.take, "127.0.0.1", 0)
     mail.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/webhooks/test"
     try:

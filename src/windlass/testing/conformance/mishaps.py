@@ -123,6 +123,26 @@ class MishapTests(Stage):
 
         run(test())
 
+    @pytest.mark.parametrize("kind", ["status", "forget", "lose", "garbage"])
+    def test_an_end_that_cannot_be_fetched_is_no_failure(self, run: Any, fake: FakeProvider, kind: str) -> None:
+        """Where the output is asked for by itself, that question may fail, and says nothing of the work."""
+        self._needs_polling()
+
+        async def test() -> None:
+            async with self.made(fake) as adapter:
+                id = external_id(await adapter.start_job(self.request()))
+                for status in (503, 429, 401):
+                    await fake.fail(Fault("status", kind, after=1, times=1, status=status))
+                    try:
+                        said = await adapter.get_job_status(id)
+                    except ProviderError:
+                        continue
+                    assert said.status in (ProviderStatus.UNKNOWN, ProviderStatus.SUCCEEDED)
+                await fake.fail()
+                assert (await ended(adapter, Started(id))).status is ProviderStatus.SUCCEEDED
+
+        run(test())
+
     def test_nobody_sees_the_credential(self, run: Any, fake: FakeProvider) -> None:
         """Not in an error, even if the provider repeats it, nor in what is printed of the adapter."""
 

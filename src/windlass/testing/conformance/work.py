@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from windlass.core.external import ProviderStatus
 from windlass.providers.adapter import Started
 from windlass.providers.errors import ProviderError
+from windlass.testing.conformance.mailbox import mailbox
 from windlass.testing.conformance.stage import Stage, ended, external_id
 from windlass.testing.fake_provider import FakeProvider, Fault
 
@@ -84,13 +86,25 @@ class WorkTests(Stage):
         self._needs_polling()
 
         async def test() -> None:
-            async with self.made(fake) as adapter:
-                for id in ("../../../control", "x/../../../../control", "a#../b", "%2e%2e/x", "?a=b", "a b\n"):
+            async with mailbox(404) as mail, self.made(fake, base_url=mail.url) as adapter:
+                base = urlsplit(mail.url).path
+                for id in (
+                    "../../admin",
+                    "x/../../../admin",
+                    "a#../b",
+                    "a/b/c#../../x",
+                    "?a=b",
+                    "a b\r\nx: y",
+                    "a/b#c?d",
+                ):
                     try:
-                        status = (await adapter.get_job_status(id)).status
+                        assert (await adapter.get_job_status(id)).status is ProviderStatus.UNKNOWN, id
                     except ProviderError:
                         continue
-                    assert status is ProviderStatus.UNKNOWN, id
+                while mail.count:
+                    target = (await mail.next()).target
+                    assert target.startswith(f"{base}/") and "/../" not in target and "?a=b" not in target
+                    assert "?d" not in target and "\n" not in target
 
         run(test())
 

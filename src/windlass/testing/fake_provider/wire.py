@@ -17,9 +17,10 @@ _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 400: 
 
 @dataclass(slots=True)
 class Request:
-    """What was asked. Header names are lower case."""
+    """What was asked. Header names are lower case; `target` is the path and the query as they were sent."""
 
     method: str = ""
+    target: str = ""
     path: str = ""
     query: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
@@ -117,7 +118,8 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Asked by the parser."""
         request = self._request
-        parts = urlsplit(self._url.decode("latin-1"))
+        request.target = self._url.decode("latin-1")
+        parts = urlsplit(request.target)
         request.method = self._parser.get_method().decode("ascii")
         request.path = unquote(parts.path)
         request.query = dict(parse_qsl(parts.query, keep_blank_values=True)) if parts.query else {}
