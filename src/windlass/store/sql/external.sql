@@ -107,6 +107,7 @@ WITH d AS MATERIALIZED (
         submitted_at = coalesce(w.submitted_at, d.now), due_at = d.now + make_interval(secs => w.poll_s)
     FROM d
     WHERE w.job_id = d.job_id AND w.no = d.no AND w.round = d.open_round
+    RETURNING w.poll_s
 ), added AS (
     INSERT INTO windlass.provider_jobs
         (job_id, no, round, attempt, provider, external_id, state, due_at, created_at, submitted_at)
@@ -120,7 +121,9 @@ WITH d AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(k) FROM unnest($6::bigint[]) AS k
 )
 SELECT (SELECT count(*) FROM locked),
-       (SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM added WHERE state = 'CANCELLING'))
+       -- The poller looks by itself every few seconds; what is due before that is told.
+       (SELECT pg_notify('windlass_poll', '')
+        WHERE EXISTS (SELECT FROM added WHERE state = 'CANCELLING') OR EXISTS (SELECT FROM kept WHERE poll_s < 5))
 
 -- name: event_known
 -- The work that these events speak of is known now. There may be any number of others that wait, so they are looked up
