@@ -58,7 +58,7 @@ class Parameters:
 
 
 # What a step is given that only asks its provider.
-PROVIDER_PARAMETERS = Parameters(("model", "input", "metadata"), frozenset())
+PROVIDER_PARAMETERS = Parameters(("model", "input"), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
