@@ -18,6 +18,8 @@ from windlass.cli import exits
 from windlass.cli.main import app
 from windlass.core import errors, states
 from windlass.core.problem import kind_of
+from windlass.providers import config as providers_config
+from windlass.providers import errors as provider_errors
 from windlass.telemetry.meters import INSTRUMENTS
 
 
@@ -174,6 +176,93 @@ def metrics() -> str:
     return "\n".join(rows)
 
 
+# What each key of a provider is for. One that is missing here, or superfluous, is an error.
+PROVIDER_KEYS = {
+    "adapter": "who speaks its protocol: `openai`, `fal`, `replicate`, `http`, `package.module:Class`, or the name of "
+    "an entry point; required",
+    "base_url": "where it is, if not where its adapter expects it",
+    "credential_env": "the environment variable that holds the credential",
+    "concurrency": "how many pieces of work it does for us at a time",
+    "rate": "how many requests a second it is sent, by all processes together",
+    "timeout": "how long one request may take",
+    "wait": "how long a step waits for the end of its work, unless the step says otherwise",
+    "poll": "when it is asked how the work stands: a list of waits, of which the last is repeated",
+    "webhook": "how its webhooks are known to be its own; without it none are asked for and none are taken",
+    "payment": "who pays: `PREPAID_POOL`, `ON_DEMAND` or `FORWARDED`; for your reports",
+    "prices": "what it charges, by model; `*` is any other",
+    "estimate": "what a step may cost that does not say so itself; it is set aside in budgets",
+    "options": "the adapter's own",
+}
+WEBHOOK_KEYS = {
+    "profile": "`standard`, `stripe`, `github`, `plain`, or one of the adapter's own; else the adapter's usual one",
+    "secret_env": "the environment variable that holds the secret, or several, separated by commas",
+    "tolerance": "how old or how far ahead a signed time may be",
+    "header": "where the plain profile's signature is",
+}
+PRICE_KEYS = {
+    "call": "once for each piece of work",
+    "second": "for each second that it was at work, as the provider tells",
+    "item": "for each thing that it made",
+    "tokens_in": "for a million tokens that it read",
+    "tokens_out": "for a million tokens that it wrote",
+}
+
+
+def provider_keys() -> str:
+    """Every key of a provider in `providers.yaml`."""
+    return _keys_table(providers_config._KEYS, PROVIDER_KEYS, providers_config.ProviderConfig("", ""))
+
+
+def webhook_keys() -> str:
+    """Every key of a provider's `webhook`."""
+    return _keys_table(providers_config._WEBHOOK_KEYS, WEBHOOK_KEYS, providers_config.WebhookConfig())
+
+
+def price_keys() -> str:
+    """Every key of a price."""
+    return _keys_table(providers_config._PRICE_KEYS, PRICE_KEYS, providers_config.Price())
+
+
+def _keys_table(keys: Iterable[str], about: Mapping[str, str], defaults: object) -> str:
+    if set(keys) != set(about):
+        raise ValueError(f"providers.yaml has other keys than the docs: {sorted(set(keys) ^ set(about))}")
+    rows = ["| key | default | meaning |", "|---|---|---|"]
+    for key in keys:
+        value = getattr(defaults, f"{key}_s", getattr(defaults, key, None))
+        rows.append(f"| `{key}` | {_shown(value, is_time=hasattr(defaults, f'{key}_s'))} | {about[key]} |")
+    return "\n".join(rows)
+
+
+def _shown(value: object, *, is_time: bool) -> str:
+    if value is None or value == {} or value == "":
+        return ""
+    if is_time:
+        waits = value if isinstance(value, tuple) else (value,)
+        text = ", ".join(f"{wait:g}s" for wait in waits)
+        return f"`[{text}]`" if isinstance(value, tuple) else f"`{text}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def provider_failures() -> str:
+    """Every error of an adapter: what it means for the step, the round and the breaker."""
+    rows = [
+        "| error | code | another attempt | counts as a try | may have been taken | breaker |",
+        "|---|---|---|---|---|---|",
+    ]
+    for depth, kind in _provider_tree(provider_errors.ProviderError):
+        if depth and kind.__module__ == provider_errors.__name__:
+            answers = (kind.is_retryable, kind.is_counted, kind.is_ambiguous, kind.counts_against_breaker)
+            told = " | ".join("yes" if answer else "no" for answer in answers)
+            rows.append(f"| {'&emsp;' * (depth - 1)}`{kind.__name__}` | `{kind.code}` | {told} |")
+    return "\n".join(rows)
+
+
+def _provider_tree(root: type[Any], depth: int = 0) -> Iterable[tuple[int, type[Any]]]:
+    yield depth, root
+    for kind in root.__subclasses__():
+        yield from _provider_tree(kind, depth + 1)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
     "job-states": job_states,
@@ -182,7 +271,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": error_codes,
     "exit-codes": exit_codes,
     "metrics": metrics,
+    "price-keys": price_keys,
+    "provider-failures": provider_failures,
+    "provider-keys": provider_keys,
     "settings": settings_table,
+    "webhook-keys": webhook_keys,
 }
 
 # Generated as a whole, by their paths below docs/.

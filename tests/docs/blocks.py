@@ -28,6 +28,11 @@ class Block:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property
+    def is_providers(self) -> bool:
+        """Whether it is a `providers.yaml`, and not a recipe."""
+        return self.language == "yaml" and re.search(r"^providers:", self.text, re.MULTILINE) is not None
+
+    @property
     def file_name(self) -> str | None:
         """A block that opens with `# name.py` is that file, for the commands further down the page."""
         found = re.match(r"# ([\w-]+\.(?:py|yaml|toml|json))\n", self.text)

@@ -19,6 +19,7 @@ from windlass.app import settings
 from windlass.app.service import serving
 from windlass.app.windlass import Windlass
 from windlass.core.expression import lint
+from windlass.providers.registry import Registry
 from windlass.recipe.app import load
 from windlass.recipe.document import plan_from_document
 from windlass.store.database import Database
@@ -55,11 +56,22 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
         if recipe.name != "wrong":
             assert recipe.plan.nodes
     for block in blocks_of(page):
-        if block.language == "yaml" and (same := shown.recipe(plan_from_document(block.text).recipe)) is not None:
+        if block.language != "yaml" or block.is_providers:
+            continue
+        if (same := shown.recipe(plan_from_document(block.text).recipe)) is not None:
             assert plan_from_document(block.text).hash == same.plan.hash, f"{block.place} is another plan"
 
 
-@pytest.mark.parametrize("block", found := blocks("yaml"), ids=_ids(found))
+@pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: b.is_providers), ids=_ids(found))
+async def test_yaml_is_a_file_of_providers(block: Block) -> None:
+    """Read as a process reads it, with whatever each adapter has to say about its options."""
+    environ = dict.fromkeys(re.findall(r"_env: (\w+)", block.text), f"whsec_{'c2VjcmV0' * 5}")
+    registry = Registry.read(block.text, environ)
+    assert len(registry)
+    await registry.close()
+
+
+@pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: not b.is_providers), ids=_ids(found))
 def test_yaml_is_a_recipe(block: Block) -> None:
     assert plan_from_document(block.text).nodes
 
@@ -84,10 +96,13 @@ def test_every_command_exists(block: Block) -> None:
     assert not complaints, complaints
 
 
-async def test_the_tests_that_the_docs_show_pass(tmp_path: Path) -> None:
-    shown = Page(ROOT / "docs/guides/testing.md", tmp_path)
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if any("def test_" in b.text for b in blocks_of(page))], ids=lambda p: p.stem
+)
+async def test_the_tests_that_the_docs_show_pass(page: Path, tmp_path: Path) -> None:
+    shown = Page(page, tmp_path)
     shown.run()
-    assert len(shown.tests()) >= 6
+    assert shown.tests()
     for test in shown.tests():
         await test()
 
