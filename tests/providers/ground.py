@@ -57,11 +57,17 @@ class Ground:
         self.yard = yard
         self.db = yard.db
         self.fake = fake
+        self._used: list[Registry] = []
         self.use(registry)
 
     def use(self, registry: Registry) -> None:
         self.registry = registry
+        self._used.append(registry)
         self.by_name = {one.name: one for one in registry}
+
+    async def close(self) -> None:
+        for registry in self._used:
+            await registry.close()
 
     async def set_up(self, **given: Any) -> None:
         """Read the providers again, as this says."""
@@ -135,10 +141,10 @@ async def until(is_so: Callable[[], Awaitable[bool]], within_s: float = PATIENCE
 async def ground(dsn: str, folder: Any, evaluator: Any, artifacts: Any) -> AsyncIterator[Ground]:
     db = await Database.open(dsn)
     async with FakeProvider(folder / "journal", is_durable=False) as fake:
-        registry = Registry.read(providers_yaml(fake), {})
+        on = Ground(Yard(db, dsn, folder, artifacts, evaluator), fake, Registry.read(providers_yaml(fake), {}))
         try:
-            await announce(db, registry)
-            yield Ground(Yard(db, dsn, folder, artifacts, evaluator), fake, registry)
+            await announce(db, on.registry)
+            yield on
         finally:
-            await registry.close()
+            await on.close()
             await db.close()

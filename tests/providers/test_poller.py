@@ -17,11 +17,22 @@ from windlass.testing.fake_provider import Fault
 
 
 async def parked(on: Ground, *nodes: Any, count: int = 1) -> list[UUID]:
-    """Jobs whose work is with the provider, and which nobody polls."""
+    """Jobs whose work is done by the provider, which nobody has asked yet."""
+    await on.fake.behave(seconds=None)
     jobs = await on.submit(*nodes, count=count)
     async with on.running(with_poller=False):
         for job_id in jobs:
             await until_state(on.yard, job_id, "PARKED")
+    await on.fake.finish()
+    await on.fake.behave(seconds=0.0)
+
+    async def are_due() -> bool:
+        async with on.db.connection() as connection:
+            return count == await connection.fetchval(
+                "SELECT count(*) FROM windlass.provider_jobs WHERE due_at <= windlass.clock()"
+            )
+
+    await until(are_due)
     return jobs
 
 
@@ -65,8 +76,8 @@ async def test_what_is_not_the_end_ends_nothing(on: Ground, lie: str) -> None:
 
 
 async def test_a_failure_that_the_provider_states_is_the_steps(on: Ground) -> None:
-    await on.fake.behave(outcome="failed", error="no such style")
-    [job_id] = await on.submit(node(retry=node().retry))
+    await on.fake.behave(seconds=0.2, outcome="failed", error="no such style")
+    [job_id] = await on.submit()
     async with on.running():
         view = await on.yard.end(job_id)
     assert view.state == "FAILED" and "no such style" in str(view.error)

@@ -208,8 +208,10 @@ class Poller:
             return 0
         allowed = await providers.take(self._db, name, len(works))
         heard = _Round(provider, works[:allowed], began_s + LEASE_S / 2)
+        # While it may not be asked at all, it is busy or its breaker open: nothing is taken from it in vain every moment.
+        least_s = 0.1 if allowed else PAUSE_S
         for at, work in enumerate(works[allowed:], 1):
-            heard.give_back(work, max(0.1, at / provider.config.rate))
+            heard.give_back(work, max(least_s, at / provider.config.rate))
         await self._ask_all(heard, allowed)
         return allowed
 
