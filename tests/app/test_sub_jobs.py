@@ -16,7 +16,7 @@ from windlass.access.secret import Secret
 from windlass.app.service import serving
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.core.errors import Conflict
+from windlass.core.errors import BadInput, Conflict
 from windlass.core.outcome import Success
 from windlass.core.states import JobState
 from windlass.engine import callback, read, signals
@@ -118,6 +118,18 @@ async def test_a_recipe_waits_for_people(windlass: Windlass) -> None:
     assert await told("written", written, "1") == "already"
     with pytest.raises(Conflict):
         await told("written", {"title": "On Looms", "user": "ada"}, "1")
+    assert await job.result(timeout=60) == "On Engines by Ada"
+
+
+async def test_a_program_tells_its_job(windlass: Windlass) -> None:
+    job = await windlass.submit(article, user="ada")
+    written = {"title": "On Engines", "user": "ada", "by": "Ada"}
+    assert await job.send_event("written", written) in ("delivered", "kept")
+    assert await job.send_event("approved", id="early") == "kept", "it does not fit"
+    assert await job.send_event("approved", id="early") == "already"
+    with pytest.raises(BadInput, match="not JSON"):
+        await job.send_event("approved", {"x": object()})
+    assert await job.send_event("approved", {"title": "On Engines", "ok": True}, id="mine") in ("delivered", "kept")
     assert await job.result(timeout=60) == "On Engines by Ada"
 
 

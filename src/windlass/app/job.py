@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from windlass.app.entropy import Ids
 from windlass.core.job_failed import JobCancelled as JobCancelled
 from windlass.core.job_failed import JobFailed as JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
-from windlass.engine import control, explain, read
+from windlass.engine import control, explain, read, signals
 from windlass.engine.recipes import plan_of
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
@@ -20,6 +21,7 @@ from windlass.store.database import Database
 EVENTS_PAGE = 500
 # How often a follower looks for new events. A person watches; nothing else waits for it.
 FOLLOW_S = 0.2
+_ids = Ids()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,14 @@ class Job:
     async def why(self, step: str | None = None) -> list[explain.Reason]:
         """What each unfinished step waits for."""
         return await explain.why(self._db, self.id, step)
+
+    async def send_event(self, name: str, body: Any = None, *, id: str | None = None) -> signals.Sent:
+        """Tell the job something that a step of it waits for, or will: `delivered`, `kept` or `already`.
+
+        The same `id` again changes nothing. Without one it is a new event each time.
+        """
+        own = str(_ids.new()) if id is None else id
+        return await signals.send(self._db, self.id, name, {} if body is None else body, id=own, sender="caller")
 
     async def cancel(self, reason: str = "") -> None:
         """Ask for the end: open steps are cancelled, running ones are told to stop."""

@@ -106,7 +106,6 @@ def _checked(name: str, body: Any, id: str, sender: str) -> str:
         raise BadInput(f"an event's id has 1 to {ID_CHARS_MAX} characters")
     try:
         text = drafts.encode(body)
-        text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"the event's body is not JSON: {error}") from None
     if isinstance(body, dict) and list(body) == [REFERENCE_KEY]:
