@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from windlass.app.settings import Settings
@@ -16,6 +17,10 @@ from windlass.providers.desk import Counts, Desk
 from windlass.providers.registry import Registry
 from windlass.store.database import Database
 from windlass.worker.outside import Means, Sign
+
+# As `first_key` writes them.
+SECRET_FILE = "secret"
+SERVER_FILE = "server"
 
 
 def read_providers(settings: Settings, environ: Mapping[str, str] | None = None) -> Registry:
@@ -50,8 +55,25 @@ def means(
         return await children.spawn(db, new_id(), parent, name, dict(inputs), key=key)
 
     by_name = {one.name: one for one in registry}
-    desk = Desk(db, by_name, public_url=settings.public_url, counts=counts)
+    desk = Desk(db, by_name, public_url=lambda config: _public_url(settings, config), counts=counts)
     return Means(desk, _signer(settings), spawn)
+
+
+def _public_url(settings: Settings, config: ProviderConfig) -> str | None:
+    """Where this provider reaches our webhooks. One on this machine reaches the server of this home, if one runs."""
+    if settings.public_url is not None:
+        return settings.public_url
+    if not _is_local(config.base_url):
+        return None
+    try:
+        url = (settings.home / SERVER_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return url if _is_local(url) else None
+
+
+def _is_local(url: str | None) -> bool:
+    return url is not None and urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
 
 
 def _signer(settings: Settings) -> Sign:
@@ -62,7 +84,7 @@ def _signer(settings: Settings) -> Sign:
         if not known:
             # Only where tokens are made.
             from windlass.access.callbacks import Callbacks
-            from windlass.app.first_key import SECRET_FILE, secret_of
+            from windlass.app.first_key import secret_of
 
             if not settings.secret and not (settings.home / SECRET_FILE).exists():
                 raise BadSetting(

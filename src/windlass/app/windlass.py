@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -27,7 +28,7 @@ from windlass.app.entropy import Ids, chance
 from windlass.app.job import Access, Job
 from windlass.app.providing import announce, means, read_providers
 from windlass.app.settings import Settings, load
-from windlass.core.errors import Conflict
+from windlass.core.errors import BadInput, Conflict
 from windlass.core.observer import Observer
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
@@ -55,6 +56,7 @@ POOL_MAX = 8
 KEPT_FOR_GOOD_DAYS = 36_500.0
 
 Time = float | str | timedelta
+Money = Decimal | str | float
 
 
 class HasPlan(Protocol):
@@ -89,6 +91,7 @@ class _Given(NamedTuple):
     ttl: Time | None
     webhook: Webhook | None
     correlation_id: str | None
+    budget: Decimal | None
 
 
 class Windlass:
@@ -209,6 +212,7 @@ class Windlass:
         ttl: Time | None = None,
         webhook: Webhook | None = None,
         correlation_id: str | None = None,
+        budget: Money | None = None,
         inputs: Mapping[str, Any] | None = None,
         **more_inputs: Any,
     ) -> Job:
@@ -216,11 +220,12 @@ class Windlass:
 
         The recipe may be given by name if it is registered. Its inputs are keywords; those whose names are taken here
         go into `inputs`. The same `key` gives the same job; with another body it raises Conflict. Concurrent calls
-        share commits. A `correlation_id` puts the job on the feed under that name; a `webhook` has a sealed secret.
+        share commits. A `correlation_id` puts the job on the feed under that name; a `webhook` has a sealed secret. The
+        steps of the job spend no more than its `budget`.
         """
         plan = await self._plan(recipe)
         is_heard = self._access.waiter.is_listening
-        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id)
+        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id, _budget(budget))
         accepted = await self._submitter.submit(self._submission(plan, {**(inputs or {}), **more_inputs}, key, given))
         # An earlier job with the same key may have been made from another version of the recipe, and have ended.
         is_new = accepted.is_new
@@ -241,13 +246,14 @@ class Windlass:
         ttl: Time | None = None,
         webhook: Webhook | None = None,
         correlation_id: str | None = None,
+        budget: Money | None = None,
     ) -> list[Job]:
         """Make a job per element of `inputs`, a thousand to a commit. All inputs are checked before any job is made.
 
         With `keys`, one per element, the call can be repeated safely. A Conflict is raised after all others are made.
         """
         plan = await self._plan(recipe)
-        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id)
+        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id, _budget(budget))
         own_keys = keys if keys is not None else [None] * len(inputs)
         submissions = [self._submission(plan, one, key, given) for one, key in zip(inputs, own_keys, strict=True)]
         jobs: list[Job] = []
@@ -289,6 +295,7 @@ class Windlass:
             ttl_s=_seconds(given.ttl, "ttl") or TTL_S,
             correlation_id=given.correlation_id or own,
             webhook=given.webhook,
+            budget=given.budget,
         )
 
     def worker(
@@ -376,6 +383,13 @@ def _plans(wanted: Sequence[HasPlan | Plan]) -> list[Plan]:
             found[plan.hash] = plan
             stack.extend([] if isinstance(one, Plan) else one.children.values())
     return list(reversed(found.values()))
+
+
+def _budget(value: Money | None) -> Decimal | None:
+    try:
+        return None if value is None else Decimal(str(value))
+    except InvalidOperation:
+        raise BadInput(f"the budget is an amount of money, not {value!r}") from None
 
 
 def _seconds(value: Time | None, name: str) -> float | None:

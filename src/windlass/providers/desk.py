@@ -104,7 +104,7 @@ class _Handed(NamedTuple):
 
 
 class Desk:
-    """One per worker, used from its loop. `public_url` is where providers reach our webhooks; None: they are polled.
+    """One per worker, used from its loop. `public_url` is where a provider reaches our webhooks; None: it is polled.
 
     With `is_alone` requests run inside the attempt's own task: for simulations, which step through that one only.
     """
@@ -114,7 +114,7 @@ class Desk:
         db: Database,
         providers: Mapping[str, HasAdapter],
         *,
-        public_url: str | None = None,
+        public_url: Callable[[ProviderConfig], str | None] = lambda _: None,
         is_alone: bool = False,
         counts: Counts | None = None,
     ) -> None:
@@ -200,10 +200,8 @@ class Desk:
         return provider
 
     def _request(self, provider: HasAdapter, place: Place, key: WorkKey, model: str, input: Any) -> StartRequest:
-        webhook = provider.config.webhook
-        url = None
-        if self._public_url is not None and webhook is not None:
-            url = f"{self._public_url.rstrip('/')}/webhooks/{place.provider}"
+        ours = None if provider.config.webhook is None else self._public_url(provider.config)
+        url = None if ours is None else f"{ours.rstrip('/')}/webhooks/{place.provider}"
         metadata = {"windlass_job": str(place.job_id), "windlass_step": place.step, "windlass_key": str(key)}
         return StartRequest(str(key), model, input, url, metadata)
 

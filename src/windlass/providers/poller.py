@@ -47,15 +47,18 @@ PAUSE_S = 1.0
 # After so many failures without an answer in between, the rest of the round is put off.
 FAILURES_MAX = 5
 PUT_OFF_S = 10.0
-# How often a cancellation is tried before people must look, and how long a request may be on its way that has not
-# told what it began.
+# How often a cancellation is tried before people must look.
 CANCELS_MAX = 10
+# How much longer than two requests take one may be on its way that has not told what it began, and how often such work
+# is looked for meanwhile.
 ON_ITS_WAY_S = 60.0
+LOOKS_MAX = 4
 
 # What the rows of work say that no cancellation could reach; a sweep lists these.
 GAVE_UP = "gave_up"
 CANNOT_CANCEL = "cannot_cancel"
 NOT_THERE = "not_there"
+LOOKED_FOR = "looked_for"
 _STATUS_MAX = 200
 
 _log = logging.getLogger("windlass.providers")
@@ -208,7 +211,7 @@ class Poller:
             return 0
         allowed = await providers.take(self._db, name, len(works))
         heard = _Round(provider, works[:allowed], began_s + LEASE_S / 2)
-        # While it may not be asked at all, it is busy or its breaker open: nothing is taken from it in vain every moment.
+        # While it may not be asked at all (it is busy, or its breaker open) its work is not taken in vain all the time.
         least_s = 0.1 if allowed else PAUSE_S
         for at, work in enumerate(works[allowed:], 1):
             heard.give_back(work, max(least_s, at / provider.config.rate))
@@ -312,11 +315,8 @@ class Poller:
         external_id = work.external_id
         if external_id is None and adapter.can_find:
             external_id = await adapter.find_job(str(work.key))
-            if external_id is None and not self._may_be_on_its_way(heard, work):
-                heard.polled.append(Polled(work, NOT_THERE, None, is_over=True))
-                return
         if external_id is None:
-            self._try_again(heard, work, "its name is not known")
+            self._not_found(heard, work)
             return
         try:
             status = await adapter.cancel_job(external_id)
@@ -327,17 +327,29 @@ class Poller:
         else:
             self._try_again(heard, work, status)
 
-    def _may_be_on_its_way(self, heard: _Round, work: Work) -> bool:
-        """Whether the request that begins it may still arrive there: its worker was stopped in the middle of it."""
-        age_s = (work.now - work.created_at).total_seconds()
-        return age_s < ON_ITS_WAY_S + 2 * heard.provider.config.timeout_s or work.polls < 1
+    def _not_found(self, heard: _Round, work: Work) -> None:
+        """Nobody knows what the provider calls it, nor whether it has begun.
+
+        The request that begins it may still be on its way, as its worker was stopped in the middle of it. So it is
+        looked for some times, for longer than any request takes. Then it is not there, if it would have been found.
+        """
+        on_its_way_s = ON_ITS_WAY_S + 2 * heard.provider.config.timeout_s
+        if work.polls < LOOKS_MAX:
+            heard.polled.append(Polled(work, LOOKED_FOR, on_its_way_s / LOOKS_MAX))
+        elif heard.provider.adapter.can_find:
+            heard.polled.append(Polled(work, NOT_THERE, None, is_over=True))
+        else:
+            self._give_up(heard, work, "what the provider calls it was never told")
 
     def _try_again(self, heard: _Round, work: Work, why: str) -> None:
         if work.polls + 1 >= CANCELS_MAX:
-            _log.warning("work %s at %s cannot be cancelled: %s", work.key, work.provider, why)
-            heard.polled.append(Polled(work, _text(f"{GAVE_UP}: {why}"), None))
+            self._give_up(heard, work, why)
         else:
             heard.polled.append(Polled(work, _text(why), self._wait_s(heard, work)))
+
+    def _give_up(self, heard: _Round, work: Work, why: str) -> None:
+        _log.warning("work %s at %s cannot be cancelled: %s", work.key, work.provider, why)
+        heard.polled.append(Polled(work, _text(f"{GAVE_UP}: {why}"), None))
 
     # Writing.
 

@@ -30,7 +30,7 @@ from windlass.app.windlass import Windlass
 from windlass.core.errors import NotFound
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
-from windlass.engine import explain, read
+from windlass.engine import explain, read, signals
 from windlass.engine.loops.runner import Loops
 from windlass.engine.recipes import plan_of
 from windlass.engine.settle import settle
@@ -71,6 +71,7 @@ class Harness:
         self._hands = hands
         self._steps = steps
         self._stage = stage
+        self._sent = 0
         self._stubs: set[str] = set()
 
     async def submit(self, recipe: Recipe, /, **given: Any) -> Job:
@@ -150,6 +151,11 @@ class Harness:
         """Report the failure, for good, of a step that waits for word from outside."""
         return await self._report(job, step, Failure(Fault(code, message), is_retryable=False))
 
+    async def send(self, job: Job | UUID, name: str, body: Any = None, *, id: str | None = None) -> signals.Sent:
+        """Send the job an event; the same `id` again changes nothing."""
+        self._sent += 1
+        return await signals.send(self.db, _id(job), name, body, id=id or f"test-{self._sent}", sender="test")
+
     async def view(self, job: Job | UUID) -> read.JobView:
         """The job's row."""
         return await read.job(self.db, _id(job))
@@ -200,6 +206,7 @@ class Harness:
         return (await settle(self.db, [report], chance=random.Random(0).random)).took_effect[0]
 
     async def _act(self) -> bool:
+        await self._stage.announce()
         return bool(await self._loops.run_until_idle() + await self._hands.work() + await self._stage.act())
 
     async def _jump(self, until: Any = None) -> bool:

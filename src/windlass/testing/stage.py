@@ -53,7 +53,7 @@ class Stage:
         return self._adapters.get(name) or self.add(name, None, CONCURRENCY)
 
     def add(self, name: str, respond: Respond | None, concurrency: int) -> ScriptedAdapter:
-        """Make it, or give it another script. It is told to the engine at the next turn."""
+        """Make it, or give it another script. The engine is told at its next turn."""
         config = ProviderConfig(name, "scripted", concurrency=concurrency, rate=RATE)
         found = self._adapters.get(name)
         if found is None:
@@ -63,11 +63,14 @@ class Stage:
         self._new[name] = ProviderRow(name, concurrency, RATE)
         return found
 
-    async def act(self) -> int:
-        """Ask those providers that have something to say."""
+    async def announce(self) -> None:
+        """Tell the engine of providers that it does not know."""
         if self._new:
             await providers.sync(self._db, list(self._new.values()))
             self._new.clear()
+
+    async def act(self) -> int:
+        """Ask those providers that have something to say."""
         return (await self._poller.run_once(self._talking)).count if self._talking else 0
 
     async def due(self, waker: datetime | None, *, is_idle: bool) -> list[datetime]:
