@@ -40,6 +40,8 @@ from windlass.providers.words import CONTENT_REFUSED, INSUFFICIENT_FUNDS, RATE_L
 
 try:
     import httpx
+
+    from windlass.providers import pool
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
         "providers need httpx: pip install 'windlass[providers]'", name=missing.name, path=missing.path
@@ -96,7 +98,6 @@ class Line:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         answer_max_bytes: int = ANSWER_MAX_BYTES,
-        transport: httpx.AsyncBaseTransport | None = None,
         now: Now = lambda: datetime.now(UTC),
     ) -> None:
         address = config.base_url or base_url
@@ -109,16 +110,16 @@ class Line:
         self._answer_max_bytes = answer_max_bytes
         self._now = now
         self._credential = config.credential.reveal() if config.credential is not None else None
-        is_here = (urlsplit(self._base_url).hostname or "") in ("localhost", "127.0.0.1", "::1")
+        scheme, host, _ = self._origin
+        is_proxied = host not in ("localhost", "127.0.0.1", "::1") and pool.is_proxied(scheme, host)
         self._http = httpx.AsyncClient(
             headers={"user-agent": f"windlass/{_version()}", "accept": "application/json", **(headers or {})},
             timeout=httpx.Timeout(config.timeout_s, connect=min(CONNECT_WITHIN_S, config.timeout_s)),
             limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
             follow_redirects=False,
-            transport=transport,
             verify=_certificates(),
-            # A proxy is of no use towards this machine, and the environment's would be asked all the same.
-            trust_env=not is_here,
+            transport=None if is_proxied else pool.Pool(_certificates(), CONNECTIONS_MAX),
+            trust_env=is_proxied,
         )
 
     def __repr__(self) -> str:
@@ -160,11 +161,11 @@ class Line:
                     method, url, content=content, headers=sent, params=query, files=files, data=data
                 ) as answer:
                     body = await self._read(answer)
-        except (TimeoutError, httpx.TimeoutException):
+        except pool.TIMEOUTS:
             raise ProviderTimeout(f"{self._name} did not answer within {self._within_s:g} s") from None
-        except httpx.TransportError as error:
+        except pool.LOSSES as error:
             raise ConnectionLost(f"{self._name} cannot be reached: {self._told(error)}") from None
-        except (httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
+        except (httpx.InvalidURL, httpx.DecodingError, UnicodeError, ValueError) as error:
             raise BadAnswer(f"{self._name}: {self._told(error)}") from None
         return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
 

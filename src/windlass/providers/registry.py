@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from windlass.core.errors import BadSetting, NotFound
 from windlass.providers.adapter import ProviderAdapter
@@ -122,4 +122,4 @@ def _class_at(target: str, place: str) -> type[ProviderAdapter]:
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise BadSetting(f"{place}: {target} does not have: {missing}")
-    return cast(type[ProviderAdapter], found)
+    return found

@@ -64,6 +64,11 @@ class FalAdapter(ProviderAdapter):
         self._headers = {"x-fal-queue-priority": priority} if priority else {}
         self._line = Line(config, base_url=BASE_URL, headers=headers)
         self._keys = PublishedKeys(config, self.option("keys_url", str, KEYS_URL))
+        if config.webhook is not None and self.profile == PROFILE and find_spec("cryptography") is None:
+            raise BadSetting(
+                f"providers.{config.name}.webhook: FAL's signatures need cryptography",
+                remedy="Install it: pip install 'windlass[service]'",
+            )
 
     async def start_job(self, request: StartRequest) -> Started:
         """Submit to the queue."""

@@ -13,7 +13,8 @@ from windlass.core.external import ProviderStatus
 from windlass.providers.adapter import Started
 from windlass.providers.config import Hidden
 from windlass.providers.errors import ProviderError, failure_of
-from windlass.testing.conformance.stage import CREDENTIAL, WITHIN_S, Stage, ended, external_id
+from windlass.testing.conformance.mailbox import WITHIN_S
+from windlass.testing.conformance.stage import CREDENTIAL, Stage, ended, external_id
 from windlass.testing.fake_provider import FakeProvider, Fault
 
 

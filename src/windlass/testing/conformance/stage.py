@@ -127,6 +127,7 @@ class Stage:
     ) -> ProviderError:
         """What is raised when this goes wrong. Of a status, an adapter may also say UNKNOWN."""
         async with self.made(fake) as adapter:
+            id = ""
             if on == "status":
                 self._needs_polling()
                 id = external_id(await adapter.start_job(self.request()))

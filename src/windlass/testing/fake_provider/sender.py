@@ -15,6 +15,7 @@ from windlass.testing.fake_provider.speech import Teller
 from windlass.testing.fake_provider.work import Work
 
 _WRONG = "whsec_" + "bm90IHRoZSBzZWNyZXQgYXQgYWxsLCBidXQgbG9uZw"
+_TICK_S = 0.001
 _FAULTS = ("drop", "double", "delay", "forge")
 
 
@@ -50,6 +51,7 @@ class Sender:
         self.fal_keys = fal_keys
         self._poster = Poster()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._told: set[str] = set()
         self._late: dict[str, tuple[bytes, str]] = {}
 
     @property
@@ -69,19 +71,23 @@ class Sender:
         now = teller.works.now()
         if not work.is_end_noted:
             begins_s = max(0.0, work.created_at + work.manner.queued_s - now)
-            loop.call_later(begins_s, self._begin, self._send_begin(teller, work))
+            loop.call_later(begins_s, lambda: self._begin(self._send_begin(teller, work)))
         done_at = work.ended_at if work.is_end_noted else work.done_at()
         if done_at is not None:
             loop.call_later(max(0.0, done_at - now), self._end_in_time, teller, work)
 
     def soon(self, teller: Teller, work: Work) -> None:
         """Send the news of its end."""
+        self._told.add(work.id)
         self._begin(self.send_end(teller, work))
 
     def _end_in_time(self, teller: Teller, work: Work) -> None:
-        # Unless somebody ended it before, and had the news sent.
+        if work.id in self._told:
+            return  # somebody ended it before, and had the news sent
         status = work.status(teller.works.now())
-        if status is ProviderStatus.CANCELLED or not status.is_terminal:
+        if not status.is_terminal:
+            # The loop's clock and the calendar's do not agree to the microsecond.
+            asyncio.get_running_loop().call_later(_TICK_S, self._end_in_time, teller, work)
             return
         teller.end(work, status)
         self.soon(teller, work)
