@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from windlass.core.errors import BadInput, BadSignature, NotFound, WindlassError
 from windlass.core.external import ProviderStatus, Said, WorkKey
@@ -195,9 +195,16 @@ class Receiver:
 
 def _parsed(provider: Provider, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
     """What the adapter makes of it, if that is what an adapter may say: others write adapters too."""
-    news = provider.adapter.parse_webhook(headers, body, query)
-    texts = (news.id, news.external_id or "", news.key or "")
-    if not isinstance(news.said, Said) or not all(isinstance(text, str) for text in texts):
+    news: Any = provider.adapter.parse_webhook(headers, body, query)
+    if not isinstance(news, WebhookNews):
+        raise TypeError("the adapter gave no WebhookNews")
+    given: tuple[tuple[Any, type], ...] = (
+        (news.id, str),
+        (news.said, Said),
+        (news.external_id or "", str),
+        (news.key or "", str),
+    )
+    if not all(isinstance(value, kind) for value, kind in given):
         raise TypeError("the adapter gave something else than texts and a Said")
     return news
 

@@ -243,7 +243,7 @@ def provider_document(view: ProviderView) -> ProviderDocument:
 def budget_document(view: BudgetView) -> BudgetDocument:
     """A budget's document."""
     return BudgetDocument.model_construct(
-        scope=view.scope,  # type: ignore[arg-type]
+        scope=view.scope,
         name=view.name,
         most=view.most,
         spent=view.spent,
