@@ -23,10 +23,13 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping
+from decimal import Decimal
+from importlib.util import find_spec
 from typing import Any
 
 from windlass.core.errors import BadSetting, BadSignature
 from windlass.core.external import ProviderStatus, Said
+from windlass.core.outcome import Cost
 from windlass.core.signature import bad_signature
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest, WebhookNews
 from windlass.providers.config import ProviderConfig
@@ -187,13 +190,11 @@ class FalAdapter(ProviderAdapter):
         is_own = isinstance(value, dict) and "error_type" in value
         return failed(message, codes=codes, is_retryable=is_own or not isinstance(value, dict) or status >= 500)
 
-    def _cost(self, model: str, told: Mapping[str, Any]) -> Any:
+    def _cost(self, model: str, told: Mapping[str, Any]) -> Cost:
         metrics = told.get("metrics")
         seconds = decimal_of(metrics.get("inference_time")) if isinstance(metrics, dict) else None
-        usage = Usage(
-            seconds=seconds or decimal_of(0) or Usage().seconds, items=decimal_of(told.get("units")) or Usage().items
-        )
-        return self.calculate_cost(model, usage)
+        units = decimal_of(told.get("units"))
+        return self.calculate_cost(model, Usage(seconds=seconds or Decimal(0), items=units or Decimal(0)))
 
 
 class PublishedKeys:

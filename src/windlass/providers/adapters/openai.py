@@ -209,9 +209,7 @@ class OpenAIAdapter(ProviderAdapter):
                 lines += _read_lines(answer.body)
         results = [_result(line) for line in lines]
         # They come in any order; those that we numbered go back into theirs.
-        results.sort(
-            key=lambda one: (0, int(one["custom_id"]), "") if one["custom_id"].isdigit() else (1, 0, one["custom_id"])
-        )
+        results.sort(key=lambda one: _place(one["custom_id"]))
         is_bad = [one for one in results if one["status_code"] != 200]
         return succeeded({"results": results, "failed": len(is_bad)}, self._batch_cost(results))
 
