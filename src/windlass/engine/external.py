@@ -99,15 +99,12 @@ async def intend(
     `poll_s` is how long after its submit the work is asked about for the first time.
     """
 
-    async def operation(connection: asyncpg.Connection) -> Intent | None:
-        async with connection.transaction():
-            await drafts.lock(connection, [job_id])
-            row = await connection.fetchrow(sql("work_intend"), job_id, no, attempt, provider, poll_s)
+    while True:
+        row = await db.run(lambda c: c.fetchrow(sql("work_intend"), job_id, no, attempt, provider, poll_s))
         if row is None:
             return None
-        return Intent(WorkKey(job_id, no, row["round"]), row["external_id"], row["state"], row["is_new"])
-
-    return await db.run(operation)
+        if row["round"] is not None:
+            return Intent(WorkKey(job_id, no, row["round"]), row["external_id"], row["state"], row["is_new"])
 
 
 async def rejected(db: Database, key: WorkKey, status: str, *, attempt: int | None = None) -> None:

@@ -1,16 +1,19 @@
 -- Work that providers do (provider_jobs), and what they told of it (provider_events).
 --
--- A row's state is changed under the lock of its job's row, but for the end of a cancel. Pollers, which hold no job, wait
--- for no row.
+-- A row's state is changed under the lock of its job's row, but for its beginning and the end of a cancel. Pollers, which
+-- hold no job, wait for no row.
 --
 -- Plans are made while the tables are small, and kept. Where `|| ''` stands behind a column, the planner is kept from an
 -- index that would then read all that is open, or all of a provider's.
 
 -- name: work_intend
--- The round that is under way for this step, or the next one. Nothing, if the attempt is no longer the running one. The
--- job's row is locked.
-WITH step AS (
-    SELECT FROM windlass.steps WHERE job_id = $1::uuid AND no = $2::int AND attempt = $3::int AND state || '' = 'RUNNING'
+-- The round that is under way for this step, or the next one. Nothing, if the attempt is no longer the running one. Its
+-- step's row is enough of a lock: whoever ends the attempt writes that row before he looks for its work. The job's row is
+-- left to those who claim and settle its other steps.
+WITH step AS MATERIALIZED (
+    SELECT no FROM windlass.steps
+    WHERE job_id = $1::uuid AND no = $2::int AND attempt = $3::int AND state || '' = 'RUNNING'
+    FOR UPDATE
 ), taken AS (
     UPDATE windlass.provider_jobs SET attempt = $3
     WHERE job_id = $1 AND no = $2 AND provider || '' = $4::text AND state || '' IN ('SUBMITTING', 'RUNNING')
@@ -22,9 +25,15 @@ WITH step AS (
            1 + coalesce((SELECT max(round) FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2), 0),
            $3, $4, 'SUBMITTING', $5::float8, windlass.clock()
     WHERE EXISTS (SELECT FROM step) AND NOT EXISTS (SELECT FROM taken)
+    ON CONFLICT DO NOTHING
     RETURNING round, external_id, state
 )
-SELECT *, false AS is_new FROM taken UNION ALL SELECT *, true FROM added
+SELECT *, false AS is_new FROM taken
+UNION ALL
+SELECT *, true FROM added
+UNION ALL
+-- Somebody else has just taken that number (work_orphaned): once more.
+SELECT NULL, NULL, NULL, NULL FROM step WHERE NOT EXISTS (SELECT FROM taken) AND NOT EXISTS (SELECT FROM added)
 
 -- name: work_rejected
 -- Only while nobody has heard that it was accepted, and no later attempt has taken it over.
@@ -128,19 +137,18 @@ SELECT (SELECT count(*) FROM locked),
 -- name: event_known
 -- The work that these events speak of is known now. There may be any number of others that wait, so they are looked up
 -- one by one, whatever the planner knew of the table.
-WITH found AS MATERIALIZED (
-    SELECT e.provider, e.id
-    FROM unnest($1::text[], $2::text[]) AS d (provider, external_id)
-    CROSS JOIN LATERAL (
-        SELECT provider, id FROM windlass.provider_events
-        WHERE provider = d.provider AND external_id = d.external_id AND state = 'WAITING'
-        OFFSET 0
-    ) AS e
-), known AS (
-    UPDATE windlass.provider_events e SET state = 'DUE'
-    FROM found f
-    WHERE e.provider = f.provider AND e.id = f.id AND e.state || '' = 'WAITING'
-    RETURNING e.id
+WITH known AS (
+    UPDATE windlass.provider_events SET state = 'DUE'
+    WHERE ctid = ANY (ARRAY(
+        SELECT e.ctid
+        FROM unnest($1::text[], $2::text[]) AS d (provider, external_id)
+        CROSS JOIN LATERAL (
+            SELECT ctid FROM windlass.provider_events
+            WHERE provider = d.provider AND external_id = d.external_id AND state = 'WAITING'
+            FOR UPDATE
+        ) AS e
+    ))
+    RETURNING id
 )
 SELECT pg_notify('windlass_answer', '') WHERE EXISTS (SELECT FROM known)
 
