@@ -135,6 +135,8 @@ def _told(event: Event, step: str) -> str | None:
             return "a person is asked; the demo says yes"
         case "step.parked" if waits_for.startswith("external"):
             return "the studio has it, the worker is free"
+        case "step.completed" if step == "draw":
+            return "all of them are there"
         case "step.completed" if event.source in ("webhook", "poller"):
             return f"drawn; told by the {event.source}"
         case "step.completed":
