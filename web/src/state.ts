@@ -1,0 +1,70 @@
+/** The ten looks of a state: a colour, an icon and a word. Whatever the API says of a job or a step is one of them. */
+export type Look =
+  | "pending"
+  | "queued"
+  | "ready"
+  | "running"
+  | "retrying"
+  | "waiting"
+  | "succeeded"
+  | "failed"
+  | "cancelled"
+  | "skipped";
+
+export const LOOKS: readonly Look[] = [
+  "pending", "queued", "ready", "running", "retrying", "waiting", "succeeded", "failed", "cancelled", "skipped",
+]; // biome-ignore format: one line reads as the list it is
+
+const JOB: Record<string, Look> = {
+  PENDING: "pending",
+  APPROVAL_REQUIRED: "waiting",
+  QUEUED: "queued",
+  DISPATCHING: "ready",
+  PROCESSING: "running",
+  PREVIEW: "running",
+  COMPLETED: "succeeded",
+  FAILED: "failed",
+  DENIED: "failed",
+  TIMEOUT: "failed",
+  CANCELLED: "cancelled",
+  EXPIRED: "failed",
+  OUTPUT_QUARANTINED: "failed",
+};
+
+const STEP: Record<string, Look> = {
+  BLOCKED: "pending",
+  READY: "ready",
+  HELD: "waiting",
+  QUEUED: "queued",
+  RUNNING: "running",
+  PARKED: "waiting",
+  COMPLETED: "succeeded",
+  SKIPPED: "skipped",
+  FAILED: "failed",
+  CANCELLED: "cancelled",
+  DENIED: "failed",
+  QUARANTINED: "failed",
+  ABANDONED: "cancelled",
+};
+
+const OVER = new Set(["COMPLETED", "FAILED", "DENIED", "TIMEOUT", "CANCELLED", "EXPIRED", "OUTPUT_QUARANTINED"]);
+
+/** How a job looks. A state that this console does not know yet looks pending: enums are open. */
+export function jobLook(status: string): Look {
+  return JOB[status] ?? "pending";
+}
+
+/** How a step looks; one that is parked until it is tried again is retrying. */
+export function stepLook(status: string, waitingFor?: string | null): Look {
+  if (status === "PARKED" && waitingFor === "retry") return "retrying";
+  return STEP[status] ?? "pending";
+}
+
+/** Whether a job in this state can still change by itself. */
+export function isOver(status: string): boolean {
+  return OVER.has(status);
+}
+
+export function color(look: Look): string {
+  return `var(--st-${look})`;
+}

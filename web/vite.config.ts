@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import tailwind from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig, type Plugin } from "vite";
+
+const OUT = process.env.WINDLASS_CONSOLE_OUT ?? "../build/console";
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
+
+/** Leave every text file in the three forms that the server sends: it never compresses anything itself. */
+function precompress(): Plugin {
+  const visit = (folder: string): void => {
+    for (const name of readdirSync(folder)) {
+      const path = join(folder, name);
+      if (statSync(path).isDirectory()) visit(path);
+      else if (/\.(js|css|html|svg|json)$/.test(name)) {
+        const body = readFileSync(path);
+        writeFileSync(`${path}.br`, brotliCompressSync(body, BROTLI));
+        writeFileSync(`${path}.gz`, gzipSync(body, { level: 9 }));
+      }
+    }
+  };
+  return { name: "precompress", apply: "build", closeBundle: () => visit(OUT) };
+}
+
+export default defineConfig({
+  base: "/console/",
+  plugins: [react(), tailwind(), precompress()],
+  build: {
+    target: "es2022",
+    outDir: OUT,
+    emptyOutDir: true,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  worker: { format: "es" },
+});
