@@ -131,6 +131,16 @@ async def test_each_child_of_a_fan_out_waits_for_its_own(rig: Rig) -> None:
     assert await taken(rig, job) == {"early": 4, "a": 3, "b": 2}
 
 
+async def test_a_row_that_was_left_behind_takes_nothing_from_others(rig: Rig) -> None:
+    """Nothing leaves one behind; if something did, the one door would still hold."""
+    job = await begun(rig, plan(event("a"), event("b")))
+    assert await send(rig, job, 1, id="1") == "delivered"
+    async with rig.db.connection() as connection:
+        await connection.execute("INSERT INTO windlass.waits VALUES ($1, 0, 'approved', '{}')", job)
+    assert await send(rig, job, 2, id="2") == "delivered"
+    assert await outputs(rig, job) == [1, 2]
+
+
 async def test_the_same_id_again_changes_nothing(rig: Rig) -> None:
     job = await begun(rig, plan(event("a"), event("b")))
     assert await send(rig, job, {"x": 1}) == "delivered"
