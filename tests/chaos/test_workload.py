@@ -11,7 +11,8 @@ from windlass.core.states import JobState
 from windlass.recipe.recipe import Recipe
 from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
 from windlass.testing.chaos.journal import FOLDER_VARIABLE, journal, read_journal
-from windlass.testing.chaos.workload import RECIPES
+from windlass.testing.chaos.outside import PROVIDERS
+from windlass.testing.chaos.workload import APPROVED, RECIPES
 from windlass.testing.harness import harness
 from windlass.worker.context import Context
 
@@ -26,7 +27,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 async def test_every_recipe_comes_to_its_answer(recipe: Recipe, folder: Path, dsn: str) -> None:
     async with harness(dsn) as h:
+        for name in PROVIDERS:
+            h.provider(name, lambda model, input: {"echo": input, "model": model})
         job = await h.submit(recipe, n=4)
+        if recipe.name == "approval":
+            assert await h.send(job, APPROVED, {"n": 5}) == "kept"
+            await h.send(job, APPROVED, {"n": 4})
         if recipe.name in ANSWERS:
             assert await h.result(job) == answer(recipe.name, 4)
         else:

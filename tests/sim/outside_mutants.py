@@ -87,7 +87,7 @@ def a_provider_is_asked_before_that_is_written_down(patch: Patch) -> None:
 
 @mutant(is_outer=True)
 def every_attempt_asks_with_a_key_of_its_own(patch: Patch) -> None:
-    change_sql(patch, "work_intend", ("AND state IN ('SUBMITTING', 'RUNNING')", "AND state IN ('NEVER')"))
+    change_sql(patch, "work_intend", ("state || '' IN ('SUBMITTING', 'RUNNING')", "state = 'NEVER'"))
 
 
 @mutant(is_outer=True)

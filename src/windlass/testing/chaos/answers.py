@@ -45,6 +45,10 @@ def _patient(n: int) -> int:
     return 2 * (n + 5) + 100 + 1000
 
 
+def _album(n: int) -> int:
+    return n + sum(range(n, n + 2 + n % 3))
+
+
 ANSWERS: dict[str, Callable[[int], Any]] = {
     "chain": _chain,
     "diamond": _diamond,
@@ -53,6 +57,9 @@ ANSWERS: dict[str, Callable[[int], Any]] = {
     "choice": _choice,
     "patient": _patient,
     "bulk": lambda n: BULK + n,
+    "picture": lambda n: n + 1,
+    "album": _album,
+    "approval": lambda n: n + 1,
     "family": lambda n: _fan(n) + sum(_chain(item) for item in _items(n)),
 }
 

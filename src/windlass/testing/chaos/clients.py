@@ -13,10 +13,10 @@ from uuid import UUID
 
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable, WrongState
-from windlass.engine import control
+from windlass.engine import control, signals
 from windlass.testing.chaos.answers import FAILS_WITH
 from windlass.testing.chaos.ledger import Ledger, Wish
-from windlass.testing.chaos.workload import RECIPES
+from windlass.testing.chaos.workload import APPROVED, RECIPES
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ DOUBLED = 0.15
 DEADLINE_S = 2.0
 DEADLINES = 0.05
 WEIGHTS = {"chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2}
+WEIGHTS |= {"picture": 2, "album": 1, "approval": 2}
 MEDDLE_EVERY_S = 0.5
 MEDDLE_AMONG = 15
 PAUSE_S = (0.5, 3.0)
@@ -83,6 +84,8 @@ class Clients:
         if self._chance.random() < DOUBLED:
             asks.append(self._ask(wish))
         await asyncio.gather(*asks)
+        if wish.recipe == "approval":
+            await self._approve(wish)
         if self._chance.random() < DOUBLED:
             await self._ask(wish)
 
@@ -93,6 +96,28 @@ class Clients:
         )
         wish.answers.append(job.id)
         self._ledger.count("submitted again" if len(wish.answers) > 1 else "submitted")
+
+    async def _approve(self, wish: Wish) -> None:
+        """Tell the job what it waits for, or will: now and then something else first, and now and then twice."""
+        if self._chance.random() < DOUBLED:
+            await self._tell(wish, f"{wish.key}-other", wish.n + 1)
+        if self._chance.random() < DOUBLED:
+            await self._rest(self._chance.uniform(0.1, 2.0))
+        for _ in range(2 if self._chance.random() < DOUBLED else 1):
+            await self._tell(wish, wish.key, wish.n)
+
+    async def _tell(self, wish: Wish, id: str, n: int) -> None:
+        job_id, db = wish.answers[0], self._windlass.db
+        try:
+            said = await self._insist(
+                lambda: signals.send(db, job_id, APPROVED, {"n": n, "by": wish.key}, id=id, sender="chaos")
+            )
+        except WrongState:
+            # It was cancelled, or its time was up.
+            self._ledger.count("told too late")
+            return
+        self._ledger.signals[job_id, id] = said
+        self._ledger.count("told")
 
     # Meddling.
 

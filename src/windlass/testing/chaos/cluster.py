@@ -1,4 +1,4 @@
-"""The cluster under attack: PostgreSQL, engines and workers, and the hand that hurts them."""
+"""The cluster under attack: PostgreSQL, engines, workers, the API, a provider, and the hand that hurts them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +22,13 @@ from windlass.testing.chaos.faults import FAULTS_A_MINUTE, Deck, Fault
 from windlass.testing.chaos.journal import FOLDER_VARIABLE
 from windlass.testing.chaos.listing import send
 from windlass.testing.chaos.member import Member
+from windlass.testing.chaos.outside import Outside
 from windlass.testing.chaos.server import Server
 
 ENGINES = 2
 WORKERS = 4
 WORKER_CONCURRENCY = 20
+SECRET = "chaos" * 8
 WORKLOAD = "windlass.testing.chaos.workload"
 # So many may be stopped at once; some must go on, or nothing would happen that a fault could hit.
 WORKERS_STOPPED_MAX = 2
@@ -49,8 +51,9 @@ class Kill:
 class Cluster:
     """Members, server, and what was done to them."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, chance: random.Random, seed: int) -> None:
         self.folder = folder
+        self.outside = Outside(folder, seed)
         self.journal = folder / "journal"
         self.server = Server(folder)
         self.members: list[Member] = []
@@ -69,8 +72,21 @@ class Cluster:
 
     @property
     def engines(self) -> list[Member]:
-        """The members that run the engine's loops."""
-        return [member for member in self.members if not member.is_worker]
+        """The members that run the engine's loops, and ask providers."""
+        return self._named("engine")
+
+    @property
+    def apis(self) -> list[Member]:
+        """The member that takes webhooks."""
+        return self._named("api")
+
+    @property
+    def providers(self) -> list[Member]:
+        """The member that does the work outside. It is not ours, and dies all the same."""
+        return self._named("provider")
+
+    def _named(self, name: str) -> list[Member]:
+        return [member for member in self.members if member.name.startswith(name)]
 
     # Beginning and ending.
 
@@ -79,6 +95,9 @@ class Cluster:
         """Start engines and workers, on a server that is up and migrated, and keep them running."""
         (self.folder / "logs").mkdir()
         self.journal.mkdir()
+        self.outside.write_config()
+        self.members.append(self._member("provider", command=self.outside.command))
+        self.members.append(self._member("api", "serve", "api", "--listen", f"127.0.0.1:{self.outside.api_port}"))
         for place in range(ENGINES):
             self.members.append(self._member(f"engine-{place}", "engine"))
         for place in range(WORKERS):
@@ -92,14 +111,16 @@ class Cluster:
             await asyncio.gather(supervising, return_exceptions=True)
             self._end_everyone()
 
-    def _member(self, name: str, *arguments: str) -> Member:
+    def _member(self, name: str, *arguments: str, command: Sequence[str] | None = None) -> Member:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("WINDLASS_")}
         environment |= {
             "WINDLASS_DATABASE_URL": self.server.dsn,
             "WINDLASS_HOME": str(self.folder),
+            "WINDLASS_SECRET": SECRET,
             FOLDER_VARIABLE: str(self.journal),
+            **self.outside.environment,
         }
-        command = [sys.executable, "-m", "windlass.cli.main", *arguments]
+        command = command or [sys.executable, "-m", "windlass.cli.main", *arguments]
         return Member(name, command, environment, self.folder / "logs" / f"{name}.log")
 
     async def _supervise(self) -> None:
@@ -113,6 +134,7 @@ class Cluster:
         for timer in list(self._pending):
             self._undo(timer)
         await self.server.whole()
+        await self.outside.heal()
 
     async def dismiss(self) -> list[str]:
         """SIGTERM to everyone; the answer is who did not leave in good order, and what they left behind."""
@@ -156,6 +178,7 @@ class Cluster:
 
     async def torment(self, seconds: float, say: Callable[[str], None]) -> None:
         """Play the deck for this long, at an even pace."""
+        self.outside.torment()
         began_s = time.monotonic()
         pace_s = 60.0 / FAULTS_A_MINUTE
         turn = 0
@@ -192,6 +215,10 @@ class Cluster:
                 return any(member.busy_child() for member in self._awake(self.workers))
             case Fault.ENGINE_KILLED:
                 return bool(self._awake(self.engines))
+            case Fault.API_KILLED | Fault.API_STOPPED:
+                return bool(self._awake(self.apis))
+            case Fault.PROVIDER_KILLED:
+                return bool(self._awake(self.providers))
             case _:
                 return self.server.is_up
 
@@ -204,17 +231,26 @@ class Cluster:
             case Fault.BACKEND_KILLED | Fault.BACKEND_STOPPED | Fault.BACKEND_TERMINATED:
                 return await self._hurt_backend(fault)
             case Fault.ENGINE_KILLED | Fault.ENGINE_STOPPED:
-                return self._hurt_member(fault, self._chance.choice(self._awake(self.engines)))
+                return self._hurt_one(fault, self.engines)
+            case Fault.API_KILLED | Fault.API_STOPPED:
+                return self._hurt_one(fault, self.apis)
+            case Fault.PROVIDER_KILLED:
+                return self._hurt_one(fault, self.providers)
             case Fault.CHILD_KILLED:
                 busy = [pid for member in self._awake(self.workers) if (pid := member.busy_child()) is not None]
                 return bool(busy) and send(self._chance.choice(busy), signal.SIGKILL)
             case _:
-                return self._hurt_member(fault, self._chance.choice(self._awake(self.workers)))
+                return self._hurt_one(fault, self.workers)
+
+    def _hurt_one(self, fault: Fault, members: list[Member]) -> bool:
+        # One may have ended by itself a moment ago.
+        awake = self._awake(members)
+        return bool(awake) and self._hurt_member(fault, self._chance.choice(awake))
 
     def _hurt_member(self, fault: Fault, member: Member) -> bool:
         pid = member.pid
         match fault:
-            case Fault.WORKER_KILLED | Fault.ENGINE_KILLED:
+            case Fault.WORKER_KILLED | Fault.ENGINE_KILLED | Fault.API_KILLED | Fault.PROVIDER_KILLED:
                 if pid is not None and member.is_worker:
                     self.kills.append(Kill(pid, time.time()))
                 return member.kill()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,9 @@ from windlass.engine.recipes import plan_of
 from windlass.engine.workers import WorkerView
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.testing.chaos.journal import Line, read_journal
+from windlass.testing.chaos.reckoning import OutsideEvidence, count_open, gather_outside
 from windlass.testing.checker import Tables
+from windlass.testing.fake_provider import Entry
 from windlass.testing.history import history
 
 OPEN = tuple(state for state in JobState if state not in JOB_TERMINAL)
@@ -42,9 +44,10 @@ class Evidence:
     outputs: Mapping[UUID, Any]
     workers: Sequence[WorkerView]
     journal: Sequence[Line]
+    outside: OutsideEvidence = field(default_factory=OutsideEvidence)
 
 
-async def gather(windlass: Windlass, journal: Path) -> Evidence:
+async def gather(windlass: Windlass, journal: Path, entries: Sequence[Entry] = ()) -> Evidence:
     """Read everything."""
     jobs: dict[UUID, JobHistory] = {}
     outputs: dict[UUID, Any] = {}
@@ -57,7 +60,8 @@ async def gather(windlass: Windlass, journal: Path) -> Evidence:
                 outputs[view.id] = await _output(windlass, view.id)
     async with windlass.db.connection() as connection:
         tables = await Tables.read(connection)
-    return Evidence(tables, jobs, outputs, await workers.listing(windlass.db), read_journal(journal))
+        outside = await gather_outside(connection, entries)
+    return Evidence(tables, jobs, outputs, await workers.listing(windlass.db), read_journal(journal), outside)
 
 
 async def job_history(windlass: Windlass, job_id: UUID) -> JobHistory:
@@ -80,6 +84,12 @@ async def _output(windlass: Windlass, job_id: UUID) -> Any:
 async def still_open(windlass: Windlass) -> list[read.JobView]:
     """The jobs that have not ended, up to a page of them."""
     return await read.jobs(windlass.db, states=OPEN, limit=read.PAGE_MAX)
+
+
+async def is_open_outside(windlass: Windlass) -> bool:
+    """Whether providers still work for us, or have told what was not applied yet."""
+    async with windlass.db.connection() as connection:
+        return await count_open(connection) > 0
 
 
 async def dump(windlass: Windlass, job_id: UUID) -> str:

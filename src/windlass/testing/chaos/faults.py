@@ -20,6 +20,9 @@ class Fault(StrEnum):
     MACHINE_STOPPED = "worker stopped with its pulse"
     ENGINE_KILLED = "engine killed"
     ENGINE_STOPPED = "engine stopped"
+    API_KILLED = "api killed"
+    API_STOPPED = "api stopped"
+    PROVIDER_KILLED = "provider killed"
     PULSE_KILLED = "pulse killed"
     PULSE_STOPPED = "pulse stopped"
     CHILD_KILLED = "cpu process killed"
@@ -36,6 +39,9 @@ PER_MINUTE: dict[Fault, int] = {
     Fault.MACHINE_STOPPED: 4,
     Fault.ENGINE_KILLED: 10,
     Fault.ENGINE_STOPPED: 6,
+    Fault.API_KILLED: 7,
+    Fault.API_STOPPED: 3,
+    Fault.PROVIDER_KILLED: 4,
     Fault.PULSE_KILLED: 7,
     Fault.PULSE_STOPPED: 4,
     Fault.CHILD_KILLED: 5,

@@ -27,6 +27,8 @@ class Ledger:
     # The new jobs of retries, by the job that they retry; and those among them whose call returned.
     retries: dict[UUID, UUID] = field(default_factory=dict)
     retried: set[UUID] = field(default_factory=set)
+    # What senders of events heard, by job and id.
+    signals: dict[tuple[UUID, str], str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     # Answers that nobody should ever get.
     surprises: list[str] = field(default_factory=list)

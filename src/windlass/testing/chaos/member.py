@@ -1,4 +1,5 @@
-"""One process of the cluster: a worker or an engine, started again whenever it ends, as an operator's supervisor would.
+"""One process of the cluster (a worker, an engine, the API, the provider), started again whenever it ends, as an
+operator's supervisor would.
 
 Each is the leader of a process group of its own, which its pulse and its handlers' processes belong to as well. So
 what it leaves behind can be found, and nothing else is ever touched.

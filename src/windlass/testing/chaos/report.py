@@ -10,6 +10,7 @@ from windlass.testing.chaos.cluster import Cluster
 from windlass.testing.chaos.evidence import Evidence
 from windlass.testing.chaos.faults import Fault
 from windlass.testing.chaos.ledger import Ledger
+from windlass.testing.chaos.reckoning import account
 from windlass.testing.chaos.recovery import recovery_times
 from windlass.testing.chaos.verdict import Violation, undone_claims
 
@@ -30,6 +31,7 @@ def summary(cluster: Cluster, evidence: Evidence, ledger: Ledger) -> str:
         *(f"  {count:>5}  {state}" for state, count in _states(evidence)),
         f"callers: {', '.join(f'{count} {what}' for what, count in sorted(ledger.counts.items()))}",
         f"attempts: {len(starts)} began for {len(steps)} steps",
+        *account(evidence.outside),
         f"claims undone by a crash of PostgreSQL: {undone_claims(evidence)} begun",
         f"steps of killed workers ran again after: {_times(recovered)}",
         f"PostgreSQL answered again after: {_times(server.outages)}",

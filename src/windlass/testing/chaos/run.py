@@ -16,9 +16,10 @@ from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable
 from windlass.store.database import Database, is_transient
 from windlass.store.migrate import migrate
+from windlass.testing.chaos import lines
 from windlass.testing.chaos.clients import Clients
 from windlass.testing.chaos.cluster import Cluster
-from windlass.testing.chaos.evidence import dump, gather, still_open
+from windlass.testing.chaos.evidence import dump, gather, is_open_outside, still_open
 from windlass.testing.chaos.faults import FAULTS_A_MINUTE_MIN, missing
 from windlass.testing.chaos.ledger import Ledger
 from windlass.testing.chaos.report import summary, verdict_text
@@ -35,7 +36,7 @@ Say = Callable[[str], None]
 async def run(seed: int, minutes: float, say: Say, *, is_loud: bool = False) -> bool:
     """Run, print what happened, and say whether everything held. The data of a run that failed is kept."""
     folder = _folder()
-    cluster = Cluster(folder, random.Random(f"faults {seed}"))
+    cluster = Cluster(folder, random.Random(f"faults {seed}"), seed)
     say(f"chaos: seed {seed}, {minutes:g} min, in {folder}")
     violations: list[Violation] = []
     try:
@@ -60,6 +61,8 @@ async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell
     dsn, ledger = cluster.server.dsn, Ledger()
     db = await Database.open(dsn, max_size=1)
     await migrate(db)
+    async with db.connection() as connection:
+        await lines.install(connection)
     await db.close()
     settings = replace(Settings(), home=cluster.folder)
     async with Windlass.connect(dsn, settings=settings) as windlass, cluster.running():
@@ -75,7 +78,7 @@ async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell
         violations += await _drain(windlass, cluster.folder, say)
         say(f"drained in {time.monotonic() - began_s:.0f} s")
         complaints = await cluster.dismiss()
-        evidence = await gather(windlass, cluster.journal)
+        evidence = await gather(windlass, cluster.journal, cluster.outside.entries())
     violations += [Violation("goodbye", None, complaint) for complaint in complaints]
     violations += judge(evidence, ledger, crashes=cluster.server.crashes, dismissed=cluster.dismissed)
     violations += _faults(cluster, minutes)
@@ -100,12 +103,13 @@ async def _drain(windlass: Windlass, folder: Path, say: Say) -> list[Violation]:
     while True:
         try:
             jobs = await still_open(windlass)
+            is_open = bool(jobs) or await is_open_outside(windlass)
         except Exception as error:
             if not (isinstance(error, Unavailable) or is_transient(error)):
                 raise
             await asyncio.sleep(0.5)
             continue
-        if not jobs:
+        if not is_open:
             return []
         now_s, events = time.monotonic(), sum(job.event_seq for job in jobs)
         if events != seen:

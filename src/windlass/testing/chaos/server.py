@@ -35,6 +35,13 @@ class Server:
     async def start(self) -> str:
         """Start it; returns its DSN."""
         self.dsn = await asyncio.to_thread(self._postgres.start)
+        connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
+        # When which transaction was committed: for the log of the lines (`lines.py`).
+        await connection.execute("ALTER SYSTEM SET track_commit_timestamp = on")
+        await connection.close()
+        await asyncio.to_thread(self._postgres.stop)
+        self._postgres = EmbeddedPostgres(self._path, durable=True)
+        await asyncio.to_thread(self._postgres.start)
         return self.dsn
 
     async def stop(self) -> None:

@@ -20,6 +20,7 @@ from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
 from windlass.testing.chaos.evidence import Evidence, JobHistory
 from windlass.testing.chaos.journal import Line
 from windlass.testing.chaos.ledger import Ledger
+from windlass.testing.chaos.reckoning import complaints
 from windlass.testing.checker import check_tables
 
 # A claim does not wait for the disk. When PostgreSQL loses its memory, the claims of its last moments are undone, and
@@ -51,6 +52,7 @@ def judge(
     found += _submissions(evidence, ledger)
     found += _workers(evidence, dismissed)
     found += _handlers(evidence, crashes)
+    found += [Violation(rule, None, text) for rule, text in complaints(evidence.outside, ledger.signals)]
     found += [Violation("surprise", None, text) for text in ledger.surprises]
     return found
 
@@ -162,7 +164,9 @@ def _handlers(evidence: Evidence, crashes: Sequence[float]) -> Iterator[Violatio
         yield from _begun(evidence.jobs[job_id], no, attempt, lines, crashes)
     for job in evidence.jobs.values():
         for step in job.steps:
-            is_task = job.plan.nodes[step.node].kind is NodeKind.TASK and step.fan is None
+            node = job.plan.nodes[step.node]
+            # Where a provider does the work, its handler may be lost after it has asked.
+            is_task = node.kind is NodeKind.TASK and step.fan is None and not node.provider
             has_run = is_task and step.state is StepState.COMPLETED and step.attempt > 0
             if has_run and (job.view.id, step.no, step.attempt) not in ended:
                 yield Violation(

@@ -18,6 +18,7 @@ from windlass.worker.context import Context
 BULK = 300 * 1024
 PATIENT = wl.Retry(max_attempts=25, base_s=0.1, factor=1.5, cap_s=1.0)
 PARKED_WITHIN_S = 2.0
+APPROVED = "approved"
 
 
 def luck(ctx: Context, sides: int) -> int:
@@ -130,6 +131,36 @@ def add_up(numbers: list[int], ctx: Context) -> int:
         return sum(numbers)
 
 
+@wl.step(provider="painter", retry=PATIENT, wait="40s", timeout="30s", concurrency="studio", limit=2)
+async def painted(n: int, ctx: Context) -> Any:
+    """Has a provider do it; at most two do so at once, though the provider has more places."""
+    with journal(ctx):
+        return await ctx.provider.start(model="paint", input=errand(n))
+
+
+@wl.step(retry=PATIENT)
+async def told(made: dict[str, Any], ctx: Context) -> int:
+    """Looks at what a provider made."""
+    with journal(ctx):
+        return int(made["echo"]["n"])
+
+
+@wl.step(retry=PATIENT)
+async def errands(n: int, ctx: Context) -> list[dict[str, Any]]:
+    """What providers are asked for, one each."""
+    with journal(ctx):
+        return [errand(item) for item in range(n, n + 2 + n % 3)]
+
+
+def errand(n: int) -> dict[str, Any]:
+    """What a provider is asked for; some of it takes a while."""
+    return {"n": n, "fake": {"seconds": n % 5 / 4}}
+
+
+painter = wl.provider("painter", retry=PATIENT, wait="40s", timeout="30s")
+singer = wl.provider("singer", retry=PATIENT, wait="40s", timeout="30s")
+
+
 @wl.recipe
 def chain(n: int) -> Any:
     """Three steps, one after the other."""
@@ -196,4 +227,31 @@ def doomed(n: int) -> Any:
     return add_up([hopeless(n), slow(n)])
 
 
-RECIPES = (chain, diamond, fan, cpu_fan, choice, patient, bulk, family, forsaken, doomed)
+@wl.recipe
+def picture(n: int) -> Any:
+    """What a provider makes, and what comes of it."""
+    return quick(told(painted(n)))
+
+
+@wl.recipe
+def album(n: int) -> Any:
+    """Providers at work side by side, without a handler."""
+    songs = told.map(singer.map(errands(n), model="choir/sing"))
+    return add_up([told(painter(model="cover", input=errand_of(n))), add_up(songs)])
+
+
+@wl.step(retry=PATIENT)
+async def errand_of(n: int, ctx: Context) -> dict[str, Any]:
+    """One of them."""
+    with journal(ctx):
+        return errand(n)
+
+
+@wl.recipe
+def approval(n: int) -> Any:
+    """Goes on when it is told so, however early that is."""
+    word = wl.wait_for(APPROVED, match={"n": n})
+    return quick(n).after(word)
+
+
+RECIPES = (chain, diamond, fan, cpu_fan, choice, patient, bulk, family, picture, album, approval, forsaken, doomed)

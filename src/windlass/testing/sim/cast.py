@@ -173,7 +173,7 @@ async def run_outsider(stage: Stage, rng: random.Random) -> None:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 4.0))
         # What a provider does is its own to tell, and now and then somebody else is faster.
         which = "external:outside" if rng.random() < 0.9 else "external:%"
-        rows = await stage.patiently(rng, lambda which=which: stage.db.run(lambda c: c.fetch(query, which)))
+        rows = await stage.patiently(rng, partial(_fetch, stage.db, query, which))
         if not rows:
             continue
         chosen = rng.choice(rows)
@@ -187,6 +187,10 @@ async def run_outsider(stage: Stage, rng: random.Random) -> None:
             report = Report(*key, outcome, source="outside")
             settled = await stage.patiently(rng, partial(settle, stage.db, [report], chance=rng.random))
             stage.log.told.append(Told(key, outcome, "outside", settled.took_effect[0]))
+
+
+async def _fetch(db: SimDatabase, query: str, *given: Any) -> Any:
+    return await db.run(lambda connection: connection.fetch(query, *given))
 
 
 async def run_engine(stage: Stage, rng: random.Random) -> None:

@@ -33,9 +33,8 @@ async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
             continue
         chosen = rng.sample(arrived, min(len(arrived), rng.choice([1, 1, 2, 4])))
         batch = list({letter.event_id: letter for letter in chosen}.values())
-        applied = await stage.patiently(
-            rng, lambda batch=batch: external.answer(stage.db, [answer_of(one) for one in batch], chance=rng.random)
-        )
+        answers = [answer_of(one) for one in batch]
+        applied = await stage.patiently(rng, partial(external.answer, stage.db, answers, chance=rng.random))
         for letter, what in zip(batch, applied, strict=True):
             world.letters = [one for one in world.letters if one is not letter]
             stage.log.answered.add(letter.event_id)

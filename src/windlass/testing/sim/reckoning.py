@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -20,7 +21,7 @@ from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import COST
 from windlass.testing.sim.world import Ware, World
 
-Row = asyncpg.Record
+Row = Mapping[str, Any]
 
 # What was true of work that is said to have ended thus. A provider may forget what it has told.
 _ENDS = {
@@ -80,6 +81,9 @@ def _work(work: list[Row], world: World) -> list[str]:
             wrong.append(f"work {_key(row)} is called {row['external_id']}, and is {ware}")
         if row["status"] in _ENDS and (ware is None or world.wares[ware].said(now).status not in _ENDS[row["status"]]):
             wrong.append(f"work {_key(row)} ended as {row['status']}, and is {ware and world.wares[ware].said(now)}")
+        is_given_up = row["status"] is not None and row["status"] not in ProviderStatus.__members__
+        if ware is not None and row["external_id"] is None and is_given_up:
+            wrong.append(f"work {_key(row)} ended as {row['status']}, and the provider had taken it as {ware}")
     wrong += [f"step {place} has the rounds {found}" for place, found in rounds.items() if not _is_row(found)]
     known = {_key(row) for row in work}
     for ware in world.wares.values():

@@ -137,7 +137,8 @@ class World:
         await self.scheduler.sleep(self.rng.uniform(0, 8) if self.is_bad(0.5) else self.rng.uniform(0, 0.2))
         moment, is_kill = self.faults.draw(can_die=True)
         if moment is None and self.is_bad(0.5):
-            moment = self.rng.choice(tuple(Moment))
+            moment, is_kill = self.rng.choice(tuple(Moment)), self.rng.random() < 0.3
+            self.faults.kills += is_kill
         journey = _Journey(self, moment, is_kill)
         if moment is Moment.BEFORE:
             await journey.fail()
