@@ -227,10 +227,12 @@ async def test_a_poll_does_not_put_off_a_cancel(rig: Rig) -> None:
     ask = await parked(rig)
     rig.clock.advance(30)
     [taken] = await due(rig)
+    await external.polled(rig.db, [Polled(taken, "RUNNING", 0.0)])
+    [taken] = await due(rig)
     await control.cancel(rig.db, ask.job)
     await external.polled(rig.db, [Polled(taken, "RUNNING", 120.0)])
     [cancel] = await due(rig)
-    assert cancel.state == "CANCELLING"
+    assert (cancel.state, cancel.polls) == ("CANCELLING", 0), "its tries are counted anew"
     await external.polled(rig.db, [Polled(cancel, None, 5.0)])
     assert (await external.next_due(rig.db, [FAL]))[FAL] == pytest.approx(5), "it did not work; try again"
     rig.clock.advance(5)

@@ -50,7 +50,7 @@ WITH known AS (
     WHERE provider = $4::text AND external_id = $5::text AND job_id = $1::uuid AND no = $2::int
 ), learned AS (
     UPDATE windlass.provider_jobs w
-    SET external_id = $5, submitted_at = windlass.clock(), ended_at = NULL,
+    SET external_id = $5, submitted_at = windlass.clock(), ended_at = NULL, polls = 0,
         state = CASE WHEN w.state = 'SUBMITTING' THEN 'RUNNING' ELSE 'CANCELLING' END,
         due_at = windlass.clock() + CASE WHEN w.state = 'SUBMITTING' THEN make_interval(secs => w.poll_s)
                                          ELSE interval '0' END
@@ -71,10 +71,11 @@ FROM (SELECT state FROM learned UNION ALL SELECT state FROM added) AS n WHERE st
 
 -- name: work_moved
 -- What becomes of open work when its step moves: what runs is cancelled; $3 is what becomes of what was not accepted yet,
--- as far as anybody knows. Work that is being cancelled already goes on being so.
+-- as far as anybody knows. Work that is being cancelled already goes on being so. The tries at that are counted anew.
 WITH moved AS (
     UPDATE windlass.provider_jobs w
     SET state = CASE WHEN w.state = 'RUNNING' THEN 'CANCELLING' ELSE d.state END,
+        polls = 0,
         due_at = CASE WHEN w.state = 'RUNNING' OR d.state = 'CANCELLING' THEN windlass.clock() END,
         ended_at = CASE WHEN w.state <> 'RUNNING' AND d.state = 'ENDED' THEN windlass.clock() END
     FROM unnest($1::uuid[], $2::int[], $3::text[]) AS d (job_id, no, state)
@@ -86,7 +87,7 @@ SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM moved WHERE stat
 
 -- name: work_swept
 WITH moved AS (
-    UPDATE windlass.provider_jobs SET state = 'CANCELLING', due_at = windlass.clock()
+    UPDATE windlass.provider_jobs SET state = 'CANCELLING', polls = 0, due_at = windlass.clock()
     WHERE job_id = ANY($1::uuid[]) AND state IN ('SUBMITTING', 'RUNNING')
     RETURNING no
 )
