@@ -78,6 +78,7 @@ def test_no_providers_is_no_mistake() -> None:
         ("{adapter: fal, concurrency: 1.5}", "providers.fal.concurrency: 1.5 is no whole number"),
         ("{adapter: fal, concurrency: true}", "providers.fal.concurrency: True is no whole number"),
         ("{adapter: fal, rate: 0}", "providers.fal.rate: 0 is no number"),
+        ("{adapter: fal, answer_max_bytes: 7}", "providers.fal.answer_max_bytes: 7 is no whole number of bytes"),
         ("{adapter: fal, rate: fast}", "providers.fal.rate: 'fast' is no number"),
         ("{adapter: fal, wait: soon}", "providers.fal.wait: 'soon' is not a length of time"),
         ("{adapter: fal, wait: 0}", "providers.fal.wait: 0 is shorter than"),

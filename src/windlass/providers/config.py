@@ -9,6 +9,7 @@ providers:
     concurrency: 4                  # pieces of work at a time; default 1
     rate: 10                        # requests per second, of all processes together; default 10
     timeout: 30s                    # of one request; default 30s
+    answer_max_bytes: 16777216      # of one answer; default 16 MiB
     wait: 1h                        # of one piece of work, from its start to its end; default 1h
     poll: [30s, 60s, 120s]          # when to ask; the last is repeated
     webhook: {profile: standard, secret_env: FAL_WEBHOOK_SECRETS, tolerance: 300s}
@@ -43,13 +44,15 @@ RATE_MAX = 100_000.0
 PROVIDERS_MAX = 1000
 POLLS_MAX = 20
 POLL_S_MIN = 0.01
+ANSWER_MAX_BYTES = 16 << 20
+ANSWER_LIMIT_BYTES = 1 << 30
 TOLERANCE_S_MAX = 3600.0
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _KEYS = (
-    "adapter", "base_url", "credential_env", "concurrency", "rate", "timeout", "wait", "poll", "webhook", "payment",
-    "prices", "estimate", "options",
+    "adapter", "base_url", "credential_env", "concurrency", "rate", "timeout", "answer_max_bytes", "wait", "poll",
+    "webhook", "payment", "prices", "estimate", "options",
 )  # fmt: skip
 _WEBHOOK_KEYS = ("profile", "secret_env", "tolerance", "header")
 _PRICE_KEYS = ("call", "second", "item", "tokens_in", "tokens_out")
@@ -111,6 +114,7 @@ class ProviderConfig:
     concurrency: int = 1
     rate: float = 10.0
     timeout_s: float = 30.0
+    answer_max_bytes: int = ANSWER_MAX_BYTES
     wait_s: float = 3600.0
     poll_s: tuple[float, ...] = POLL_S
     webhook: WebhookConfig | None = None
@@ -178,6 +182,7 @@ class _Reader:
             "base_url": self.url,
             "concurrency": self.concurrency,
             "rate": self.rate,
+            "answer_max_bytes": self.answer_max_bytes,
             "webhook": self.webhook,
             "payment": self.payment,
             "prices": self.prices,
@@ -228,6 +233,12 @@ class _Reader:
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= RATE_MAX:
             raise self.bad(place, f"{value!r} is no number of requests per second over 0 and up to {RATE_MAX:g}")
         return float(value)
+
+    def answer_max_bytes(self, value: Any, place: str) -> int:
+        """How much of an answer is read."""
+        if not isinstance(value, int) or isinstance(value, bool) or not 1024 <= value <= ANSWER_LIMIT_BYTES:
+            raise self.bad(place, f"{value!r} is no whole number of bytes from 1024 to {ANSWER_LIMIT_BYTES:,}")
+        return value
 
     def time(self, value: Any, place: str, least_s: float) -> float:
         """A length of time."""

@@ -7,7 +7,6 @@ is limited as a whole: a provider that sends one byte a second is as late as one
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,14 +46,11 @@ except ModuleNotFoundError as missing:
         "providers need httpx: pip install 'windlass[providers]'", name=missing.name, path=missing.path
     ) from None
 
-ANSWER_MAX_BYTES = 16 << 20
 CONNECT_WITHIN_S = 5.0
 CONNECTIONS_MAX = 64
 _TOLD_MAX = 300
 _TOLD_IN = ("error", "detail", "message", "msg", "title", "errors")
 _TIMED_OUT = (408, 425, 504, 524)
-
-log = logging.getLogger("windlass.providers")
 
 Now = Callable[[], datetime]
 
@@ -97,7 +93,7 @@ class Line:
         *,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
-        answer_max_bytes: int = ANSWER_MAX_BYTES,
+        answer_max_bytes: int | None = None,
         now: Now = lambda: datetime.now(UTC),
     ) -> None:
         address = config.base_url or base_url
@@ -107,7 +103,7 @@ class Line:
         self._base_url = address.rstrip("/")
         self._origin = _origin(self._base_url)
         self._within_s = config.timeout_s
-        self._answer_max_bytes = answer_max_bytes
+        self._answer_max_bytes = answer_max_bytes or config.answer_max_bytes
         self._now = now
         self._credential = config.credential.reveal() if config.credential is not None else None
         scheme, host, _ = self._origin
@@ -193,7 +189,8 @@ class Line:
             size += len(part)
             if size > self._answer_max_bytes:
                 raise AnswerTooLarge(
-                    f"the answer of {self._name} is over {self._answer_max_bytes:,} bytes", status=answer.status_code
+                    f"the answer of {self._name} is over {self._answer_max_bytes:,} bytes; see `answer_max_bytes`",
+                    status=answer.status_code,
                 )
             parts.append(part)
         return b"".join(parts)

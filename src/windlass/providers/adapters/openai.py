@@ -7,12 +7,14 @@ What is asked for follows from the input, or from `endpoint` in it:
 | `messages` | chat | `{"text", "choices", "model", "usage"}` |
 | `input` | embeddings | `{"embeddings", "model", "usage"}`, in the order of the inputs |
 | `prompt` | images | `{"images"}` |
-| `requests` | batch | `{"results": [{"custom_id", "status_code", "body"}], "failed"}`, in the order of the requests |
+| `requests` | batch | `{"results": [{"custom_id", "status_code", "body"}], "failed"}`, by `custom_id` |
 
 Everything else in the input is passed on as it is. The first three are done within the call, so their attempt ends
-with it and there is nothing to poll; give the provider a `timeout` that fits the model. A batch is a file of requests
-and a job: the request's key is kept in its metadata, so that one whose answer was lost is found again. Its price is
-half of what the prices say (`options.batch_share`).
+with it and there is nothing to poll; give the provider a `timeout` that fits the model.
+
+A batch is a file of requests and a job; requests without a `custom_id` are numbered, so they come back in their order.
+The key is kept in the batch's metadata, so that one whose answer was lost is found again. Its price is half of what
+the prices say (`options.batch_share`). The results are one answer: see `answer_max_bytes`.
 
 OpenAI tells a batch's end by a webhook of the account, signed as Standard Webhooks, without what came of it; that is
 fetched. Options: `endpoint`, `organization`, `project`, `batch_share`, `headers`, `honours_keys`.
