@@ -62,6 +62,11 @@ def test_a_step_that_needs_a_place_or_money_stands_in_line(given: dict[str, Any]
     assert not plan(task("b")).is_slotted
 
 
+def test_a_plan_knows_whether_it_waits_to_be_told_something() -> None:
+    assert plan(task("a"), event("b")).has_events
+    assert not plan(task("a")).has_events
+
+
 def test_what_a_plan_does_not_use_is_not_in_its_bytes() -> None:
     """So that plans of older recipes keep their hashes."""
     assert set(msgspec.json.decode(plan(task("a")).canonical)["steps"][0]) == {"name", "run"}
