@@ -185,6 +185,7 @@ PROVIDER_KEYS = {
     "concurrency": "how many pieces of work it does for us at a time",
     "rate": "how many requests a second it is sent, by all processes together",
     "timeout": "how long one request may take",
+    "answer_max_bytes": "how much of one answer is read; more is an error",
     "wait": "how long a step waits for the end of its work, unless the step says otherwise",
     "poll": "when it is asked how the work stands: a list of waits, of which the last is repeated",
     "webhook": "how its webhooks are known to be its own; without it none are asked for and none are taken",
