@@ -160,7 +160,7 @@ def test_a_bucket_that_knows_no_ranges_is_read_whole() -> None:
 
 
 def test_a_reference_is_told_from_a_value() -> None:
-    ref = Ref("ab", 3)
+    ref = Ref("ab" * 32, 3)
     assert ref_in(ref.as_json()) == ref
     for value in (None, 1, "x", [], {}, {"$artifact": 1}, ref.as_json() | {"more": 1}):
         assert ref_in(value) is None
