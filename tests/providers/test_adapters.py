@@ -19,7 +19,14 @@ from windlass.providers.adapters.generic import HttpAdapter
 from windlass.providers.adapters.openai import OpenAIAdapter
 from windlass.providers.adapters.replicate import ReplicateAdapter
 from windlass.providers.config import Hidden, ProviderConfig, WebhookConfig
-from windlass.providers.errors import BadAnswer, ContentRefused, InsufficientFunds, InvalidRequest, NotSupported
+from windlass.providers.errors import (
+    BadAnswer,
+    ContentRefused,
+    InsufficientFunds,
+    InvalidRequest,
+    NotSupported,
+    ProviderError,
+)
 from windlass.providers.price import Price
 from windlass.testing.conformance.stage import ended, external_id
 from windlass.testing.fake_provider import FakeProvider, Fault
@@ -351,6 +358,23 @@ async def test_a_failure_is_known_by_its_code() -> None:
     assert limited.fault.code == "rate_limited" and limited.is_retryable
     plain = parsed(adapter, {"id": "1", "status": "failed", "error": {"code": "E1", "message": "no"}}).said
     assert plain.fault.code == "provider_failed" and plain.fault.message == "no"
+
+
+def test_what_a_provider_says_can_be_kept() -> None:
+    adapter = make(HttpAdapter)
+    for status in ("failed", "cancelled"):
+        said = parsed(adapter, {"id": "1", "status": status, "error": "a\x00b\n" + "x" * 9999}).said
+        assert said.fault.message.startswith("ab x") and len(said.fault.message) <= 500
+    running = parsed(adapter, {"id": "1", "status": "running", "message": "a\x00" + "x" * 9999}).said
+    assert running.message.startswith("ax") and len(running.message) <= 500
+    assert ProviderError("\ud800\x00").message == "?"
+
+
+async def test_more_at_once_than_there_are_connections_wait_their_turn(fake: FakeProvider) -> None:
+    adapter = make(HttpAdapter, fake.base_url("generic"), timeout_s=20.0)
+    asked = [adapter.start_job(start("m", {"no": no}, f"k{no}")) for no in range(200)]
+    assert len({external_id(started) for started in await asyncio.gather(*asked)}) == 200
+    await adapter.close()
 
 
 async def test_an_output_that_is_kept_elsewhere_is_fetched(fake: FakeProvider) -> None:

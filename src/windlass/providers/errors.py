@@ -33,6 +33,12 @@ MESSAGE_MAX = 500
 AFTER_S_MAX = 3600.0
 
 
+def shown(text: str) -> str:
+    """What a provider said, as it can be kept and shown: not endless, and without what a database has no place for."""
+    text = text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - 1]}…"
+    return text.replace("\x00", "").encode(errors="replace").decode()
+
+
 class ProviderError(Exception):
     """A provider could not be asked, refused, or gave an answer that cannot be used."""
 
@@ -54,7 +60,7 @@ class ProviderError(Exception):
         counts_against_breaker: bool | None = None,
         status: int | None = None,
     ) -> None:
-        message = message if len(message) <= MESSAGE_MAX else f"{message[: MESSAGE_MAX - 1]}…"
+        message = shown(message)
         super().__init__(message)
         self.message = message
         self.after_s = None if after_s is None else min(max(after_s, 0.0), AFTER_S_MAX)

@@ -105,6 +105,7 @@ class Line:
         self._within_s = config.timeout_s
         self._answer_max_bytes = answer_max_bytes or config.answer_max_bytes
         self._now = now
+        self._places = asyncio.Semaphore(CONNECTIONS_MAX)
         self._credential = config.credential.reveal() if config.credential is not None else None
         scheme, host, _ = self._origin
         is_proxied = host not in ("localhost", "127.0.0.1", "::1") and pool.is_proxied(scheme, host)
@@ -114,7 +115,7 @@ class Line:
             limits=httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX),
             follow_redirects=False,
             verify=_certificates(),
-            transport=None if is_proxied else pool.Pool(_certificates(), CONNECTIONS_MAX),
+            transport=None if is_proxied else pool.Pool(_certificates()),
             trust_env=is_proxied,
         )
 
@@ -152,11 +153,15 @@ class Line:
             sent["content-type"] = "application/json"
         url = self.url(path)
         try:
-            async with asyncio.timeout(self._within_s):
-                async with self._http.stream(
+            # To wait for a place is our own affair; only what the provider takes is held against it.
+            async with (
+                self._places,
+                asyncio.timeout(self._within_s),
+                self._http.stream(
                     method, url, content=content, headers=sent, params=query, files=files, data=data
-                ) as answer:
-                    body = await self._read(answer)
+                ) as answer,
+            ):
+                body = await self._read(answer)
         except pool.TIMEOUTS:
             raise ProviderTimeout(f"{self._name} did not answer within {self._within_s:g} s") from None
         except pool.LOSSES as error:

@@ -7,7 +7,6 @@ All requests go to one origin, so there is nothing to look for.
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
 from urllib.request import getproxies, proxy_bypass
@@ -32,16 +31,15 @@ def is_proxied(scheme: str, host: str) -> bool:
 
 
 class Pool(httpx.AsyncBaseTransport):
-    """Connections to one origin, at most so many at a time; who comes later waits for a place."""
+    """Connections to one origin, as many as there are requests at a time: the caller limits those."""
 
-    def __init__(self, certificates: ssl.SSLContext, connections_max: int) -> None:
+    def __init__(self, certificates: ssl.SSLContext) -> None:
         self._certificates = certificates
-        self._places = asyncio.Semaphore(connections_max)
         self._idle: list[httpcore.AsyncHTTPConnection] = []
         self._is_closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it; the place and the connection are given back when the answer has been read or dropped."""
+        """Send it; the connection is given back when the answer has been read or dropped."""
         url = request.url
         asked = httpcore.Request(
             method=request.method,
@@ -50,15 +48,11 @@ class Pool(httpx.AsyncBaseTransport):
             content=request.stream,
             extensions=request.extensions,
         )
-        await self._places.acquire()
-        connection = None
+        connection = await self._connection(asked.url.origin)
         try:
-            connection = await self._connection(asked.url.origin)
             answer = await connection.handle_async_request(asked)
         except BaseException:
-            self._places.release()
-            if connection is not None:
-                await connection.aclose()
+            await connection.aclose()
             raise
         body = _Body(answer, lambda: self._give_back(connection))
         return httpx.Response(answer.status, headers=answer.headers, stream=body, extensions=answer.extensions)
@@ -80,7 +74,6 @@ class Pool(httpx.AsyncBaseTransport):
         )
 
     async def _give_back(self, connection: httpcore.AsyncHTTPConnection) -> None:
-        self._places.release()
         if self._is_closed or not connection.is_available():
             await connection.aclose()
         else:

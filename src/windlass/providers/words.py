@@ -13,7 +13,7 @@ import msgspec
 
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Cost, Fault
-from windlass.providers.errors import MESSAGE_MAX
+from windlass.providers.errors import shown
 
 STATUSES: Mapping[str, ProviderStatus] = {
     **dict.fromkeys(
@@ -91,7 +91,7 @@ def failed(
 ) -> Said:
     """The provider says that it failed. What we know of its code decides whether another attempt may help."""
     meaning = meaning_of(codes)
-    message = (message or "the provider says that it failed, and not why")[:MESSAGE_MAX]
+    message = shown(message) or "the provider says that it failed, and not why"
     if meaning is not None:
         code, is_retryable = meaning, meaning not in _FINAL
     return Said(ProviderStatus.FAILED, fault=Fault(code, message), is_retryable=is_retryable, cost=cost)
@@ -99,12 +99,12 @@ def failed(
 
 def cancelled(message: str = "") -> Said:
     """The provider says that it was cancelled there."""
-    return Said(ProviderStatus.CANCELLED, fault=Fault("provider_cancelled", message[:MESSAGE_MAX]) if message else None)
+    return Said(ProviderStatus.CANCELLED, fault=Fault("provider_cancelled", shown(message)) if message else None)
 
 
 def unknown(message: str = "") -> Said:
     """Nobody knows. It ends nothing."""
-    return Said(ProviderStatus.UNKNOWN, message=message[:MESSAGE_MAX] or None)
+    return Said(ProviderStatus.UNKNOWN, message=shown(message) or None)
 
 
 def json_text(value: Any) -> str:

@@ -38,7 +38,7 @@ from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Cost
 from windlass.providers.adapter import LIST_MAX, Listed, ProviderAdapter, Started, StartRequest, WebhookNews
 from windlass.providers.config import ProviderConfig
-from windlass.providers.errors import BadAnswer, NotFound, NotSupported
+from windlass.providers.errors import BadAnswer, NotFound, NotSupported, shown
 from windlass.providers.http import Answer, Line, message_in, path_parts
 from windlass.providers.price import Usage, count_of, decimal_of
 from windlass.providers.words import (
@@ -212,7 +212,7 @@ class HttpAdapter(ProviderAdapter):
         return Said(
             status,
             progress_pct=percent_of(_at(told, self._fields["progress"])),
-            message=self._line.clean(_text(_at(told, self._fields["message"]))) or None,
+            message=shown(self._line.clean(_text(_at(told, self._fields["message"])))) or None,
             preview=None if preview is None else json_text(preview),
         )
 
