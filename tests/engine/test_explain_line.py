@@ -67,7 +67,7 @@ async def test_money_of_which_some_is_needed(rig: Rig) -> None:
 
 async def test_what_holds_the_whole_line_back_is_named(rig: Rig) -> None:
     await declare(rig.db, concurrency=9, rate=0.1)
-    first, job = [await rig.submit(one()) for _ in range(2)]
+    _, job = [await rig.submit(one()) for _ in range(2)]
     assert (await told(rig, job))[0] == "fal is asked at most 0.1 times a second; 0 ahead of it"
     await providers.busy(rig.db, "fal", 60)
     assert (await told(rig, job))[0] == (

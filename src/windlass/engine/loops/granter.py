@@ -38,7 +38,8 @@ CHANGES_MAX = 1_000
 GRANTS_MAX = 200
 # A line is read a little further than there is room: some jobs are being written to, some steps are short of money.
 LOOK_FURTHER = 20
-SHORT_MAX = 200
+# Of those who are short of money, so many are set aside or taken back at once.
+SHORT_MAX = 1_000
 
 Budget = tuple[str, str]
 
@@ -77,7 +78,9 @@ class _Turn:
     # Whether some could not be looked at, as someone was writing to their jobs; whether others wait who could go.
     is_held_up: bool = False
     is_left: bool = False
-    behind: list[tuple[UUID, int, str]] = field(default_factory=list)
+    behind: dict[tuple[UUID, int], str] = field(default_factory=dict)
+    # Of each job that is short of money, for what and of which budget.
+    short: dict[UUID, tuple[Decimal | None, Budget]] = field(default_factory=dict)
     # The keys of those who are short of money: the next of the key may have enough.
     passed: set[str] = field(default_factory=set)
 
@@ -85,6 +88,20 @@ class _Turn:
     def count(self) -> int:
         """How many it was decided about."""
         return self.granted + len(self.behind)
+
+    def set_short(self, row: Any, budget: Budget) -> None:
+        """There is not enough for this one, so neither for others of its job that cost as much."""
+        self.behind[row["job_id"], row["no"]] = ":".join(budget)
+        self.short.setdefault(row["job_id"], (row["cost"], budget))
+        if row["key"]:
+            self.passed.add(row["key"])
+
+    def is_short(self, row: Any) -> Budget | None:
+        """The budget of which another of its job is short for no more than this one costs."""
+        cost, budget = self.short.get(row["job_id"], (None, None))
+        if budget is None or cost is None or row["cost"] is None:
+            return budget if row["cost"] == cost else None
+        return budget if row["cost"] >= cost else None
 
 
 async def _grant(connection: asyncpg.Connection, provider: str) -> int:
@@ -212,10 +229,9 @@ async def _turn(connection: asyncpg.Connection, provider: str, room: int, *, has
             turn.is_held_up = turn.is_held_up or row["job_id"] not in free
             continue
         if row["key"] and not held.has_room(row):
-            turn.behind.append((row["job_id"], row["no"], "key"))
+            turn.behind[row["job_id"], row["no"]] = "key"
         elif (short := money.short(row)) is not None:
-            turn.behind.append((row["job_id"], row["no"], ":".join(short)))
-            turn.passed |= {row["key"]} - {""}
+            turn.set_short(row, short)
         else:
             draft.source = Granter.name
             if grant(draft, row["no"]):
@@ -223,8 +239,13 @@ async def _turn(connection: asyncpg.Connection, provider: str, room: int, *, has
                 if row["key"]:
                     held.add(row)
     await drafts.write(connection, found)
-    if turn.behind:
-        await connection.execute(sql("grant_behind"), *(list(column) for column in zip(*turn.behind, strict=True)))
+    if turn.short and turn.is_left:
+        for row in await connection.fetch(sql("grant_line"), provider, SHORT_MAX):
+            if row["job_id"] in free and (budget := turn.is_short(row)) is not None:
+                turn.set_short(row, budget)
+    for behind in sorted(set(turn.behind.values())):
+        places = sorted(place for place, why in turn.behind.items() if why == behind)
+        await connection.execute(sql("grant_behind"), [job for job, _ in places], [no for _, no in places], behind)
     return turn
 
 

@@ -139,7 +139,9 @@ class Loops:
                 continue
             if not self._bell.is_set() and wait_s > 0:
                 try:
-                    await asyncio.wait_for(self._bell.wait(), wait_s)
+                    # Not wait_for: it forgets that it was cancelled when the bell rings at that moment.
+                    async with asyncio.timeout(wait_s):
+                        await self._bell.wait()
                 except TimeoutError:
                     continue
             self._bell.clear()

@@ -7,7 +7,7 @@ WITH d AS MATERIALIZED (
     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::numeric[], $6::bigint[], $7::bigint[], $8::float8[],
                 $9::bool[])
         AS u (job_id, no, attempt, provider, amount, tokens_in, tokens_out, seconds, is_guess)
-    JOIN windlass.jobs j ON j.id = u.job_id
+    CROSS JOIN LATERAL (SELECT j.recipe, j.caller FROM windlass.jobs j WHERE j.id = u.job_id LIMIT 1) AS j
     WHERE NOT (u.is_guess AND EXISTS (
         SELECT FROM windlass.costs c WHERE c.job_id = u.job_id AND c.no = u.no AND c.attempt = u.attempt
     ))
@@ -29,23 +29,26 @@ FROM windlass.costs c JOIN windlass.steps s ON s.job_id = c.job_id AND s.no = c.
 WHERE c.job_id = $1 ORDER BY c.no, c.attempt
 
 -- name: budget_lock
--- Those that exist, in the order in which everyone locks them.
-SELECT b.scope, b.name, b.most, b.spent, b.reserved
+-- Those that exist, in the order in which they come; everyone gives them in the same.
+SELECT b.*
 FROM unnest($1::text[], $2::text[]) AS d (scope, name)
-JOIN windlass.budgets b ON b.scope = d.scope AND b.name = d.name
-ORDER BY b.scope, b.name
-FOR UPDATE OF b
+CROSS JOIN LATERAL (
+    SELECT b.scope, b.name, b.most, b.spent, b.reserved FROM windlass.budgets b
+    WHERE b.scope = d.scope AND b.name = d.name LIMIT 1 FOR UPDATE
+) AS b
 
 -- name: budget_add
 -- $3 is added to what is spent, $4 to what is reserved. Where that leaves more, those who wait for it are looked at.
-WITH added AS (
-    UPDATE windlass.budgets b
-    SET spent = b.spent + d.spent, reserved = b.reserved + d.reserved, updated_at = windlass.clock()
-    FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[]) AS d (scope, name, spent, reserved)
-    WHERE b.scope = d.scope AND b.name = d.name
-    RETURNING b.scope, b.name, d.spent + d.reserved < 0 AS is_more
+-- All of them are there, and locked.
+WITH d AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[]) AS d (scope, name, spent, reserved)
+), added AS (
+    INSERT INTO windlass.budgets AS b (scope, name, most, spent, reserved, updated_at)
+    SELECT scope, name, 0, spent, reserved, windlass.clock() FROM d
+    ON CONFLICT (scope, name) DO UPDATE
+    SET spent = b.spent + excluded.spent, reserved = b.reserved + excluded.reserved, updated_at = excluded.updated_at
 ), change AS (
-    INSERT INTO windlass.slot_changes (kind, name) SELECT scope, name FROM added WHERE is_more RETURNING kind
+    INSERT INTO windlass.slot_changes (kind, name) SELECT scope, name FROM d WHERE spent + reserved < 0 RETURNING kind
 )
 SELECT pg_notify('windlass_grant', '') FROM change LIMIT 1
 

@@ -1,12 +1,16 @@
 -- Standing in line: the rows of those who do (store/slots.py), and who is next (engine/loops/granter.py).
+--
+-- The table is often empty, and a plan that was made then is kept. A row that is looked up by its key stands in a
+-- subquery with a limit, which can only be done row by row: a join may be turned round, and read everybody who waits.
 
 -- name: slot_lock
 -- The rows as they are before they change, in the order in which everyone locks them.
-SELECT s.job_id, s.no, s.state, s.provider, s.key, s.cost, s.caller, s.recipe
+SELECT s.*
 FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
-JOIN windlass.slots s ON s.job_id = d.job_id AND s.no = d.no
-ORDER BY s.job_id, s.no
-FOR UPDATE OF s
+CROSS JOIN LATERAL (
+    SELECT s.job_id, s.no, s.state, s.provider, s.key, s.cost, s.caller, s.recipe FROM windlass.slots s
+    WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1 FOR UPDATE
+) AS s
 
 -- name: slot_write
 -- Rows are $1 to $7 (no state: gone; no key: as it was), what the granter is to look at $8 and $9.
@@ -16,9 +20,17 @@ WITH want AS MATERIALIZED (
     SELECT d.job_id, d.no, d.state, d.provider, coalesce(d.key, s.key, '') AS key, d.most, d.cost
     FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::int[], $7::numeric[])
         AS d (job_id, no, state, provider, key, most, cost)
-    LEFT JOIN windlass.slots s ON s.job_id = d.job_id AND s.no = d.no
+    LEFT JOIN LATERAL (
+        SELECT s.key FROM windlass.slots s WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1
+    ) AS s ON true
 ), gone AS (
-    DELETE FROM windlass.slots s USING want w WHERE w.state IS NULL AND s.job_id = w.job_id AND s.no = w.no
+    DELETE FROM windlass.slots WHERE ctid = ANY (ARRAY(
+        SELECT s.ctid FROM want w
+        CROSS JOIN LATERAL (
+            SELECT s.ctid FROM windlass.slots s WHERE s.job_id = w.job_id AND s.no = w.no LIMIT 1
+        ) AS s
+        WHERE w.state IS NULL
+    ))
 ), put AS (
     INSERT INTO windlass.slots
         (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, since)
@@ -32,7 +44,9 @@ WITH want AS MATERIALIZED (
            coalesce(w.cost, (SELECT p.estimate FROM windlass.providers p WHERE p.name = w.provider)),
            j.caller, j.recipe, windlass.clock()
     FROM want w
-    JOIN windlass.jobs j ON j.id = w.job_id
+    CROSS JOIN LATERAL (
+        SELECT j.priority, j.caller, j.recipe FROM windlass.jobs j WHERE j.id = w.job_id LIMIT 1
+    ) AS j
     CROSS JOIN LATERAL (
         SELECT coalesce((
                    SELECT s.turn FROM windlass.slots s
@@ -105,12 +119,10 @@ SELECT EXISTS (SELECT FROM windlass.slot_changes WHERE kind = ANY('{caller,job,k
 
 -- name: grant_take_changes
 -- Whatever came before this statement is seen by those that follow it.
-DELETE FROM windlass.slot_changes c
-USING (
-    SELECT kind, name, seq FROM windlass.slot_changes WHERE kind = ANY('{caller,job,key,recipe}'::text[]) LIMIT $1
-) AS d
-WHERE c.kind = d.kind AND c.name = d.name AND c.seq = d.seq
-RETURNING c.kind, c.name
+DELETE FROM windlass.slot_changes WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM windlass.slot_changes WHERE kind = ANY('{caller,job,key,recipe}'::text[]) LIMIT $1
+))
+RETURNING kind, name
 
 -- name: grant_take_line
 DELETE FROM windlass.slot_changes WHERE kind = 'provider' AND name = $1
@@ -142,12 +154,16 @@ WITH line AS MATERIALIZED (
     ) AS n
     WHERE n.behind = 'key'
 ), got AS MATERIALIZED (
-    SELECT s.job_id, s.no, s.provider, s.key, s.priority
-    FROM seen JOIN windlass.slots s ON s.job_id = seen.job_id AND s.no = seen.no
-    WHERE s.state || '' = 'WAITING' AND s.behind = 'key'
-    FOR UPDATE OF s SKIP LOCKED
-), placed AS (
-    SELECT g.job_id, g.no, greatest(
+    SELECT s.* FROM seen
+    CROSS JOIN LATERAL (
+        SELECT s.* FROM windlass.slots s
+        WHERE s.job_id = seen.job_id AND s.no = seen.no AND s.state || '' = 'WAITING' AND s.behind = 'key'
+        LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) AS s
+), moved AS (
+    INSERT INTO windlass.slots
+        (job_id, no, provider, key, most, state, priority, cost, caller, recipe, since, turn)
+    SELECT g.job_id, g.no, g.provider, g.key, g.most, g.state, g.priority, g.cost, g.caller, g.recipe, g.since, greatest(
                coalesce((
                    SELECT s.turn FROM windlass.slots s
                    WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider
@@ -158,12 +174,11 @@ WITH line AS MATERIALIZED (
                    SELECT max(s.turn) + 1 FROM windlass.slots s
                    WHERE s.state = 'WAITING' AND s.provider = g.provider AND s.priority = g.priority AND s.key = g.key
                )
-           ) + row_number() OVER (PARTITION BY g.provider, g.priority, g.key ORDER BY g.job_id, g.no) - 1 AS turn
+           ) + row_number() OVER (PARTITION BY g.provider, g.priority, g.key ORDER BY g.job_id, g.no) - 1
     FROM got g
-), moved AS (
-    UPDATE windlass.slots s SET behind = NULL, turn = p.turn FROM placed p
-    WHERE s.job_id = p.job_id AND s.no = p.no
-    RETURNING s.provider
+    -- They are all there.
+    ON CONFLICT (job_id, no) DO UPDATE SET behind = NULL, turn = excluded.turn
+    RETURNING provider
 )
 INSERT INTO windlass.slot_changes (kind, name) SELECT DISTINCT 'provider', provider FROM moved
 
@@ -176,15 +191,25 @@ FOR UPDATE SKIP LOCKED
 
 -- name: grant_back
 -- They stand in line again: behind their key, or with the turn that they had.
-UPDATE windlass.slots s
-SET behind = CASE WHEN s.key <> '' THEN 'key' END, turn = CASE WHEN s.key <> '' THEN -1 ELSE s.turn END
-FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
-WHERE s.job_id = d.job_id AND s.no = d.no
+UPDATE windlass.slots
+SET behind = CASE WHEN key <> '' THEN 'key' END, turn = CASE WHEN key <> '' THEN -1 ELSE turn END
+WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM windlass.slots s WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1
+    ) AS s
+))
 
 -- name: grant_behind
-UPDATE windlass.slots s SET behind = d.behind, turn = CASE WHEN s.key <> '' THEN -1 ELSE s.turn END
-FROM unnest($1::uuid[], $2::int[], $3::text[]) AS d (job_id, no, behind)
-WHERE s.job_id = d.job_id AND s.no = d.no AND s.state || '' = 'WAITING'
+-- Their jobs are locked, so nobody else writes them.
+UPDATE windlass.slots SET behind = $3, turn = CASE WHEN key <> '' THEN -1 ELSE turn END
+WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM windlass.slots s
+        WHERE s.job_id = d.job_id AND s.no = d.no AND s.state || '' = 'WAITING' LIMIT 1
+    ) AS s
+))
 
 -- name: grant_line
 SELECT job_id, no, key, most, cost, caller, recipe FROM windlass.slots
@@ -283,8 +308,8 @@ FROM windlass.providers p WHERE $1::text IS NULL OR p.name = $1 ORDER BY p.name
 -- name: provider_holders
 SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, j.plan
 FROM windlass.slots s
-JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
-JOIN windlass.jobs j ON j.id = s.job_id
+CROSS JOIN LATERAL (SELECT * FROM windlass.steps t WHERE t.job_id = s.job_id AND t.no = s.no LIMIT 1) AS t
+CROSS JOIN LATERAL (SELECT j.plan FROM windlass.jobs j WHERE j.id = s.job_id LIMIT 1) AS j
 WHERE s.state = 'HELD' AND s.provider = $1
 ORDER BY s.since, s.job_id, s.no LIMIT $2
 
@@ -295,8 +320,8 @@ FROM (
     WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
     ORDER BY priority DESC, turn, job_id, no LIMIT 1
 ) AS s
-JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
-JOIN windlass.jobs j ON j.id = s.job_id
+CROSS JOIN LATERAL (SELECT * FROM windlass.steps t WHERE t.job_id = s.job_id AND t.no = s.no LIMIT 1) AS t
+CROSS JOIN LATERAL (SELECT j.plan FROM windlass.jobs j WHERE j.id = s.job_id LIMIT 1) AS j
 
 -- name: why_slot
 -- One who waits, with all that may be the reason.
@@ -326,8 +351,8 @@ SELECT count(*) FROM (
 -- name: why_key_holders
 SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, j.plan
 FROM windlass.slots s
-JOIN windlass.steps t ON t.job_id = s.job_id AND t.no = s.no
-JOIN windlass.jobs j ON j.id = s.job_id
+CROSS JOIN LATERAL (SELECT * FROM windlass.steps t WHERE t.job_id = s.job_id AND t.no = s.no LIMIT 1) AS t
+CROSS JOIN LATERAL (SELECT j.plan FROM windlass.jobs j WHERE j.id = s.job_id LIMIT 1) AS j
 WHERE s.state = 'HELD' AND s.key <> '' AND s.key = $1
 ORDER BY s.since, s.job_id, s.no LIMIT $2
 
