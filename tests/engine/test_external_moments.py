@@ -242,6 +242,15 @@ async def test_a_poll_does_not_put_off_a_cancel(rig: Rig) -> None:
     assert (view.state, view.status, view.due_at) == ("ENDED", "CANCELLED", None)
 
 
+async def test_a_poll_does_not_put_off_a_cancel_of_the_same_moment(rig: Rig) -> None:
+    ask = await parked(rig)
+    rig.clock.advance(30)
+    [taken] = await due(rig, lease_s=0)
+    await control.cancel(rig.db, ask.job)
+    await external.polled(rig.db, [Polled(taken, "RUNNING", 120.0)])
+    assert [work.state for work in await due(rig)] == ["CANCELLING"]
+
+
 async def test_work_that_is_given_back_unasked_is_no_poll_and_work_may_be_given_up(rig: Rig) -> None:
     ask = await parked(rig)
     rig.clock.advance(30)
