@@ -11,9 +11,13 @@ import pytest
 from tests.providers.ground import Ground, node, providers_yaml, until
 from tests.worker.yard import until_state
 from windlass.core.external import WorkKey
+from windlass.core.outcome import Parked
 from windlass.core.plan import Node
 from windlass.core.retry import Retry
-from windlass.engine import control, providers
+from windlass.engine import control, providers, workers
+from windlass.engine.claim import claim
+from windlass.engine.settle import settle
+from windlass.providers.desk import Place
 from windlass.providers.registry import Registry
 from windlass.testing.fake_provider import Fault
 from windlass.worker.outside import Means
@@ -213,6 +217,66 @@ async def test_a_worker_that_ends_in_the_middle_of_a_request_leaves_no_second_pi
         await on.fake.finish()
         await made(on, job_id)
     assert len(on.fake.entries("accepted")) == 1
+
+
+@pytest.mark.parametrize("name", ["render", "render_plainly"])
+async def test_an_attempt_that_ran_out_of_time_hands_its_request_to_the_next(on: Ground, name: str) -> None:
+    await on.fake.behave(seconds=0.2, honours_keys=False)
+    await on.fake.fail(Fault("start", "delay", seconds=0.8, times=1))
+    [job_id] = await on.submit(node(name, timeout_s=0.5))
+    async with on.running():
+        await made(on, job_id)
+    assert (await on.yard.step(job_id)).attempt > 1
+    assert len(on.fake.entries("accepted")) == 1
+
+
+async def test_a_report_that_comes_too_late_leaves_no_work_running(on: Ground) -> None:
+    await on.fake.behave(seconds=None)
+    [job_id] = await on.submit()
+    async with on.yard.loops(), on.polling():
+        await until_state(on.yard, job_id, "QUEUED")
+        worker = on.yard.ids.new()
+        await workers.enlist(on.db, worker, host="h", pid=1, queues=[on.yard.queue], concurrency=1)
+        [claimed] = await claim(on.db, worker=worker, queues=[on.yard.queue], limit=1)
+        desk = on.desk()
+        work = await desk.start(Place(job_id, 0, claimed.attempt, "render", "fake"), input={"prompt": "a fox"})
+        await control.cancel(on.db, job_id)
+        assert isinstance(work, Parked)
+        report = claimed.report(work)
+        settled = await settle(on.db, [report], chance=lambda: 0.0)
+        assert settled.took_effect == (False,)
+        desk.heard([report], settled.took_effect)
+        await until_cancelled_there(on)
+        await on.until_work(job_id, "ENDED")
+        await desk.close()
+
+
+async def test_a_provider_that_answers_at_once_gives_the_value_and_its_cost(on: Ground) -> None:
+    await on.set_up(options="{submit: POST /now}", prices="{'*': {call: 0.05}}")
+    await on.fake.behave(output={"text": "a fox"})
+    [job_id] = await on.submit(node("render"))
+    async with on.running(with_poller=False):
+        assert await made(on, job_id) == {"text": "a fox"}
+    [cost] = await on.costs(job_id)
+    assert (cost["provider"], cost["amount"]) == ("fake", Decimal("0.05"))
+    assert [one.state for one in await on.work(job_id)] == ["ENDED"]
+
+
+async def test_a_provider_that_fails_at_once_fails_the_step(on: Ground) -> None:
+    await on.set_up(options="{submit: POST /now}")
+    await on.fake.behave(outcome="failed", error="no such style")
+    [job_id] = await on.submit(node("render", retry=Retry(max_attempts=1)))
+    async with on.running(with_poller=False):
+        assert "no such style" in (await complaint(on, job_id))["message"]
+    assert [one.state for one in await on.work(job_id)] == ["ENDED"]
+
+
+async def test_a_wait_shorter_than_the_schedule_is_polled_all_the_same(on: Ground) -> None:
+    await on.set_up(poll="[60s]")
+    await on.fake.behave(seconds=0.1)
+    [job_id] = await on.submit(node(wait_s=3.0))
+    async with on.running():
+        await made(on, job_id)
 
 
 async def test_a_wait_that_is_too_long_cancels_the_work_and_tries_again_under_a_new_key(on: Ground) -> None:

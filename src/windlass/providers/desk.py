@@ -124,6 +124,7 @@ class Desk:
         self._is_alone = is_alone
         self._counts = counts
         self._handed: dict[tuple[UUID, int, int], _Handed] = {}
+        self._under_way: dict[WorkKey, asyncio.Task[Started]] = {}
         self._aside: set[asyncio.Task[Any]] = set()
 
     async def start(self, place: Place, *, model: str = "", input: Any = None) -> Parked | Worked:
@@ -138,11 +139,12 @@ class Desk:
                 f"step {place.step} has begun work at {place.provider} already",
                 remedy="Return what ctx.provider.start gave; for more work make more steps, or a fan-out",
             )
-        poll_s = provider.config.poll_s[0]
+        within_s = provider.config.wait_s if place.wait_s is None else place.wait_s
+        # A wait shorter than the schedule is asked about once, at least.
+        poll_s = min(provider.config.poll_s[0], within_s / 2)
         intent = await external.intend(self._db, place.job_id, place.no, place.attempt, place.provider, poll_s=poll_s)
         if intent is None:
             raise WrongState(f"attempt {place.attempt} of step {place.step} is no longer the current one")
-        within_s = provider.config.wait_s if place.wait_s is None else place.wait_s
         if intent.state == "RUNNING" and intent.external_id is not None:
             # An earlier attempt handed it over, or the provider has told of it: there is nothing to ask for.
             return Parked(place.provider, within_s, intent.external_id)
@@ -209,10 +211,13 @@ class Desk:
         self, provider: HasAdapter, place: Place, intent: external.Intent, request: StartRequest
     ) -> Started:
         """The provider's word. The request outlives the handler that waits for it."""
-        call = self._call(provider, place, intent, request)
         if self._is_alone:
-            return await call
-        under_way = self._put_aside(call)
+            return await self._call(provider, place, intent, request)
+        under_way = self._under_way.get(intent.key)
+        if under_way is None:
+            # An earlier attempt's, which was stopped, may be on its way still: there is no need for a second.
+            under_way = self._under_way[intent.key] = self._put_aside(self._call(provider, place, intent, request))
+            under_way.add_done_callback(lambda _: self._under_way.pop(intent.key, None))
         try:
             return await asyncio.shield(under_way)
         except asyncio.CancelledError:
