@@ -56,3 +56,8 @@ def nobody():
 @wl.step(queue="nobody_serves_this")
 def later() -> str:
     return "never"
+
+
+@wl.recipe
+def approval():
+    return wl.wait_for("approved", match={"by": "ada"}, timeout="1h")

@@ -116,6 +116,16 @@ LOOKS: list[list[str]] = [
     ["retry", "{film}"],
     ["delete", "{late}"],
     ["webhooks", "{film}"],
+    ["providers", "list"],
+    ["budgets", "list"],
+    # Refusals again.
+    ["providers", "show", "nobody"],
+    ["budgets", "set", "thing", "x", "1"],
+    ["budgets", "set", "caller", "x", "much"],
+    ["budgets", "remove", "caller", "nobody"],
+    ["send", "{late}", "approved"],
+    ["send", "{late}", "approved", "--body", "{{"],
+    ["submit", "nap", "--budget", "-1"],
     ["keys", "revoke", "nosuchkey123"],
     ["keys", "create", "--caller", "x", "--scope", "everything"],
     ["audit", "verify", "--head", "zz"],
@@ -210,3 +220,44 @@ def test_without_a_key_the_refusal_says_how_to_get_one(two: Two) -> None:
     stranger = Cli(two.remote.folder)
     said = stranger("jobs", "--server", two.url)
     assert said.code == 5 and "key" in said.err and said.out == ""
+
+
+def test_a_job_is_told_what_it_waits_for(two: Two) -> None:
+    for ask in (two.local, two.remote):
+        job = ask("submit", "approval", "--budget", "2.50", "--json").ok().json()["id"]
+        assert ask("send", job, "approved", "--body", '{"by": "bob"}', "--id", "b").ok().out.startswith(job)
+        shown = ask("show", job).ok().out
+        assert "budget     2.5, 2.5 left" in shown
+        yes = ("send", job, "approved", "--body", '{"by": "ada"}', "--id", "a", "--json")
+        assert ask(*yes).ok().json()["status"] in ("kept", "delivered")
+        assert ask(*yes).ok().json()["status"] == "already"
+        assert ask("result", job, "--wait", "--timeout", "30s").ok().json() == {"by": "ada"}
+
+
+def test_a_step_that_waits_says_for_what(two: Two) -> None:
+    job = two.local("submit", "approval", "--json").ok().json()["id"]
+    for ask in (two.local, two.remote):
+        for _ in range(100):
+            shown = ask("show", job).ok().out
+            if "PARKED" in shown:
+                break
+        assert "waits for approved" in shown
+        assert any(line.startswith("waits") and "approved" in line for line in shown.splitlines())
+    two.remote("cancel", job).ok()
+
+
+def test_a_budget_is_set_here_and_read_there(two: Two) -> None:
+    said = two.local("budgets", "set", "caller", "ada", "12.50", "--json").ok().json()
+    assert said == {
+        "scope": "caller", "name": "ada", "most": "12.5", "spent": "0", "reserved": "0", "left": "12.5",
+    }  # fmt: skip
+    assert said in two.remote("budgets", "list", "--json").ok().json()
+    assert two.remote("budgets", "set", "caller", "ada", "3").ok().out == "caller ada: 3, of which 3 is left\n"
+    assert two.remote("budgets", "remove", "caller", "ada").ok().out == "caller ada: no budget\n"
+    assert "ada" not in two.local("budgets", "list").ok().out
+
+
+def test_a_sweep_is_for_where_the_credentials_are(two: Two) -> None:
+    said = two.remote("providers", "sweep", "fal", "--server", two.url)
+    assert said.code == 2 and "works on this machine" in said.err
+    assert two.local("providers", "sweep", "nobody").code == 4

@@ -54,3 +54,21 @@ def alone():
 @wl.step(queue="nobody_serves_this")
 def unserved() -> int:
     return 1
+
+
+@wl.step
+def hand_over(ctx: wl.Context) -> str:
+    """Somebody else does the work; whoever sees the preview can report on it."""
+    ctx.cost(amount="0.25", tokens_in=100, tokens_out=20)
+    ctx.preview({"token": ctx.token})
+    return wl.Parked("a service", 600.0)
+
+
+@wl.recipe
+def elsewhere():
+    return hand_over()
+
+
+@wl.recipe
+def approval():
+    return wl.wait_for("approved", match={"by": "ada"}, timeout="1h")

@@ -11,6 +11,7 @@ from windlass.cli import wire
 from windlass.client import outside, views
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Means
+from windlass.core.errors import NotFound
 from windlass.engine import budgets, providers, signals
 from windlass.engine.read import job as read_job
 from windlass.engine.recipes import plan_of
@@ -41,7 +42,8 @@ class LocalOutside:
 
     async def remove_budget(self, scope: str, name: str) -> None:
         """Lift a limit."""
-        await budgets.remove(self._windlass.db, scope, name)
+        if not await budgets.remove(self._windlass.db, scope, name):
+            raise NotFound(f"there is no budget of {scope} {name}", remedy="`windlass budgets list` shows them")
 
     async def costs(self, job_id: UUID) -> dict[str, Any]:
         """What a job's attempts cost."""

@@ -250,6 +250,7 @@ def costs_json(items: list[dict[str, Any]], budget: Any, sums: Any = None) -> di
     return {
         "total": money(total),
         **added,
+        "seconds": float(added["seconds"]),
         "items": items,
         "budget": None if budget is None else budget_json(budget),
     }
