@@ -14,9 +14,9 @@ from windlass.engine import answer, external, signals
 from windlass.engine.answer import Applied
 from windlass.engine.external import Intent
 from windlass.engine.loops import granter
+from windlass.providers import poller
 from windlass.providers.desk import Desk
 from windlass.providers.errors import ConnectionLost, RateLimited
-from windlass.providers.poller import Poller
 from windlass.store.statements import sql
 
 
@@ -152,7 +152,7 @@ def money_is_looked_at_only_when_it_is_spent(patch: Patch) -> None:
 
 @mutant(is_outer=True)
 def a_cancel_never_reaches_the_provider(patch: Patch) -> None:
-    cancelling = "SET state = 'CANCELLING', due_at = windlass.clock()"
+    cancelling = "SET state = 'CANCELLING', polls = 0, due_at = windlass.clock()"
     change_sql(patch, "work_swept", (cancelling, "SET state = 'ENDED', due_at = NULL"))
 
 
@@ -166,7 +166,7 @@ def work_that_came_too_late_is_forgotten(patch: Patch) -> None:
 
 @mutant(200, is_outer=True)
 def a_request_on_its_way_is_given_up(patch: Patch) -> None:
-    patch.setattr(Poller, "_may_be_on_its_way", lambda *_: False)
+    patch.setattr(poller, "LOOKS_MAX", 0)
 
 
 @mutant(is_outer=True)

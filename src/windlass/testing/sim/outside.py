@@ -101,14 +101,14 @@ async def _tell_all(stage: Stage, rng: random.Random) -> None:
 async def run_treasurer(stage: Stage, rng: random.Random) -> None:
     """Set budgets, and raise them; in the last phase there is plenty."""
     scopes = [("caller", caller) for caller in CALLERS] + [("recipe", plan.recipe) for plan in stage.plans]
-    while True:
+    while not stage.is_kind:
         scope, name = rng.choice(scopes)
         most = stage.log.budgets.get((scope, name), Decimal(0)) + rng.choice([0, 2, 4, 8])
-        if stage.is_kind:
-            most = PLENTY
         stage.log.budgets[scope, name] = most
         await stage.patiently(rng, partial(budgets.set, stage.db, scope, name, most))
-        await stage.db.scheduler.sleep(rng.expovariate(1 / 20.0) if not stage.is_kind else 5.0)
+        await stage.db.scheduler.sleep(min(rng.expovariate(1 / 20.0), 30.0))
+    for scope, name in sorted(stage.log.budgets):
+        await stage.patiently(rng, partial(budgets.set, stage.db, scope, name, PLENTY))
 
 
 async def run_poller(stage: Stage, world: World, rng: random.Random) -> None:

@@ -56,7 +56,7 @@ def outer_library() -> list[Plan]:
 def _outer_node(rng: random.Random, node: Node) -> Node:
     if node.kind is not NodeKind.TASK:
         return node
-    if rng.random() < 0.15 and node.each is None:
+    if rng.random() < 0.2 and node.each is None:
         match = {"flag": "${inputs.flag}"} if rng.random() < 0.6 else {}
         wait_s = rng.choice([None, 30.0, 60.0])
         return replace(node, kind=NodeKind.EVENT, run=rng.choice(EVENTS), with_=match, wait_s=wait_s)

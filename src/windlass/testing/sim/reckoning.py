@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -69,29 +69,34 @@ def _key(row: Row) -> WorkKey:
 
 def _work(work: list[Row], world: World) -> list[str]:
     """One piece of work for each round, one round after the other, and nothing goes on that nobody waits for."""
-    now = world.scheduler.now
     wrong = []
     rounds: dict[tuple[UUID, int], list[int]] = defaultdict(list)
     for row in work:
         rounds[row["job_id"], row["no"]].append(row["round"])
-        if row["state"] != "ENDED":
-            wrong.append(f"work {_key(row)} is still {row['state']}")
-        ware = world.by_key.get(_key(row))
-        if row["external_id"] is not None and row["external_id"] != ware:
-            wrong.append(f"work {_key(row)} is called {row['external_id']}, and is {ware}")
-        if row["status"] in _ENDS and (ware is None or world.wares[ware].said(now).status not in _ENDS[row["status"]]):
-            wrong.append(f"work {_key(row)} ended as {row['status']}, and is {ware and world.wares[ware].said(now)}")
-        is_given_up = row["status"] is not None and row["status"] not in ProviderStatus.__members__
-        if ware is not None and row["external_id"] is None and is_given_up:
-            wrong.append(f"work {_key(row)} ended as {row['status']}, and the provider had taken it as {ware}")
+        wrong += [f"work {_key(row)} {text}" for text in _round(row, world)]
     wrong += [f"step {place} has the rounds {found}" for place, found in rounds.items() if not _is_row(found)]
     known = {_key(row) for row in work}
     for ware in world.wares.values():
         if ware.key not in known:
             wrong.append(f"{ware.id} was done for {ware.key}, of which nothing is known")
-        if not ware.is_over(now):
+        if not ware.is_over(world.scheduler.now):
             wrong.append(f"{ware.id} of {ware.key} goes on, and nobody waits for it")
     return wrong
+
+
+def _round(row: Row, world: World) -> Iterator[str]:
+    """What the row says, against what the provider did."""
+    id = world.by_key.get(_key(row))
+    truth = None if id is None else world.wares[id].said(world.scheduler.now).status
+    if row["state"] != "ENDED":
+        yield f"is still {row['state']}"
+    if row["external_id"] is not None and row["external_id"] != id:
+        yield f"is called {row['external_id']}, and is {id}"
+    if row["status"] in _ENDS and truth not in _ENDS[row["status"]]:
+        yield f"ended as {row['status']}, and is {truth}"
+    is_given_up = row["status"] is not None and row["status"] not in ProviderStatus.__members__
+    if id is not None and row["external_id"] is None and is_given_up:
+        yield f"ended as {row['status']}, and the provider had taken it as {id}"
 
 
 def _busy(tables: Tables) -> list[str]:

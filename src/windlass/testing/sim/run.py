@@ -290,7 +290,9 @@ class _Run:
         last = self.scheduler.turns + END_WITHIN_TURNS
         while not self.scheduler.crashes:
             if self.scheduler.turns % LOOK_EVERY_TURNS == 0 and not await self._open_jobs():
-                return []
+                if not await self._is_open_outside():
+                    return []
+                self._send_home()
             if self.scheduler.now > until or self.scheduler.turns > last:
                 return await self._stuck()
             await self.scheduler.turn()
@@ -301,10 +303,21 @@ class _Run:
             "SELECT (SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL)"
             " + (SELECT count(*) FROM windlass.inbox)"
         )
-        if self.knobs.is_outer:
-            left += await still_open(self.connection)
         submitting = sum(strand.process.name == "submitter" for strand in self.scheduler.strands)
         return int(left) + submitting
+
+    async def _is_open_outside(self) -> bool:
+        return self.knobs.is_outer and await still_open(self.connection) > 0
+
+    def _send_home(self) -> None:
+        """All jobs have ended, and providers still work: the others would only pass the time."""
+        asking = {strand.process for strand in self.scheduler.strands if not strand.is_lasting}
+        needed = ("engine", "poller", RECEIVER)
+        self.scheduler.strands = [
+            strand
+            for strand in self.scheduler.strands
+            if strand.process in asking or strand.process.name.startswith(needed)
+        ]
 
     async def _stuck(self) -> list[str]:
         wrong = []

@@ -52,6 +52,8 @@ class Strand:
     echo_at: float = math.inf
     hears_bells: bool = False
     is_over: bool = False
+    # Whether it goes on as long as its process does.
+    is_lasting: bool = True
 
     @property
     def due_at(self) -> float:
@@ -113,7 +115,9 @@ class Scheduler:
 
     def spawn_here(self, body: Coroutine[Any, Any, None]) -> Strand:
         """Let another strand of the current process begin."""
-        return self.spawn(self._strand().process, body)
+        strand = self.spawn(self._strand().process, body)
+        strand.is_lasting = False
+        return strand
 
     async def point(self) -> None:
         """Let others act here, if the scheduler so decides."""

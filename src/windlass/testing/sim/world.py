@@ -115,7 +115,7 @@ class World:
 
     def __post_init__(self) -> None:
         configs = [
-            ProviderConfig(name, "model", concurrency=places, rate=rate, wait_s=WAIT_S, poll_s=POLLS_S)
+            ProviderConfig(name, "model", concurrency=places, rate=rate, timeout_s=15.0, wait_s=WAIT_S, poll_s=POLLS_S)
             for name, (places, rate) in PROVIDERS.items()
         ]
         self.providers = {config.name: Provider(config, ModelAdapter(self, config)) for config in configs}
@@ -170,6 +170,7 @@ class World:
         await self._look(provider, key)
         number = len(self.wares)
         takes_s = rng.choice([0.0, rng.uniform(0, 0.5), rng.uniform(0, 4), rng.uniform(0, 20), rng.uniform(5, 40)])
+        takes_s = min(takes_s, 1.0) if self.is_kind else takes_s
         ware = Ware(provider, f"{provider}-{number}", key, now, now + takes_s, self._end(number))
         if self.is_bad(0.5):
             ware.ends_at = math.inf
