@@ -64,7 +64,7 @@ class HookAdapter(ProviderAdapter):
             progress_pct=told.get("pct"),
             preview=None if "preview" not in told else json.dumps(told["preview"]),
         )
-        return WebhookNews("", told["id"], said, told.get("key"))
+        return WebhookNews("", told["id"], said, told.get("key"), needs_look=query.get("look") == "yes")
 
 
 def providers_file(folder: Path) -> Path:

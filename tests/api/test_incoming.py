@@ -245,6 +245,41 @@ async def test_one_that_breaks_does_not_take_its_neighbours_with_it(api: Rig, mo
     assert await status_of(await tell(api, done("ext-3"), "m3")) == "applied", "it was not stored, so it is no replay"
 
 
+async def test_a_webhook_that_says_only_that_there_is_news_has_the_provider_asked_now(api: Rig) -> None:
+    one = await parked(api, "ext-1")
+    bells: list[str] = []
+    await api.parts.db.listen("windlass_poll", bells.append)
+    assert await external.due(api.parts.db, 10, 60.0, provider="hooks") == []
+    body = json.dumps({"id": "ext-1", "status": "RUNNING"}).encode()
+    for expected in ("noted", "replayed"):
+        headers = signed(body, time.time(), "m1")
+        answer = await api.stranger.post("/webhooks/hooks?look=yes", content=body, headers=headers)
+        assert await status_of(answer) == expected
+        [work] = await external.due(api.parts.db, 10, 60.0, provider="hooks")
+        assert (work.key.job_id, work.external_id) == (one.job_id, "ext-1")
+    async with asyncio.timeout(10):
+        while not bells:
+            await asyncio.sleep(0.01)
+    [kept] = await kept_headers(api)
+    assert kept[":query"] == "look=yes"
+    assert await status_of(await api.admin.post("/webhooks/hooks/events/m1/apply")) == "noted"
+
+
+async def kept_headers(api: Rig) -> list[dict[str, str]]:
+    async with api.parts.db.connection() as connection:
+        rows = await connection.fetch("SELECT headers FROM windlass.provider_events ORDER BY at")
+    return [json.loads(row["headers"]) for row in rows]
+
+
+async def test_no_credential_is_kept_with_an_event(api: Rig) -> None:
+    body = json.dumps(done("ext-1")).encode()
+    headers = signed(body, time.time(), "m1") | {"Cookie": "c", "Authorization": "Bearer x", "X-API-Key": "k"}
+    assert await status_of(await api.stranger.post("/webhooks/hooks", content=body, headers=headers)) == "kept"
+    [kept] = await kept_headers(api)
+    assert "webhook-signature" in kept
+    assert not {"cookie", "authorization", "x-api-key"} & kept.keys()
+
+
 async def test_previews_and_costs_come_with_webhooks(api: Rig) -> None:
     one = await parked(api, "ext-1")
     assert await status_of(await tell(api, {"id": "ext-1", "status": "RUNNING", "preview": "small"}, "m0")) == "noted"

@@ -126,7 +126,8 @@ class Audit:
     async def _run(self) -> None:
         while not self._is_over.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._is_over.wait(), NOTE_EVERY_S)
+                async with asyncio.timeout(NOTE_EVERY_S):
+                    await self._is_over.wait()
             try:
                 await self.flush()
             except Exception:

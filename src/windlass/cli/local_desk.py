@@ -138,8 +138,8 @@ class LocalDesk(LocalOutside):
             priority=order.priority,
             deadline=order.deadline_s,
             ttl=order.ttl_s,
-            **({} if webhook is None else {"webhook": webhook}),
-            **({} if order.budget is None else {"budget": order.budget}),
+            webhook=webhook,
+            budget=order.budget,
         )
         return job.id, job.is_new
 

@@ -62,6 +62,11 @@ async def place_of(db: Database, token: Token) -> Place | None:
     return Place(token.job_id, JobState(row["job_state"]), row["plan"], row["node"], StepState(row["step_state"]))
 
 
+async def hasten(db: Database, provider: str, external_id: str) -> None:
+    """Have the provider asked about this work now: it said that there is something to hear, and not what."""
+    await db.run(lambda connection: connection.execute(sql("work_hasten"), provider, external_id))
+
+
 async def complete(
     db: Database,
     token: Token,

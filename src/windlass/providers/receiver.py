@@ -18,11 +18,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlencode
 
 from windlass.core.errors import BadInput, BadSignature, NotFound, WindlassError
 from windlass.core.external import ProviderStatus, Said, WorkKey
 from windlass.core.signature import ID_LENGTH_MAX, digest_id
-from windlass.engine import external
+from windlass.engine import callback, external
 from windlass.engine.external import Answer, Applied, InEvent
 from windlass.providers.adapter import WebhookNews
 from windlass.providers.errors import ProviderError
@@ -35,6 +36,8 @@ BATCH_MAX = 200
 # What of the headers is kept with an event: enough to verify and read it again, never a cookie or a key.
 HEADERS_MAX = 64
 _NOT_KEPT = frozenset({"authorization", "cookie", "x-api-key", "proxy-authorization"})
+# The query of the address that was called is kept among the headers, under a name that none can have.
+QUERY = ":query"
 SOURCE = "webhook"
 
 _log = logging.getLogger("windlass.providers")
@@ -96,8 +99,11 @@ class Receiver:
         except BadSignature:
             self._count(name, "bad_signature")
             raise
-        answer = await self._read(provider, id, headers, body, query or {})
+        answer, needs_look = await self._read(provider, id, headers, body, query or {})
         applied = await self._put(answer)
+        if needs_look and answer.external_id is not None:
+            # Also for a replay: whoever took the first one may have died right here.
+            await callback.hasten(self._db, name, answer.external_id)
         self._count(name, applied.lower())
         return applied
 
@@ -107,9 +113,11 @@ class Receiver:
 
         fitted: Said | None = None
 
-        def parse(headers: Mapping[str, str], body: bytes) -> tuple[str | None, Said, WorkKey | None]:
+        def parse(kept: Mapping[str, str], body: bytes) -> tuple[str | None, Said, WorkKey | None]:
+            headers = dict(kept)
+            query = dict(parse_qsl(headers.pop(QUERY, "")))
             try:
-                news = _parsed(provider, headers, body, {})
+                news = _parsed(provider, headers, body, query)
             except Exception as error:
                 raise BadInput(f"event {event_id} of {name} cannot be read: {_why(error)}") from error
             if fitted is None and len(news.said.output or "") * 4 > self._inline_max:
@@ -125,17 +133,22 @@ class Receiver:
 
     async def _read(
         self, provider: Provider, id: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]
-    ) -> Answer:
+    ) -> tuple[Answer, bool]:
+        """What the webhook says, and whether the provider must be asked to know the rest."""
         kept = dict([item for item in headers.items() if item[0] not in _NOT_KEPT][:HEADERS_MAX])
+        if query:
+            kept[QUERY] = urlencode(query)
         try:
             news = _parsed(provider, headers, body, query)
         except Exception as error:
             # Whatever an adapter stumbles over, the provider did its part.
             _log.warning("a webhook of %s cannot be read and is kept as %s: %s", provider.name, id, _why(error))
-            return Answer(provider.name, None, Said(ProviderStatus.UNKNOWN), SOURCE, None, InEvent(id, kept, body))
+            unread = Said(ProviderStatus.UNKNOWN)
+            return Answer(provider.name, None, unread, SOURCE, None, InEvent(id, kept, body)), False
         said = await fitting(self._artifacts, news.said, self._inline_max)
         event = InEvent(_id(news, id, body), kept, body)
-        return Answer(provider.name, news.external_id, said, SOURCE, _key(news, body), event)
+        answer = Answer(provider.name, news.external_id, said, SOURCE, _key(news, body), event)
+        return answer, news.needs_look and not said.status.is_terminal
 
     def _put(self, answer: Answer) -> asyncio.Future[Applied]:
         future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
