@@ -23,11 +23,12 @@ from windlass.store.database import Database
 _SLOTS = "SELECT * FROM windlass.slots ORDER BY job_id, no"
 _BUDGETS = """
     SELECT b.*,
-           (SELECT coalesce(sum(s.cost), 0) FROM windlass.slots s WHERE s.state = 'HELD' AND b.name =
-               CASE b.scope WHEN 'caller' THEN s.caller WHEN 'recipe' THEN s.recipe ELSE s.job_id::text END) AS held,
+           (SELECT coalesce(sum(s.cost), 0) FROM windlass.slots s JOIN windlass.jobs j ON j.id = s.job_id
+            WHERE s.state = 'HELD' AND CASE b.scope WHEN 'caller' THEN s.caller = b.name
+                WHEN 'recipe' THEN s.recipe = b.name ELSE b.name = ANY (windlass.lineage(j.id)) END) AS held,
            (SELECT coalesce(sum(c.amount), 0) FROM windlass.costs c JOIN windlass.jobs j ON j.id = c.job_id
-            WHERE b.name = CASE b.scope WHEN 'caller' THEN j.caller WHEN 'recipe' THEN j.recipe ELSE j.id::text END)
-               AS paid
+            WHERE CASE b.scope WHEN 'caller' THEN j.caller = b.name
+                WHEN 'recipe' THEN j.recipe = b.name ELSE b.name = ANY (windlass.lineage(j.id)) END) AS paid
     FROM windlass.budgets b
 """
 

@@ -12,9 +12,10 @@ from tests.engine.lines import call, check, declare, granted, keyed, one, slots
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, NotFound
 from windlass.core.outcome import Cost, Failure, Fault, Lost, Outcome, Parked, Report, Success
+from windlass.core.plan import Node, NodeKind
 from windlass.core.retry import Retry
 from windlass.core.states import JobState
-from windlass.engine import budgets, control, settle
+from windlass.engine import budgets, control, recipes, settle
 from windlass.engine.budgets import BudgetView
 from windlass.engine.claim import Claimed
 
@@ -72,7 +73,7 @@ async def test_what_an_attempt_did_not_need_is_given_to_the_next(rig: Rig) -> No
     assert order == 6
     assert await rig.state(job) is JobState.COMPLETED
     view = await budget(rig, "job", str(job))
-    assert (view.spent, view.reserved) == (Decimal("0.12"), 0)
+    assert (view.spent, view.reserved) == (Decimal("0.12"), Decimal(0))
 
 
 async def test_an_attempt_that_cost_more_than_expected_stops_the_next(rig: Rig) -> None:
@@ -207,6 +208,32 @@ async def test_a_budget_that_comes_late_knows_what_is_reserved_and_spent(rig: Ri
     await check(rig.db)
     for claimed in taken[1:]:
         await report(rig, claimed, Cost("0.05"))
+
+
+async def test_a_jobs_budget_is_that_of_the_jobs_inside_it(rig: Rig) -> None:
+    child = plan(call("a", provider="", cost=0.1, each="[1,2,3]"), recipe="child")
+    await recipes.register(rig.db, child)
+    between = plan(Node("go", NodeKind.RECIPE, run="child"), recipe="between")
+    await recipes.register(rig.db, between)
+    job = await rig.submit(plan(Node("go", NodeKind.RECIPE, run="between", each="[1,2]"), recipe="top"))
+    await budgets.set(rig.db, "job", str(job), "0.45")
+    await rig.loops.run_until_idle()
+    taken = await rig.claim()
+    assert len(taken) == 4
+    await report(rig, taken[0], Cost("0.06"))
+    view = await budget(rig, "job", str(job))
+    assert (view.spent, view.reserved) == (Decimal("0.06"), Decimal("0.3"))
+    inside = taken[1].job_id
+    late = await budgets.set(rig.db, "job", str(inside), 1)
+    assert late.reserved > 0
+    await budgets.remove(rig.db, "job", str(job))
+    again = await budgets.set(rig.db, "job", str(job), 1)
+    assert (again.spent, again.reserved) == (view.spent, view.reserved)
+    for claimed in taken[1:]:
+        await report(rig, claimed)
+    await rig.run_out()
+    assert await rig.state(job) is JobState.COMPLETED
+    assert (await budget(rig, "job", str(job))).reserved == 0
 
 
 async def test_the_cost_of_a_step_that_stands_in_no_line_is_spent_too(rig: Rig) -> None:

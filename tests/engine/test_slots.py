@@ -53,7 +53,7 @@ async def test_the_line_goes_by_priority_and_then_by_age(rig: Rig) -> None:
     running = await rig.submit(one())
     claimed = await _claimed(rig, running)
     jobs = [await rig.submit(one(), priority=priority) for priority in (0, 5, 0, 9, 5)]
-    order = []
+    order: list[int] = []
     while len(order) < 5:
         await rig.settle(claimed)
         await rig.loops.run_until_idle()

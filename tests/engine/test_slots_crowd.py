@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from windlass.engine.loops.granter import Granter
 from windlass.engine.loops.runner import Loops
 from windlass.engine.submit import Submission
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.store import statements
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
@@ -54,7 +56,7 @@ async def test_without_its_lock_two_granters_let_too_many_go(
     dsn: str, artifacts: FolderArtifacts, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That the check above can fail: each granter counts for itself what the other is about to fill."""
-    real = granting.sql
+    real = statements.sql
     plain = "SELECT true"
     gate = real("provider_gate").replace("FOR UPDATE", "")
     flawed = {"grant_lock": plain, "provider_gate": gate}
@@ -347,7 +349,7 @@ async def test_a_turn_reads_no_more_however_many_wait(
                 await budgets.set(database, "job", str(job), 0)
             await rig.loops.router.run_once()
             await rig.loops.run_until_idle()
-            await database.run(lambda c, n=waiting: _widen(c, flood, n))
+            await database.run(partial(_widen, flood=flood, count=waiting))
             await rig.loops.run_until_idle()
             # The first few go; then one place is freed, and that is what is counted.
             others = [await rig.submit(of, {"key": "z"}) for _ in range(3)]
@@ -384,15 +386,16 @@ async def _widen(connection: asyncpg.Connection, flood: str, count: int) -> None
     async with connection.transaction():
         await connection.execute(
             "INSERT INTO windlass.steps"
-            " (job_id, no, node, index, state, queue, priority, unmet, timeout_s, waiting_for) SELECT job_id, g.n, node, g.n, 'HELD', queue, priority, 0, timeout_s, 'slot'"
+            " (job_id, no, node, index, state, queue, priority, unmet, timeout_s, waiting_for)"
+            " SELECT job_id, g.n, node, g.n, 'HELD', queue, priority, 0, timeout_s, 'slot'"
             " FROM windlass.steps, generate_series(10, 9 + $1) AS g (n) WHERE no = 2",
             count,
         )
         await connection.execute(
-            "INSERT INTO windlass.slots (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller,"
+            "INSERT INTO windlass.slots (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, jobs,"
             f" recipe, since) SELECT s.job_id, g.n, s.provider, {key}, s.most, 'WAITING',"
             " CASE WHEN s.key <> '' THEN 'key' END, s.priority, CASE WHEN s.key <> '' THEN -1 ELSE 0 END, s.cost,"
-            " s.caller, s.recipe, s.since FROM windlass.slots s, generate_series(10, 9 + $1) AS g (n) WHERE s.no = 2",
+            " s.caller, s.jobs, s.recipe, s.since FROM windlass.slots s, generate_series(10, 9 + $1) AS g (n) WHERE s.no = 2",
             count,
         )
         await connection.execute(

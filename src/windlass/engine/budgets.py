@@ -6,6 +6,7 @@ Money is reserved when a step is granted what it stands in line for, and given b
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -62,7 +63,8 @@ class CostView:
 async def set(db: Database, scope: str, name: str, most: Decimal | str | float) -> BudgetView:
     """Give a job (by its id), a recipe or a caller a budget, or change how much it is.
 
-    A job's earlier costs count; those of a recipe or a caller count from now on.
+    A job's is also that of the jobs that its steps start. Its earlier costs count; those of a recipe or a caller count
+    from now on.
     """
     limit = _amount(most)
     job_id = _check(scope, name)
@@ -71,16 +73,13 @@ async def set(db: Database, scope: str, name: str, most: Decimal | str | float) 
         async with connection.transaction():
             # No granter may reserve anything while it is found out what is reserved.
             await connection.execute(sql("grant_wait"))
-            if job_id is not None:
-                await drafts.lock(connection, [job_id])
-                if await connection.fetchval(sql("budget_job"), job_id) is None:
-                    raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+            jobs = [] if job_id is None else await _locked_family(connection, job_id)
             spent = reserved = Decimal(0)
             if await connection.fetchrow(sql("budget_get"), scope, name) is None:
                 held = await connection.fetch(sql("budget_held"), scope, name)
                 reserved = sum((row["cost"] for row in held), Decimal(0))
-                if job_id is not None:
-                    spent = await connection.fetchval(sql("budget_spent"), job_id)
+                if jobs:
+                    spent = await connection.fetchval(sql("budget_spent"), jobs)
             row = await connection.fetchrow(sql("budget_set"), scope, name, limit, spent, reserved)
             await connection.execute(sql("slot_change"), [scope], [name])
         return _view(row)
@@ -122,6 +121,19 @@ async def costs_of(db: Database, job_id: UUID) -> Sequence[CostView]:
     async with db.connection() as connection:
         rows = await connection.fetch(sql("cost_list"), job_id)
     return [CostView(*row) for row in rows]
+
+
+async def _locked_family(connection: asyncpg.Connection, job_id: UUID) -> builtins.list[UUID]:
+    """The job and all that are a part of it, locked; while they are, none is added."""
+    jobs: builtins.set[UUID] = builtins.set()
+    while True:
+        found = {row["id"] for row in await connection.fetch(sql("budget_jobs"), job_id)}
+        if not found:
+            raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+        if found == jobs:
+            return sorted(found)
+        jobs = found
+        await drafts.lock(connection, jobs)
 
 
 def _view(row: Any) -> BudgetView:

@@ -58,7 +58,7 @@ def has_lines(draft: Draft) -> bool:
 
 def budgets_of(row: Any) -> tuple[tuple[str, str], ...]:
     """The scopes and names of the budgets that a row of slots or costs is charged to, if they exist."""
-    return ("caller", row["caller"]), ("job", str(row["job_id"])), ("recipe", row["recipe"])
+    return ("caller", row["caller"]), *(("job", job) for job in row["jobs"]), ("recipe", row["recipe"])
 
 
 async def write_lines(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:

@@ -263,12 +263,13 @@ class _Keys:
     """Who holds which key, while places are being given out."""
 
     def __init__(self, rows: Sequence[Any]) -> None:
-        self._held = {row["key"]: (row["held"], row["most"]) for row in rows}
+        self._held: dict[str, tuple[int, int | None]] = {row["key"]: (row["held"], row["most"]) for row in rows}
 
     def has_room(self, row: Any) -> bool:
         """Whether one more may hold the row's key, by its own limit and by those of all who hold it."""
         held, most = self._held[row["key"]]
-        return held < (row["most"] if most is None else min(most, row["most"]))
+        limit: int = row["most"]
+        return held < (limit if most is None else min(most, limit))
 
     def add(self, row: Any) -> None:
         """The row's step holds its key now."""

@@ -81,6 +81,7 @@ CREATE TABLE windlass.slots (
     cost      numeric,                           -- what an attempt may cost; reserved while HELD
     caller    text NOT NULL,
     recipe    text NOT NULL,
+    jobs      text[] NOT NULL,                   -- whose budgets it is charged to: its job and those that it is a part of
     since     timestamptz NOT NULL,
     PRIMARY KEY (job_id, no)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
@@ -103,6 +104,20 @@ CREATE TABLE windlass.slot_changes (
     seq   bigint GENERATED ALWAYS AS IDENTITY,
     PRIMARY KEY (kind, name, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
+
+-- A job, the job whose step started it, and so on.
+CREATE FUNCTION windlass.lineage(job uuid) RETURNS text[] LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH RECURSIVE up (id, parent_job, depth) AS (
+        SELECT j.id, j.parent_job, 1 FROM windlass.jobs j WHERE j.id = job
+        UNION ALL
+        SELECT p.id, p.parent_job, up.depth + 1 FROM up, LATERAL (
+            SELECT j.id, j.parent_job FROM windlass.jobs j WHERE j.id = up.parent_job LIMIT 1
+        ) AS p
+        WHERE up.depth < 100
+    )
+    SELECT array_agg(id::text ORDER BY id) FROM up;
+END;
 
 -- What attempts cost.
 CREATE TABLE windlass.costs (

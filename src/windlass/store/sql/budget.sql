@@ -3,11 +3,15 @@
 -- name: cost_put
 -- Several reports of one attempt add up. A guess ($9: nobody said what it cost) counts only if nothing was told before.
 WITH d AS MATERIALIZED (
-    SELECT u.*, j.recipe, j.caller
+    SELECT u.*, j.recipe, j.caller, j.jobs
     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::numeric[], $6::bigint[], $7::bigint[], $8::float8[],
                 $9::bool[])
         AS u (job_id, no, attempt, provider, amount, tokens_in, tokens_out, seconds, is_guess)
-    CROSS JOIN LATERAL (SELECT j.recipe, j.caller FROM windlass.jobs j WHERE j.id = u.job_id LIMIT 1) AS j
+    CROSS JOIN LATERAL (
+        SELECT j.recipe, j.caller,
+               CASE WHEN j.parent_job IS NULL THEN ARRAY[j.id::text] ELSE windlass.lineage(j.id) END AS jobs
+        FROM windlass.jobs j WHERE j.id = u.job_id LIMIT 1
+    ) AS j
     WHERE NOT (u.is_guess AND EXISTS (
         SELECT FROM windlass.costs c WHERE c.job_id = u.job_id AND c.no = u.no AND c.attempt = u.attempt
     ))
@@ -21,7 +25,7 @@ WITH d AS MATERIALIZED (
         seconds = c.seconds + excluded.seconds,
         provider = coalesce(c.provider, excluded.provider)
 )
-SELECT job_id, amount, recipe, caller FROM d
+SELECT job_id, amount, recipe, caller, jobs FROM d
 
 -- name: cost_list
 SELECT c.no, s.node, s.index, c.attempt, c.provider, c.amount, c.tokens_in, c.tokens_out, c.seconds, c.at
@@ -57,16 +61,23 @@ SELECT pg_notify('windlass_grant', '') FROM change LIMIT 1
 -- the new budget.
 SELECT cost FROM windlass.slots
 WHERE state = 'HELD' AND cost IS NOT NULL
-  AND CASE $1 WHEN 'job' THEN job_id::text WHEN 'recipe' THEN recipe ELSE caller END = $2
+  AND CASE $1 WHEN 'job' THEN $2 = ANY (jobs) WHEN 'recipe' THEN recipe = $2 ELSE caller = $2 END
 ORDER BY job_id, no
 FOR UPDATE
 
--- name: budget_job
-SELECT id FROM windlass.jobs WHERE id = $1
+-- name: budget_jobs
+-- A job and all jobs that are a part of it.
+WITH RECURSIVE down (id) AS (
+    SELECT j.id FROM windlass.jobs j WHERE j.id = $1
+    UNION ALL
+    SELECT j.id FROM down
+    CROSS JOIN LATERAL (SELECT j.id FROM windlass.jobs j WHERE j.parent_job = down.id OFFSET 0) AS j
+)
+SELECT id FROM down
 
 -- name: budget_spent
--- What the job has cost so far. Of a recipe or a caller, only what comes after the budget was set counts.
-SELECT coalesce(sum(amount), 0) FROM windlass.costs WHERE job_id = $1
+-- What these jobs have cost so far. Of a recipe or a caller, only what comes after the budget was set counts.
+SELECT coalesce(sum(amount), 0) FROM windlass.costs WHERE job_id = ANY($1::uuid[])
 
 -- name: budget_set
 INSERT INTO windlass.budgets AS b (scope, name, most, spent, reserved, updated_at)

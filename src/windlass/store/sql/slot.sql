@@ -8,7 +8,7 @@
 SELECT s.*
 FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
 CROSS JOIN LATERAL (
-    SELECT s.job_id, s.no, s.state, s.provider, s.key, s.cost, s.caller, s.recipe FROM windlass.slots s
+    SELECT s.job_id, s.no, s.state, s.provider, s.key, s.cost, s.caller, s.recipe, s.jobs FROM windlass.slots s
     WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1 FOR UPDATE
 ) AS s
 
@@ -33,7 +33,7 @@ WITH want AS MATERIALIZED (
     ))
 ), put AS (
     INSERT INTO windlass.slots
-        (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, since)
+        (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, jobs, since)
     SELECT w.job_id, w.no, w.provider, w.key, w.most, w.state,
            CASE WHEN w.state = 'WAITING' AND w.key <> '' THEN 'key' END, j.priority,
            CASE WHEN w.key <> '' THEN -1
@@ -42,10 +42,12 @@ WITH want AS MATERIALIZED (
                     PARTITION BY w.provider, j.priority, w.key, w.state ORDER BY w.job_id, w.no)
                 ELSE t.first END,
            coalesce(w.cost, (SELECT p.estimate FROM windlass.providers p WHERE p.name = w.provider)),
-           j.caller, j.recipe, windlass.clock()
+           j.caller, j.recipe, j.jobs, windlass.clock()
     FROM want w
     CROSS JOIN LATERAL (
-        SELECT j.priority, j.caller, j.recipe FROM windlass.jobs j WHERE j.id = w.job_id LIMIT 1
+        SELECT j.priority, j.caller, j.recipe,
+               CASE WHEN j.parent_job IS NULL THEN ARRAY[j.id::text] ELSE windlass.lineage(j.id) END AS jobs
+        FROM windlass.jobs j WHERE j.id = w.job_id LIMIT 1
     ) AS j
     CROSS JOIN LATERAL (
         SELECT coalesce((
@@ -74,25 +76,25 @@ WITH want AS MATERIALIZED (
         -- What is reserved must be what is given back.
         cost = CASE WHEN excluded.state = 'WAITING' THEN excluded.cost ELSE slots.cost END,
         since = CASE WHEN slots.state = excluded.state THEN slots.since ELSE excluded.since END
-    RETURNING job_id, no, state, cost, caller, recipe
+    RETURNING job_id, no, state, cost, caller, recipe, jobs
 ), change AS (
     INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($8::text[], $9::text[])
 ), bell AS (
     SELECT pg_notify('windlass_grant', '') WHERE cardinality($8::text[]) > 0
 )
-SELECT job_id, no, cost, caller, recipe, 0 AS bells FROM put WHERE state = 'HELD' AND cost IS NOT NULL
+SELECT job_id, no, cost, caller, recipe, jobs, 0 AS bells FROM put WHERE state = 'HELD' AND cost IS NOT NULL
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, count(*) FROM bell
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, count(*) FROM bell
 
 -- name: slot_sweep
 DELETE FROM windlass.slots WHERE job_id = ANY($1::uuid[])
-RETURNING job_id, no, state, provider, key, cost, caller, recipe
+RETURNING job_id, no, state, provider, key, cost, caller, recipe, jobs
 
 -- name: slot_pause
 -- Written so that the planner does not read all who wait.
 UPDATE windlass.slots SET state = 'IDLE', behind = NULL, since = windlass.clock()
 WHERE job_id = ANY($1::uuid[]) AND state || '' = 'WAITING'
-RETURNING job_id, no, 'WAITING' AS state, provider, key, cost, caller, recipe
+RETURNING job_id, no, 'WAITING' AS state, provider, key, cost, caller, recipe, jobs
 
 -- name: slot_change
 WITH change AS (
@@ -162,8 +164,9 @@ WITH line AS MATERIALIZED (
     ) AS s
 ), moved AS (
     INSERT INTO windlass.slots
-        (job_id, no, provider, key, most, state, priority, cost, caller, recipe, since, turn)
-    SELECT g.job_id, g.no, g.provider, g.key, g.most, g.state, g.priority, g.cost, g.caller, g.recipe, g.since, greatest(
+        (job_id, no, provider, key, most, state, priority, cost, caller, recipe, jobs, since, turn)
+    SELECT g.job_id, g.no, g.provider, g.key, g.most, g.state, g.priority, g.cost, g.caller, g.recipe, g.jobs, g.since,
+           greatest(
                coalesce((
                    SELECT s.turn FROM windlass.slots s
                    WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider
@@ -212,7 +215,7 @@ WHERE ctid = ANY (ARRAY(
 ))
 
 -- name: grant_line
-SELECT job_id, no, key, most, cost, caller, recipe FROM windlass.slots
+SELECT job_id, no, key, most, cost, caller, recipe, jobs FROM windlass.slots
 WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
 ORDER BY priority DESC, turn, job_id, no LIMIT $2
 
