@@ -397,6 +397,18 @@ async def test_work_that_was_begun_twice_is_cancelled_once(rig: Rig) -> None:
     assert await answer(rig, webhook(ask.external_id, id="evt-2")) == [A.APPLIED]
 
 
+async def test_work_that_the_provider_gave_before_is_not_begun_anew(rig: Rig) -> None:
+    """It answers a new request with old work, which is over."""
+    ask = await parked(rig)
+    await answer(rig, poll(ask.external_id, FAILED))
+    rig.clock.advance(10)
+    await rig.loops.waker.run_once()
+    one = await claim_again(rig, ask.job)
+    intent = await intend(rig, one)
+    await external.orphaned(rig.db, intent.key, FAL, ask.external_id)
+    assert await states(rig, ask.job) == ["ENDED", "SUBMITTING"]
+
+
 async def test_work_that_turns_out_to_be_another_is_cancelled(rig: Rig) -> None:
     ask = await asked(rig)
     await rig.settle(ask.one, Lost())

@@ -532,6 +532,18 @@ async def test_rows_are_looked_up_one_by_one_even_by_plans_made_when_there_were_
     try:
         for name in _STATEMENTS:
             await _check_plan(db, name)
+        # What is only read is so even when the planner knows for sure that there is nothing.
+        await db.run(lambda connection: connection.execute("ANALYZE"))
+        for name in (
+            "work_find",
+            "work_read",
+            "work_known",
+            "event_seen",
+            "event_known",
+            "work_intend",
+            "work_rejected",
+        ):
+            await _check_plan(db, name)
     finally:
         await db.close()
 

@@ -4,7 +4,7 @@
 -- hold no job, wait for no row.
 --
 -- Plans are made while the tables are small, and kept. Where `|| ''` stands behind a column, the planner is kept from an
--- index that would then read all that is open, or all of a provider's.
+-- index that would then read all that is open, or all of a provider's; rows are looked up one by one in a LATERAL part.
 
 -- name: work_intend
 -- The round that is under way for this step, or the next one. Nothing, if the attempt is no longer the running one. Its
@@ -39,7 +39,7 @@ SELECT NULL, NULL, NULL, NULL FROM step WHERE NOT EXISTS (SELECT FROM taken) AND
 -- Only while nobody has heard that it was accepted, and no later attempt has taken it over.
 UPDATE windlass.provider_jobs
 SET state = 'ENDED', status = $4, due_at = NULL, ended_at = windlass.clock()
-WHERE job_id = $1 AND no = $2 AND round = $3 AND state = 'SUBMITTING' AND external_id IS NULL
+WHERE job_id = $1 AND no = $2 AND round = $3 AND state || '' = 'SUBMITTING' AND external_id IS NULL
   AND attempt = coalesce($5::int, attempt)
 
 -- name: work_orphaned
@@ -155,7 +155,7 @@ SELECT pg_notify('windlass_answer', '') WHERE EXISTS (SELECT FROM known)
 
 -- name: work_find
 -- The work that each answer may speak of: by the provider's id, or by our key while the provider's id is not known.
-SELECT d.place, w.job_id, w.no, w.round, s.node, j.plan
+SELECT d.place, w.job_id, w.no, w.round, at.node, at.plan
 FROM unnest($1::text[], $2::text[], $3::uuid[], $4::int[], $5::int[]) WITH ORDINALITY
     AS d (provider, external_id, job_id, no, round, place)
 CROSS JOIN LATERAL (
@@ -169,14 +169,19 @@ CROSS JOIN LATERAL (
      WHERE f.job_id = d.job_id AND f.no = d.no AND f.round = d.round AND f.provider = d.provider
        AND f.external_id IS NULL)
 ) AS w
-JOIN windlass.steps s ON s.job_id = w.job_id AND s.no = w.no
-JOIN windlass.jobs j ON j.id = w.job_id
+CROSS JOIN LATERAL (
+    SELECT s.node, j.plan FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
+    WHERE s.job_id = w.job_id AND s.no = w.no LIMIT 1
+) AS at
 
 -- name: work_read
 -- The same rows once their jobs are locked.
-SELECT w.job_id, w.no, w.round, w.attempt, w.state, w.status, w.external_id
+SELECT w.*
 FROM unnest($1::uuid[], $2::int[], $3::int[]) AS d (job_id, no, round)
-JOIN windlass.provider_jobs w ON w.job_id = d.job_id AND w.no = d.no AND w.round = d.round
+CROSS JOIN LATERAL (
+    SELECT job_id, no, round, attempt, state, status, external_id FROM windlass.provider_jobs
+    WHERE job_id = d.job_id AND no = d.no AND round = d.round LIMIT 1
+) AS w
 
 -- name: work_answered
 UPDATE windlass.provider_jobs w
@@ -199,17 +204,19 @@ WHERE w.job_id = d.job_id AND w.no = d.no AND w.round = d.round AND w.state <> '
 -- Which of these ids are known, looked at while their locks are held.
 SELECT d.place
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS d (provider, external_id, place)
-WHERE EXISTS (
-    SELECT FROM windlass.provider_jobs w WHERE w.provider = d.provider AND w.external_id = d.external_id
-)
+CROSS JOIN LATERAL (
+    SELECT FROM windlass.provider_jobs w WHERE w.provider = d.provider AND w.external_id = d.external_id LIMIT 1
+) AS w
 
 -- name: work_id_lock
 SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) AS k
 
 -- name: event_seen
-SELECT e.provider, e.id, e.state
+SELECT e.*
 FROM unnest($1::text[], $2::text[]) AS d (provider, id)
-JOIN windlass.provider_events e ON e.provider = d.provider AND e.id = d.id
+CROSS JOIN LATERAL (
+    SELECT provider, id, state FROM windlass.provider_events WHERE provider = d.provider AND id = d.id LIMIT 1
+) AS e
 
 -- name: event_put
 -- $11: whether an event was kept whose work is known by now.
