@@ -49,6 +49,13 @@ async def test_a_provider_that_nobody_declared_has_one_place(rig: Rig) -> None:
     assert await slot(rig.db, second) == "WAITING"
 
 
+async def test_a_key_at_a_provider_that_nobody_declared_is_not_forgotten(rig: Rig) -> None:
+    jobs = [await rig.submit(keyed(name), {"key": "k"}) for name in ("unheard_of", "nor_of_this")]
+    [first] = await granted(rig)
+    await end(rig, first)
+    assert {first, *await granted(rig)} == set(jobs)
+
+
 async def test_the_line_goes_by_priority_and_then_by_age(rig: Rig) -> None:
     running = await rig.submit(one())
     claimed = await _claimed(rig, running)

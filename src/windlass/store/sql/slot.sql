@@ -31,41 +31,44 @@ WITH want AS MATERIALIZED (
         ) AS s
         WHERE w.state IS NULL
     ))
-), put AS (
-    INSERT INTO windlass.slots
-        (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, jobs, since)
-    SELECT w.job_id, w.no, w.provider, w.key, w.most, w.state,
-           CASE WHEN w.state = 'WAITING' AND w.key <> '' THEN 'key' END, j.priority,
-           CASE WHEN w.key <> '' THEN -1
-                WHEN w.state <> 'WAITING' OR w.provider = '' THEN 0
-                WHEN t.has_keys THEN greatest(t.first, t.last) - 1 + row_number() OVER (
-                    PARTITION BY w.provider, j.priority, w.key, w.state ORDER BY w.job_id, w.no)
-                ELSE t.first END,
-           coalesce(w.cost, (SELECT p.estimate FROM windlass.providers p WHERE p.name = w.provider)),
-           j.caller, j.recipe, j.jobs, windlass.clock()
+), joined AS MATERIALIZED (
+    SELECT w.*, j.priority, j.caller, j.recipe, j.jobs, w.state = 'WAITING' AND w.key = '' AND w.provider <> '' AS is_free
     FROM want w
     CROSS JOIN LATERAL (
         SELECT j.priority, j.caller, j.recipe,
                CASE WHEN j.parent_job IS NULL THEN ARRAY[j.id::text] ELSE windlass.lineage(j.id) END AS jobs
         FROM windlass.jobs j WHERE j.id = w.job_id LIMIT 1
     ) AS j
-    CROSS JOIN LATERAL (
-        SELECT coalesce((
-                   SELECT s.turn FROM windlass.slots s
-                   WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = w.provider
-                     AND s.priority = j.priority
-                   ORDER BY s.turn LIMIT 1
-               ), 0) AS first,
-               (
-                   SELECT max(s.turn) + 1 FROM windlass.slots s
-                   WHERE s.state = 'WAITING' AND s.provider = w.provider AND s.priority = j.priority AND s.key = ''
-               ) AS last,
-               EXISTS (
-                   SELECT FROM windlass.slots s
-                   WHERE s.state = 'WAITING' AND s.provider = w.provider AND s.priority = j.priority AND s.key > ''
-               ) AS has_keys
-    ) AS t
     WHERE w.state IS NOT NULL
+), line AS MATERIALIZED (
+    -- Once for each line: who went before is still in its index until that is vacuumed.
+    SELECT g.provider, g.priority, coalesce((
+               SELECT s.turn FROM windlass.slots s
+               WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider AND s.priority = g.priority
+               ORDER BY s.turn LIMIT 1
+           ), 0) AS first,
+           (
+               SELECT max(s.turn) + 1 FROM windlass.slots s
+               WHERE s.state = 'WAITING' AND s.provider = g.provider AND s.priority = g.priority AND s.key = ''
+           ) AS last,
+           EXISTS (
+               SELECT FROM windlass.slots s
+               WHERE s.state = 'WAITING' AND s.provider = g.provider AND s.priority = g.priority AND s.key > ''
+           ) AS has_keys
+    FROM (SELECT DISTINCT provider, priority FROM joined WHERE is_free) AS g
+), put AS (
+    INSERT INTO windlass.slots
+        (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, jobs, since)
+    SELECT w.job_id, w.no, w.provider, w.key, w.most, w.state,
+           CASE WHEN w.state = 'WAITING' AND w.key <> '' THEN 'key' END, w.priority,
+           CASE WHEN w.key <> '' THEN -1
+                WHEN NOT w.is_free THEN 0
+                WHEN l.has_keys THEN greatest(l.first, l.last) - 1 + row_number() OVER (
+                    PARTITION BY w.provider, w.priority, w.is_free ORDER BY w.job_id, w.no)
+                ELSE l.first END,
+           coalesce(w.cost, (SELECT p.estimate FROM windlass.providers p WHERE p.name = w.provider)),
+           w.caller, w.recipe, w.jobs, windlass.clock()
+    FROM joined w LEFT JOIN line l ON l.provider = w.provider AND l.priority = w.priority
     ON CONFLICT (job_id, no) DO UPDATE
     SET state = excluded.state,
         behind = excluded.behind,
@@ -135,17 +138,29 @@ DELETE FROM windlass.slot_changes WHERE kind = 'provider' AND name = $1
 -- there begins with the first in line.
 -- A row that is locked is being changed, and whoever changes it says so.
 WITH line AS MATERIALIZED (
-    SELECT k.key, p.name AS provider, h.most - (
+    SELECT k.key, p.provider, p.most - (
                SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> ''
            ) AS room
     FROM unnest($1::text[]) AS k (key)
-    CROSS JOIN (SELECT '' AS name UNION ALL SELECT name FROM windlass.providers) AS p
     CROSS JOIN LATERAL (
-        SELECT s.most FROM windlass.slots s
-        WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key'
-          AND s.key = k.key AND s.provider = p.name
-        ORDER BY s.priority DESC, s.job_id, s.no LIMIT 1
-    ) AS h
+        -- The first of the key at each provider where any waits, which need not be one that was declared.
+        WITH RECURSIVE firsts (provider, most) AS (
+            (
+                SELECT s.provider, s.most FROM windlass.slots s
+                WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key' AND s.key = k.key
+                ORDER BY s.provider, s.priority DESC, s.job_id, s.no LIMIT 1
+            )
+            UNION ALL
+            SELECT n.provider, n.most FROM firsts f
+            CROSS JOIN LATERAL (
+                SELECT s.provider, s.most FROM windlass.slots s
+                WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key' AND s.key = k.key
+                  AND s.provider > f.provider
+                ORDER BY s.provider, s.priority DESC, s.job_id, s.no LIMIT 1
+            ) AS n
+        )
+        SELECT provider, most FROM firsts
+    ) AS p
 ), seen AS MATERIALIZED (
     SELECT n.job_id, n.no FROM line l
     CROSS JOIN LATERAL (
