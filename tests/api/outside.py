@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -44,6 +44,9 @@ HAND = Plan("by_hand", (Node("scrape", run="scrape"), Node("index", run="index",
 class HookAdapter(ProviderAdapter):
     """A provider that only sends webhooks: `{"id": …, "status": …}` and what belongs to it."""
 
+    # How many bodies were read.
+    read: ClassVar[int] = 0
+
     async def start_job(self, request: StartRequest) -> Started:
         raise NotSupported("only webhooks")
 
@@ -54,6 +57,7 @@ class HookAdapter(ProviderAdapter):
         raise NotSupported("only webhooks")
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
+        HookAdapter.read += 1
         told = msgspec.json.decode(body)
         said = Said(
             ProviderStatus(told["status"]),

@@ -155,6 +155,20 @@ async def test_a_caller_that_the_settings_name_is_internal(dsn: str, tmp_path: A
         problem(await api.other.post(f"/jobs/{one.job_id}/complete", json={"token": "x", "status": "success"}), 403)
 
 
+async def test_the_end_of_work_is_heard_over_any_limit(dsn: str, tmp_path: Any) -> None:
+    from tests.api.rig import rig
+
+    async with rig(dsn, tmp_path, limit_capacity=1, limit_floor=1) as api:
+        one = await handed_over(api, HAND)
+        assert await park(api, one)
+        async with api.client(await api.key("scraper", caller_type="service")) as service:
+            path = f"/jobs/{one.job_id}/complete"
+            body = {"token": token(api, one), "status": "progress", "progress_pct": 1}
+            told = [(await service.post(path, json=body)).status_code for _ in range(40)]
+            assert set(told) == {200, 429}
+            assert (await post(service, one, token=token(api, one), status="success"))["status"] == "PROCESSING"
+
+
 async def test_which_tokens_are_not_good(api: Rig, service: httpx.AsyncClient) -> None:
     one, two = await handed_over(api, HAND), await handed_over(api, HAND)
     assert await park(api, one)

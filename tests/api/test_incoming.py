@@ -13,7 +13,18 @@ import httpx
 import pytest
 
 from tests.api.hostile.test_hostile import problem
-from tests.api.outside import SECRETS, VARIABLE, ending, handed_over, park, parked, providers_file, signed, step
+from tests.api.outside import (
+    SECRETS,
+    VARIABLE,
+    HookAdapter,
+    ending,
+    handed_over,
+    park,
+    parked,
+    providers_file,
+    signed,
+    step,
+)
 from tests.api.rig import Rig, rig
 from windlass.core.signature import SignatureProfile, sign
 from windlass.core.states import StepState
@@ -99,12 +110,14 @@ async def test_who_is_not_believed(api: Rig) -> None:
         (b"", good),
     ]
     told = []
+    before = HookAdapter.read
     for content, headers in wrong:
         answer = await api.stranger.post("/webhooks/hooks", content=content, headers=headers)
         said = problem(answer, 401)
         assert said["code"] == "bad_signature"
         told.append((said["detail"], said["hint"]))
     assert len(set(told)) == 1
+    assert HookAdapter.read == before, "what is not believed is not read"
     assert (await step(api, one.job_id)).state is StepState.PARKED
     # A key does not help, and is not asked for.
     answer = await api.admin.post("/webhooks/hooks", content=body, headers={"webhook-id": "m1"})

@@ -207,15 +207,7 @@ async def making_parts(
             secret=secret,
             callbacks=Callbacks(secret),
             chance=chance,
-            receiver=Receiver(
-                db,
-                windlass.providers,
-                windlass.artifacts,
-                chance=chance,
-                clock=time.time,
-                inline_max=settings.inline_max_bytes,
-                counts=meters,
-            ),
+            receiver=_receiver(windlass, meters),
             sender=sender,
             hub=hub,
             registry=meters.registry,
@@ -250,6 +242,18 @@ async def _verifier(
     membership = Membership.open(windlass.settings.membership_url, secret, callers, meters)
     stack.push_async_callback(membership.close)
     return None, membership
+
+
+def _receiver(windlass: Windlass, meters: Meters) -> Receiver:
+    return Receiver(
+        windlass.db,
+        windlass.providers,
+        windlass.artifacts,
+        chance=chance,
+        clock=time.time,
+        inline_max=windlass.settings.inline_max_bytes,
+        counts=meters,
+    )
 
 
 def _limiter(windlass: Windlass) -> Limiter:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+from starlette.requests import Request
 
-from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
+from windlass.api.guard import Caller, Has, JobId, RequestId, charge, guard, guarded_router
 from windlass.api.own import no_job, owned_job
 from windlass.api.parts import Parts
 from windlass.api.routes.jobs import IdempotencyKey
@@ -40,13 +41,17 @@ _CODES = ("not_found", "bad_input", "too_large", "bad_media")
     response_model=CompleteDocument,
     summary="Report on work done elsewhere",
 )
-@guard(Scope.JOBS_WRITE, operation="write", is_internal=True, codes=(*_CODES, "bad_signature"))
-async def complete(job_id: JobId, wish: CompleteRequest, caller: Caller, parts: Has) -> CompleteDocument:
+@guard(Scope.JOBS_WRITE, operation="write", cost=0, is_internal=True, codes=(*_CODES, "bad_signature"))
+async def complete(
+    request: Request, job_id: JobId, wish: CompleteRequest, caller: Caller, parts: Has
+) -> CompleteDocument:
     """For services that do a step elsewhere: how it ended, or how far it is. The token is the attempt's own.
 
     Sent twice, or after the step went on, it is answered 200 with `already_advanced` and changes nothing; so it can be
-    sent again until it is answered.
+    sent again until it is answered. Only progress counts against the caller's limit: work that is done must be told.
     """
+    if wish.status == "progress":
+        await charge(request, 1)
     await parts.looks.job(job_id)
     token = parts.callbacks.read(wish.token)
     if token.job_id != job_id:
