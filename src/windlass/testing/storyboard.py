@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -59,9 +58,6 @@ Say = Callable[[str], None]
 @contextmanager
 def installation(folder: Path, provider: FakeProvider) -> Iterator[Client]:
     """`windlass up` with the example, and a client of it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
     home = folder / "home"
     home.mkdir(mode=0o711)
     file = folder / "providers.yaml"
@@ -70,10 +66,9 @@ def installation(folder: Path, provider: FakeProvider) -> Iterator[Client]:
     environ |= {
         "WINDLASS_HOME": str(home),
         "WINDLASS_PROVIDERS": str(file),
-        "WINDLASS_PUBLIC_URL": f"http://{address}",
         "STUDIO_SECRET": provider.secret,
     }
-    command = [sys.executable, "-c", _WINDLASS, "up", "windlass.examples.storyboard", "--listen", address]
+    command = [sys.executable, "-c", _WINDLASS, "up", "windlass.examples.storyboard", "--listen", "127.0.0.1:0"]
     with (folder / "up.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:
