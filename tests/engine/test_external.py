@@ -301,6 +301,20 @@ async def test_an_early_event_of_a_job_that_was_cancelled_meanwhile_is_late(rig:
     assert await states(rig, ask.job) == ["CANCELLING"]
     await rig.loops.run_until_idle()
     assert await rig.state(ask.job) == "CANCELLED"
+    assert await event_states(rig) == ["LATE"]
+    assert await states(rig, ask.job) == ["ENDED"], "it has ended there by itself"
+
+
+async def test_an_early_event_is_late_once_another_has_told_by_our_key_what_the_work_is_called(rig: Rig) -> None:
+    ask = await asked(rig)
+    assert await answer(rig, webhook(ask.external_id, FAILED, "1")) == [A.WAITING]
+    told = await answer(
+        rig, webhook(ask.external_id, DONE, "2", key=ask.intent.key), webhook(ask.external_id, FAILED, "3")
+    )
+    assert told == [A.APPLIED, A.WAITING]
+    await rig.loops.run_until_idle()
+    assert sorted(await event_states(rig)) == ["APPLIED", "LATE", "LATE"]
+    assert await rig.state(ask.job) == "COMPLETED"
 
 
 # ---------------------------------------------------------------- attempts that are cut short

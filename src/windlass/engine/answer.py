@@ -12,7 +12,7 @@ while they look for each other, so neither misses the other.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -102,12 +102,15 @@ class _Work:
     state: str
     status: str | None
     external_id: str | None
+    provider: str
     is_changed: bool = False
+    is_learned: bool = False  # what the provider calls it was not known before
 
     def change(self, state: str, status: str | None = None, external_id: str | None = None) -> None:
         before = (self.state, self.status, self.external_id)
         self.state = state
         self.status = status or self.status
+        self.is_learned |= self.external_id is None and external_id is not None
         self.external_id = self.external_id or external_id
         self.is_changed |= (self.state, self.status, self.external_id) != before
 
@@ -215,8 +218,8 @@ async def _apply(connection: asyncpg.Connection, items: Sequence[_Item]) -> None
         found = await _load(connection, items, plans)
         await _refuse(connection, items)
         notes = _decide(items, works, {draft.job.id: draft for draft in found})
-        await _look_again(connection, items)
-        await _write_works(connection, [work for work in works.values() if work.is_changed])
+        await _write_works(connection, works.values())
+        await _look_again(connection, items, works.values())
         await _write_events(connection, [item for item in items if item.answer.event is not None], works)
         await drafts.write(connection, found)
         charged = [draft for draft in found if draft.costs and not draft.is_changed]
@@ -367,11 +370,12 @@ def _note(answer: Answer, work: _Work, draft: Draft, notes: list[Note]) -> Appli
     return Applied.NOTED
 
 
-async def _look_again(connection: asyncpg.Connection, items: Sequence[_Item]) -> None:
-    """Events of work that nobody knew: under their ids' locks nobody can learn of it meanwhile.
+async def _look_again(connection: asyncpg.Connection, items: Sequence[_Item], works: Iterable[_Work]) -> None:
+    """Events of work that nobody knew, and work that nobody had a name for: under the ids' locks neither can be missed.
 
     What is known by now is left to the answerer: its job's lock would have to be taken before these.
     """
+    learned = [(work.provider, work.external_id or "") for work in works if work.is_learned]
     unknown = [
         item
         for item in items
@@ -381,18 +385,20 @@ async def _look_again(connection: asyncpg.Connection, items: Sequence[_Item]) ->
         and item.result is Applied.WAITING
         and item.external_id is not None
     ]
-    if not unknown:
-        return
-    providers = [item.answer.provider for item in unknown]
-    ids = [item.external_id or "" for item in unknown]
-    await connection.execute(sql("work_id_lock"), id_locks(zip(providers, ids, strict=True)))
-    for row in await connection.fetch(sql("work_known"), providers, ids):
-        unknown[row["place"] - 1].is_due = True
+    ids = [(item.answer.provider, item.external_id or "") for item in unknown]
+    if learned or ids:
+        await connection.execute(sql("work_id_lock"), id_locks([*learned, *ids]))
+    if learned:
+        await connection.execute(sql("event_known"), *_columns(learned))
+    if ids:
+        for row in await connection.fetch(sql("work_known"), *_columns(ids)):
+            unknown[row["place"] - 1].is_due = True
 
 
-async def _write_works(connection: asyncpg.Connection, works: Sequence[_Work]) -> None:
-    if works:
-        rows = [(w.key.job_id, w.key.no, w.key.round, w.state, w.status, w.external_id) for w in works]
+async def _write_works(connection: asyncpg.Connection, works: Iterable[_Work]) -> None:
+    changed = [work for work in works if work.is_changed]
+    if changed:
+        rows = [(w.key.job_id, w.key.no, w.key.round, w.state, w.status, w.external_id) for w in changed]
         await connection.execute(sql("work_answered"), *_columns(rows))
 
 

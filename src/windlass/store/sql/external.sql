@@ -179,7 +179,7 @@ CROSS JOIN LATERAL (
 SELECT w.*
 FROM unnest($1::uuid[], $2::int[], $3::int[]) AS d (job_id, no, round)
 CROSS JOIN LATERAL (
-    SELECT job_id, no, round, attempt, state, status, external_id FROM windlass.provider_jobs
+    SELECT job_id, no, round, attempt, state, status, external_id, provider FROM windlass.provider_jobs
     WHERE job_id = d.job_id AND no = d.no AND round = d.round LIMIT 1
 ) AS w
 
