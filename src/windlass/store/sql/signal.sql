@@ -6,8 +6,11 @@ SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::json[])
 ON CONFLICT (job_id, no) DO UPDATE SET name = excluded.name, match = excluded.match
 
 -- name: waits_drop
-DELETE FROM windlass.waits w USING unnest($1::uuid[], $2::int[]) AS d (job_id, no)
-WHERE w.job_id = d.job_id AND w.no = d.no
+-- Row by row: joined with a table that was empty when this was planned, it would read all of it ever after.
+DELETE FROM windlass.waits WHERE ctid = ANY (ARRAY(
+    SELECT w.at FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+    CROSS JOIN LATERAL (SELECT ctid AS at FROM windlass.waits WHERE job_id = d.job_id AND no = d.no LIMIT 1) AS w
+))
 
 -- name: waits_clear
 DELETE FROM windlass.waits WHERE job_id = ANY ($1::uuid[])
@@ -44,9 +47,13 @@ WHERE job_id = ANY ($1::uuid[]) AND name = ANY ($2::text[]) AND taken_no IS NULL
 ORDER BY seq
 
 -- name: signal_take
+-- Found row by row, for the same reason.
 UPDATE windlass.signals s SET taken_no = d.no
-FROM unnest($1::uuid[], $2::text[], $3::int[]) AS d (job_id, id, no)
-WHERE s.job_id = d.job_id AND s.id = d.id
+FROM (
+    SELECT d.no, s.at FROM unnest($1::uuid[], $2::text[], $3::int[]) AS d (job_id, id, no)
+    CROSS JOIN LATERAL (SELECT ctid AS at FROM windlass.signals WHERE job_id = d.job_id AND id = d.id LIMIT 1) AS s
+) AS d
+WHERE s.ctid = d.at
 
 -- name: signal_list
 SELECT id, name, body, sender, at, taken_no FROM windlass.signals WHERE job_id = $1 ORDER BY seq LIMIT $2
