@@ -178,6 +178,8 @@ async def test_work_that_its_handler_does_not_wait_for_is_cancelled(on: Ground) 
 
 
 async def test_work_begun_for_an_attempt_that_was_cancelled_is_cancelled_there(on: Ground) -> None:
+    # A provider that looks nothing up: only we know what it calls the work.
+    await on.set_up(options="{cancel: 'DELETE /jobs/{id}'}")
     await on.fake.behave(seconds=None)
     [job_id] = await on.submit(node("render_and_linger"))
     async with on.running():
@@ -193,6 +195,7 @@ async def test_work_begun_for_an_attempt_that_was_cancelled_is_cancelled_there(o
 
 
 async def test_a_request_outlives_the_handler_that_was_stopped_and_its_work_is_cancelled(on: Ground) -> None:
+    await on.set_up(options="{cancel: 'DELETE /jobs/{id}'}")
     await on.fake.behave(seconds=None)
     await on.fake.fail(Fault("start", "delay", seconds=0.6))
     [job_id] = await on.submit()
@@ -228,6 +231,18 @@ async def test_an_attempt_that_ran_out_of_time_hands_its_request_to_the_next(on:
         await made(on, job_id)
     assert (await on.yard.step(job_id)).attempt > 1
     assert len(on.fake.entries("accepted")) == 1
+
+
+@pytest.mark.parametrize("name", ["render", "render_plainly"])
+async def test_an_attempt_that_ran_out_of_time_for_good_leaves_no_work_running(on: Ground, name: str) -> None:
+    await on.set_up(options="{cancel: 'DELETE /jobs/{id}'}")
+    await on.fake.behave(seconds=None)
+    await on.fake.fail(Fault("start", "delay", seconds=0.8, times=1))
+    [job_id] = await on.submit(node(name, timeout_s=0.4, retry=Retry(max_attempts=1)))
+    async with on.running():
+        assert (await complaint(on, job_id))["code"] == "timeout"
+        await until_cancelled_there(on)
+        await on.until_work(job_id, "ENDED")
 
 
 async def test_a_report_that_comes_too_late_leaves_no_work_running(on: Ground) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 from uuid import UUID
 
@@ -84,23 +85,24 @@ async def test_a_failure_that_the_provider_states_is_the_steps(on: Ground) -> No
 
 
 async def test_a_provider_that_hangs_holds_up_no_other(on: Ground) -> None:
-    text = providers_yaml(on.fake) + providers_yaml(on.fake).removeprefix("providers:\n").replace("fake:", "slow:", 1)
+    slow_one = providers_yaml(on.fake, timeout="60s").removeprefix("providers:\n").replace("fake:", "slow:", 1)
+    text = providers_yaml(on.fake) + slow_one
     on.use(Registry.read(text, {}))
     await announce(on.db, on.registry)
     [slow] = await parked(on, node(provider="slow"))
-    await on.fake.fail(Fault("status", "delay", seconds=1.8))
+    await on.fake.fail(Fault("status", "delay", seconds=60, times=1))
     async with on.polling():
 
         async def is_asked() -> bool:
             return (await on.fake.state())["counts"].get("fault_delay", 0) > 0
 
         await until(is_asked)
-        await on.fake.fail()
-        # The slow one's round is still under way.
         async with on.running(with_poller=False):
+            await on.fake.behave(seconds=0.2)
             [quick] = await on.submit()
             assert (await on.yard.end(quick)).state == "COMPLETED"
-            assert (await on.yard.end(slow)).state == "COMPLETED"
+        # The other's round is still under way.
+        assert await states(on, [slow]) == {"PARKED"}
 
 
 async def test_an_output_too_big_for_a_row_goes_to_the_artifact_store(on: Ground) -> None:
@@ -138,11 +140,12 @@ async def test_the_rate_is_kept_by_all_pollers_together(on: Ground) -> None:
     jobs = await parked(on, count=12)
     await on.set_up(rate=2)
     before = (await on.fake.state())["counts"].get("status", 0)
-    for _ in range(4):
+    began_s = time.monotonic()
+    for _ in range(6):
         await on.poller().run_once()
     asked = (await on.fake.state())["counts"].get("status", 0) - before
-    # A burst of a second or two, and no more, whoever asks.
-    assert asked <= 2 * 6
+    # What the time that went by allows, and a little at the start, whoever asks.
+    assert 0 < asked <= 2 + 2 * (time.monotonic() - began_s)
     assert "PARKED" in await states(on, jobs)
 
 
@@ -171,8 +174,8 @@ async def test_one_answer_that_cannot_be_written_keeps_no_other_from_it(
         return await real(db, answers, **given)
 
     monkeypatch.setattr(external, "answer", choosy)
-    while len([job for job in jobs if (await on.yard.step(job)).state == "COMPLETED"]) < 2:
-        await run_until_due(on)
+    await run_until_due(on)
+    assert [(await on.yard.step(job)).state for job in (jobs[0], jobs[2])] == ["COMPLETED", "COMPLETED"]
     assert (await on.yard.step(jobs[1])).state == "PARKED"
     [work] = await on.work(jobs[1])
     assert work.state == "RUNNING" and work.status is not None and work.status.startswith("unwritable")
