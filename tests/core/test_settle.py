@@ -269,6 +269,18 @@ def test_a_wait_for_a_provider_always_has_a_deadline() -> None:
         assert world.step("a").wake_at == START + timedelta(seconds=within_s)
 
 
+def test_only_a_wait_that_is_over_is_given_up() -> None:
+    world = fal(retry=FLAT)
+    world.claim(world.step("a"))
+    draft = world.draft()
+    assert settle(draft, Report(JOB, 0, 1, Failure(BOOM)), 0.0)
+    assert draft.given_up == set(), "it never waited"
+    world.report(world.step("a"), Parked("fal"))
+    draft = world.draft()
+    assert settle(draft, Report(JOB, 0, 1, Failure(BOOM)), 0.0)
+    assert draft.given_up == {0}
+
+
 def test_any_wait_outside_has_the_deadline_that_its_step_names() -> None:
     world = World.of(task("a", wait_s=5.0))
     world.run("a", Parked("a person"))

@@ -463,12 +463,36 @@ async def test_an_ambiguous_no_keeps_the_key(rig: Rig) -> None:
     assert (await intend(rig, await claim_again(rig, ask.job))).key == ask.intent.key
 
 
-async def test_a_snooze_keeps_what_was_not_accepted_and_cancels_what_was(rig: Rig) -> None:
+@pytest.mark.parametrize("outcome", [Snooze(1), Failure(Fault("connection_lost", ""), after_s=1)])
+@pytest.mark.parametrize("is_over", [True, False])
+async def test_work_that_was_heard_of_while_its_start_seemed_to_fail_is_waited_for(
+    rig: Rig, outcome: Snooze | Failure, is_over: bool
+) -> None:
     ask = await asked(rig)
-    await rig.settle(ask.one, Lost())
-    await external.orphaned(rig.db, ask.intent.key, FAL, ask.external_id)
-    [one] = await rig.claim()
-    await rig.settle(one, Snooze(5))
+    begun = webhook(ask.external_id, Said(P.RUNNING), "1", key=ask.intent.key)
+    assert await answer(rig, begun) == [A.NOTED]
+    await rig.settle(ask.one, outcome)
+    assert await states(rig, ask.job) == ["RUNNING"]
+    if is_over:
+        assert await answer(rig, webhook(ask.external_id, DONE, "2")) == [A.WAITING]
+        assert await answer(rig, poll(ask.external_id)) == [A.WAITING]
+    rig.clock.advance(1)
+    await rig.loops.waker.run_once()
+    one = await claim_again(rig, ask.job)
+    intent = await intend(rig, one)
+    assert intent == external.Intent(ask.intent.key, ask.external_id, "RUNNING", False), "nothing is asked for"
+    assert await rig.settle(one, Parked(FAL, 60.0, ask.external_id))
+    if is_over:
+        await Answerer(rig.db, rig.chance).run_once()
+    else:
+        assert await answer(rig, poll(ask.external_id)) == [A.APPLIED]
+    assert await rig.state(ask.job) == "COMPLETED"
+
+
+async def test_work_whose_step_is_to_be_tried_again_by_word_from_outside_is_cancelled(rig: Rig) -> None:
+    ask = await parked(rig)
+    report = Report(ask.job, 0, 1, Failure(Fault("boom", "")), source="callback")
+    assert (await settling.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
     assert await states(rig, ask.job) == ["CANCELLING"]
 
 

@@ -137,6 +137,8 @@ class Draft:
     matches: dict[int, str] = field(default_factory=dict)
     # What providers call the work they were given.
     external_ids: dict[int, str] = field(default_factory=dict)
+    # Steps that waited for an answer from outside and will be tried again without it.
+    given_up: frozenset[int] = frozenset()
     costs: list[tuple[Step, Cost]] = field(default_factory=list)
     # Set when every step that is still open is to be cancelled.
     sweep: bool = False

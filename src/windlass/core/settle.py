@@ -92,6 +92,8 @@ def failed(draft: Draft, step: Step, failure: Failure, chance: float = 0.0, idem
     backoff = DATABASE_ATTEMPT if fault.code == DATABASE_LOST else policy.backoff
     wait_s = backoff.wait_s(max(1, step.failures), chance) if failure.after_s is None else failure.after_s
     step.error = fault
+    if step.state is StepState.PARKED:
+        draft.given_up |= {step.no}
     draft.park(step, RETRY, draft.now + timedelta(seconds=wait_s), error=fault.as_json())
 
 

@@ -2,7 +2,8 @@
 
     the step                        its work that is SUBMITTING                its work that is RUNNING
     waits for the provider          RUNNING, due for a first poll              the same
-    is tried again later            stays: the next attempt has the same key   CANCELLING
+    is tried again later            stays: the next attempt has the same key   stays: the next attempt waits for it
+    waited too long for it          stays                                      CANCELLING
     COMPLETED by its worker         ENDED                                      CANCELLING
     ended otherwise, or was swept   CANCELLING                                 CANCELLING
 
@@ -39,7 +40,7 @@ async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) ->
                 continue
             if (external_id := draft.external_ids.get(step.no)) is not None and _waits_outside(step):
                 recorded.append((draft.job.id, step.no, step.attempt, provider, external_id))
-            elif (target := _target(step, draft.source)) is not None:
+            elif (target := _target(step, draft)) is not None:
                 moved.append((draft.job.id, step.no, target))
     if moved:
         await connection.execute(sql("work_moved"), *_columns(moved))
@@ -65,15 +66,13 @@ def _waits_outside(step: Step) -> bool:
     return step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
 
 
-def _target(step: Step, source: str) -> str | None:
+def _target(step: Step, draft: Draft) -> str | None:
     """What becomes of work that was not accepted yet; None while all of the step's work goes on."""
-    if step.state is StepState.COMPLETED and source == "worker":
+    if step.state is StepState.COMPLETED and draft.source == "worker":
         return ENDED
     if step.state in STEP_TERMINAL:
         return CANCELLING
-    if step.state is StepState.PARKED and not _waits_outside(step):
-        return SUBMITTING
-    return None
+    return SUBMITTING if step.no in draft.given_up else None
 
 
 def _columns(rows: Sequence[tuple[object, ...]]) -> tuple[list[object], ...]:
