@@ -142,7 +142,7 @@ def an_early_signal_is_dropped(patch: Patch) -> None:
 
 @mutant(is_outer=True)
 def no_money_is_set_aside(patch: Patch) -> None:
-    change_sql(patch, "budget_add", ("reserved = b.reserved + d.reserved", "reserved = b.reserved"))
+    change_sql(patch, "budget_add", ("reserved = b.reserved + excluded.reserved", "reserved = b.reserved"))
 
 
 @mutant(is_outer=True)

@@ -68,6 +68,7 @@ class Stage:
     ids: Ids
     plans: list[Plan]
     is_kind: bool = False
+    cancel_chance: float = 0.4
     jobs: list[UUID] = field(default_factory=list)
 
     async def patiently(self, rng: random.Random, action: Callable[[], Any]) -> Any:
@@ -138,7 +139,7 @@ async def run_controller(stage: Stage, rng: random.Random) -> None:
 async def _control(stage: Stage, rng: random.Random, job: UUID) -> None:
     db, log = stage.db, stage.log
     match rng.choice(["cancel", "pause", "pause", "resume", "resume", "retry", "look", "delete"]):
-        case "cancel" if rng.random() < 0.4:
+        case "cancel" if rng.random() < stage.cancel_chance:
             if await stage.patiently(rng, lambda: control.cancel(db, job, reason="sim")):
                 log.cancelled.append(job)
         case "pause":

@@ -12,6 +12,7 @@ import msgspec
 from windlass.core.signal import fits
 from windlass.engine import budgets, external, signals
 from windlass.engine.external import Applied, InEvent
+from windlass.engine.submit import Submission
 from windlass.providers.poller import Poller
 from windlass.testing.sim.cast import CALLERS, MemoryArtifacts, Stage
 from windlass.testing.sim.plans import EVENTS
@@ -61,7 +62,7 @@ async def _check_replay(stage: Stage, world: World, letter: Letter, what: Applie
         " LEFT JOIN windlass.provider_jobs p ON (p.job_id, p.no, p.round) = ($2, $3, $4) WHERE e.id = $1",
         *(letter.event_id, key.job_id, key.no, key.round),
     )
-    if row is None or (row["state"] != "WAITING" and row["work"] != "ENDED"):
+    if row is None or (row["state"] not in ("WAITING", "DUE") and row["work"] != "ENDED"):
         stage.log.violations.append(f"webhook {letter.event_id} of {key} was called a replay and had no effect")
 
 
@@ -103,12 +104,21 @@ async def run_treasurer(stage: Stage, rng: random.Random) -> None:
     scopes = [("caller", caller) for caller in CALLERS] + [("recipe", plan.recipe) for plan in stage.plans]
     while not stage.is_kind:
         scope, name = rng.choice(scopes)
-        most = stage.log.budgets.get((scope, name), Decimal(0)) + rng.choice([0, 2, 4, 8])
+        most = stage.log.budgets.get((scope, name), Decimal(0)) + rng.choice([2, 4, 8, 16])
         stage.log.budgets[scope, name] = most
         await stage.patiently(rng, partial(budgets.set, stage.db, scope, name, most))
         await stage.db.scheduler.sleep(min(rng.expovariate(1 / 20.0), 30.0))
-    for scope, name in sorted(stage.log.budgets):
-        await stage.patiently(rng, partial(budgets.set, stage.db, scope, name, PLENTY))
+    while True:
+        # Those of jobs as well, which came with them.
+        for view in await stage.patiently(rng, partial(budgets.list, stage.db)):
+            if view.most < PLENTY:
+                await stage.patiently(rng, partial(budgets.set, stage.db, view.scope, view.name, PLENTY))
+        await stage.db.scheduler.sleep(20.0)
+
+
+def with_budget(wish: Submission, rng: random.Random) -> Submission:
+    """Some jobs may cost only so much."""
+    return wish._replace(budget=Decimal(rng.choice([2, 4, 8]))) if rng.random() < 0.15 else wish
 
 
 async def run_poller(stage: Stage, world: World, rng: random.Random) -> None:

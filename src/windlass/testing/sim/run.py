@@ -7,7 +7,7 @@ import hashlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 import asyncpg
@@ -25,7 +25,7 @@ from windlass.testing.sim.checker import check
 from windlass.testing.sim.database import Faults, SimDatabase
 from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
 from windlass.testing.sim.log import Log
-from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer
+from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer, with_budget
 from windlass.testing.sim.plans import PLANS, library, outer_library
 from windlass.testing.sim.reckoning import check_outside, still_open
 from windlass.testing.sim.scheduler import START, Process, Scheduler
@@ -69,7 +69,7 @@ class Knobs:
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
         """The seed's own."""
-        return cls(
+        drawn = cls(
             workers=rng.choice([1, 2, 2, 3]),
             engines=rng.choice([1, 1, 2]),
             jobs=rng.choice([1, 2, 4, 6, 9]),
@@ -80,9 +80,11 @@ class Knobs:
             bell_chance=rng.choice([0.0, 0.5, 1.0]),
             amnesia_chance=rng.choice([0.0, 0.0, 0.1]),
             skew_s=rng.choice([0.0, 40.0, 3600.0]),
-            is_outer=rng.random() < 0.6,
+            is_outer=rng.random() < 0.45,
             trouble=rng.choice([0.05, 0.2, 0.4]),
         )
+        # More goes on where work is done outside.
+        return replace(drawn, turns=drawn.turns + 200, jobs=drawn.jobs + 2) if drawn.is_outer else drawn
 
     def __str__(self) -> str:
         return " ".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self))
@@ -190,6 +192,7 @@ class _Run:
             self.scheduler, self.faults, random.Random(rng.getrandbits(64)), self.log, connection, knobs.trouble
         )
         self.stage = Stage(self.db, self.log, self.ids, _sample(self.rng, plans, is_outer=knobs.is_outer))
+        self.stage.cancel_chance = 0.8 if knobs.is_outer else 0.4
         if knobs.is_outer:
             self.db.watch = Watch(connection, self.log, plans)
         self.pauses = 0
@@ -222,6 +225,8 @@ class _Run:
     def _people(self) -> None:
         rng = self._fork()
         wishes = [with_webhook(wish) for wish in wishes_of(self.stage, rng, self.knobs.jobs)]
+        if self.knobs.is_outer:
+            wishes = [with_budget(wish, rng) for wish in wishes]
         self._keep_up("submitter", lambda rng: [run_submitter(self.stage, rng, wishes)], 0.0)
         self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
@@ -313,11 +318,10 @@ class _Run:
         """All jobs have ended, and providers still work: the others would only pass the time."""
         asking = {strand.process for strand in self.scheduler.strands if not strand.is_lasting}
         needed = ("engine", "poller", RECEIVER)
-        self.scheduler.strands = [
-            strand
-            for strand in self.scheduler.strands
-            if strand.process in asking or strand.process.name.startswith(needed)
-        ]
+        for process in {strand.process for strand in self.scheduler.strands} - asking:
+            if not process.name.startswith(needed):
+                process.restart = None
+                self.scheduler.kill(process)
 
     async def _stuck(self) -> list[str]:
         wrong = []

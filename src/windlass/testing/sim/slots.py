@@ -28,12 +28,16 @@ _STEPS = (
 )
 _BUDGETS = (
     "SELECT b.*,"
-    " (SELECT coalesce(sum(s.cost), 0) FROM windlass.slots s WHERE s.state = 'HELD' AND b.name ="
-    "  CASE b.scope WHEN 'caller' THEN s.caller WHEN 'recipe' THEN s.recipe ELSE s.job_id::text END) AS held,"
-    " (SELECT coalesce(sum(c.amount), 0) FROM windlass.costs c JOIN windlass.jobs j ON j.id = c.job_id WHERE b.name ="
-    "  CASE b.scope WHEN 'caller' THEN j.caller WHEN 'recipe' THEN j.recipe ELSE j.id::text END) AS paid"
+    " (SELECT coalesce(sum(s.cost), 0) FROM windlass.slots s WHERE s.state = 'HELD'"
+    "  AND CASE b.scope WHEN 'caller' THEN b.name = s.caller WHEN 'recipe' THEN b.name = s.recipe"
+    "  ELSE b.name = ANY(s.jobs) END) AS held,"
+    " (SELECT coalesce(sum(c.amount), 0) FROM windlass.costs c JOIN windlass.jobs j ON j.id = c.job_id"
+    "  WHERE CASE b.scope WHEN 'caller' THEN b.name = j.caller WHEN 'recipe' THEN b.name = j.recipe"
+    "  ELSE b.name = ANY(windlass.lineage(j.id)) END) AS paid"
     " FROM windlass.budgets b ORDER BY b.scope, b.name"
 )
+# How often all is looked at, and not only who holds what.
+_THOROUGH_EVERY = 4
 _COMPLAINTS_MAX = 20
 
 
@@ -46,6 +50,7 @@ class Watch:
         self._plans = {plan.hash: plan for plan in plans if plan.is_slotted}
         self._held: set[tuple[UUID, int]] = set()
         self._paid_before: dict[tuple[str, str], Decimal] = {}
+        self._looks = 0
         # When each provider's places were given out.
         self.grants: dict[str, list[datetime]] = {}
 
@@ -61,8 +66,12 @@ class Watch:
         rows = await self._connection.fetch(_SLOTS)
         self._limits(rows)
         paying = self._granted(rows)
-        await self._reasons(rows)
-        await self._money(paying)
+        self._looks += 1
+        is_thorough = self._looks % _THOROUGH_EVERY == 0
+        if is_thorough:
+            await self._reasons(rows)
+        if is_thorough or paying:
+            await self._money(paying)
 
     def _say(self, text: str) -> None:
         self._log.violations.append(text)
@@ -90,7 +99,8 @@ class Watch:
                 if row["is_busy"]:
                     self._say(f"{place} was granted a place at {row['provider']}, which is busy")
                 if row["cost"] is not None:
-                    paying |= {("caller", row["caller"]), ("recipe", row["recipe"]), ("job", str(row["job_id"]))}
+                    paying |= {("caller", row["caller"]), ("recipe", row["recipe"])}
+                    paying |= {("job", job) for job in row["jobs"]}
         self._held = held
         return paying
 
