@@ -14,10 +14,12 @@ from windlass.core.external import WorkKey
 from windlass.core.outcome import Parked
 from windlass.core.plan import Node
 from windlass.core.retry import Retry
-from windlass.engine import control, providers, workers
+from windlass.engine import control, external, providers, workers
 from windlass.engine.claim import claim
 from windlass.engine.settle import settle
+from windlass.providers.adapter import Started, StartRequest
 from windlass.providers.desk import Place
+from windlass.providers.errors import ConnectionLost
 from windlass.providers.registry import Registry
 from windlass.testing.fake_provider import Fault
 from windlass.worker.outside import Means
@@ -123,7 +125,9 @@ async def test_a_definite_no_fails_the_step_and_is_asked_once(on: Ground) -> Non
 @pytest.mark.parametrize("kind", ["lose_after", "garbage", "crash_after"])
 async def test_an_answer_that_was_lost_is_asked_for_again_under_the_same_key(on: Ground, kind: str) -> None:
     await on.fake.fail(Fault("start", kind, times=1))
-    [job_id] = await on.submit(node(retry=Retry(max_attempts=20, base_s=0.5, factor=1)))
+    # A provider that starts again must be there before the breaker opens.
+    wait_s = 3.0 if kind == "crash_after" else 0.1
+    [job_id] = await on.submit(node(retry=Retry(max_attempts=20, base_s=wait_s, factor=1, jitter=0)))
     async with on.running():
         if kind == "crash_after":
             await on.fake.ended()
@@ -131,6 +135,28 @@ async def test_an_answer_that_was_lost_is_asked_for_again_under_the_same_key(on:
         await made(on, job_id)
     assert on.fake.accepted() == {str(WorkKey(job_id, 0, 1)): 1}
     assert len(on.fake.entries("repeated")) == 1
+
+
+async def test_a_lost_answer_that_a_webhook_has_told_by_now_is_no_failure(
+    on: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await on.fake.behave(seconds=0.3)
+    adapter = on.by_name["fake"].adapter
+    real = adapter.start_job
+
+    async def lose(request: StartRequest) -> Started:
+        started = await real(request)
+        key = WorkKey.parse(request.key)
+        assert key is not None and started.external_id is not None
+        await external.orphaned(on.db, key, "fake", started.external_id)
+        raise ConnectionLost("the answer was lost")
+
+    monkeypatch.setattr(adapter, "start_job", lose)
+    [job_id] = await on.submit()
+    async with on.running():
+        await made(on, job_id)
+    assert (await on.yard.step(job_id)).attempt == 1
+    assert len(on.fake.entries("accepted")) == 1
 
 
 async def test_a_provider_that_is_busy_costs_no_attempt_and_is_left_alone_meanwhile(on: Ground) -> None:

@@ -149,7 +149,12 @@ class Desk:
             # An earlier attempt handed it over, or the provider has told of it: there is nothing to ask for.
             return Parked(place.provider, within_s, intent.external_id)
         request = self._request(provider, place, intent.key, model, input)
-        started = await self._asked(provider, place, intent, request)
+        try:
+            started = await self._asked(provider, place, intent, request)
+        except ProviderError as error:
+            if not error.is_ambiguous or (known := await self._known_by_now(place, poll_s)) is None:
+                raise
+            return Parked(place.provider, within_s, known)
         if started.said is not None and started.said.status.is_terminal:
             return await self._worked(place, intent.key, started.said)
         if started.external_id is None:
@@ -249,6 +254,16 @@ class Desk:
     def _count(self, name: str, result: str) -> None:
         if self._counts is not None:
             self._counts.called(name, "start", result)
+
+    async def _known_by_now(self, place: Place, poll_s: float) -> str | None:
+        """What the provider calls the work whose answer was lost, if it has told so by a webhook in the meantime."""
+        try:
+            intent = await external.intend(
+                self._db, place.job_id, place.no, place.attempt, place.provider, poll_s=poll_s
+            )
+        except (Unavailable, OSError):
+            return None
+        return intent.external_id if intent is not None and intent.state == "RUNNING" else None
 
     async def _hear_out(self, call: asyncio.Task[Started], place: Place, key: WorkKey) -> None:
         try:
