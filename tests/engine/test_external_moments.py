@@ -307,6 +307,31 @@ async def test_what_is_not_over_can_be_listed_and_what_is_ours_told_from_the_res
     assert await external.known(rig.db, FAL, ids) == {old.external_id, done.external_id}
 
 
+async def test_who_must_act_at_once_is_told(rig: Rig) -> None:
+    heard: list[str] = []
+    for channel in ("windlass_poll", "windlass_answer"):
+        await rig.db.listen(channel, lambda _, channel=channel: heard.append(channel))
+
+    async def rung(channel: str) -> None:
+        async with asyncio.timeout(20):
+            while channel not in heard:
+                await asyncio.sleep(0.005)
+        heard.clear()
+
+    early = await asked(rig)
+    await answer(rig, webhook(early.external_id))
+    await park(rig, early)
+    await rung("windlass_answer")
+    await control.cancel(rig.db, early.job)
+    await rung("windlass_poll")
+    one = await claimed(rig)
+    await external.intend(rig.db, one.job_id, one.no, one.attempt, FAL, poll_s=1.0)
+    await rig.settle(one, Parked(FAL, 60.0, "soon"))
+    await rung("windlass_poll")
+    await external.orphaned(rig.db, external.WorkKey(one.job_id, one.no, 1), FAL, "twin")
+    await rung("windlass_poll")
+
+
 # ---------------------------------------------------------------- two at once
 
 
