@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.requests import Request
+from starlette.responses import Response
 
-from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
+from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router, parts_of
 from windlass.api.visit import visit_of
 from windlass.api.wire.external import (
     ProviderEventDocument,
@@ -24,13 +25,16 @@ from windlass.engine import external
 from windlass.engine.external import Applied
 
 router = guarded_router("providers")
-_WORDS = {
+_WORDS: dict[Applied, Literal["applied", "noted", "late", "kept", "replayed"]] = {
     Applied.APPLIED: "applied",
     Applied.NOTED: "noted",
     Applied.LATE: "late",
     Applied.WAITING: "kept",
     Applied.REPLAYED: "replayed",
 }
+
+
+_ANSWERS = {applied: WebhookTaken(status=word).model_dump_json() for applied, word in _WORDS.items()}
 
 
 def _text(value: Any) -> str:
@@ -62,22 +66,24 @@ EventId = Annotated[str, BeforeValidator(_text), Path(description="An event's id
     takes_any_query=True,
     codes=("not_found", "bad_signature", "database_unavailable"),
 )
-async def webhook(request: Request, provider: ProviderName, parts: Has) -> WebhookTaken:
+async def webhook(request: Request, provider: ProviderName) -> Response:
     """No key: the signature over the raw body says who it is, by the profile and the secrets in providers.yaml.
 
     Answered once the event and its effect are stored, in one commit. Sent again, it is `replayed`.
     """
+    parts = parts_of(request)
     # A stranger's body is not read for a provider that is not there.
     parts.receiver.check(provider)
     body = await request.body()
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    # ASGI has the names in small letters already.
+    headers = dict(request.headers)
     try:
         applied = await parts.receiver.receive(provider, headers, body, dict(request.query_params))
     except BadSignature as error:
         who, request_id = f"webhook {provider}", visit_of(request).request_id
         parts.audit.refused(AuditEvent.AUTH_REJECTED, who, error.code, request_id)
         raise
-    return WebhookTaken(status=_WORDS[applied])  # type: ignore[arg-type]
+    return Response(_ANSWERS[applied], media_type="application/json")
 
 
 @router.get(
@@ -117,4 +123,4 @@ async def apply(
         None, AuditEvent.PROVIDER_EVENT_APPLIED, caller, request_id=request_id, provider=provider, event=event_id
     )
     applied = await parts.receiver.reapply(provider, event_id)
-    return WebhookTaken(status=_WORDS[applied])  # type: ignore[arg-type]
+    return WebhookTaken(status=_WORDS[applied])
