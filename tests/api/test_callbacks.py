@@ -181,27 +181,27 @@ async def test_which_tokens_are_not_good(api: Rig, service: httpx.AsyncClient) -
     assert (await step(api, one.job_id)).state is StepState.PARKED
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        None, [], {}, {"token": 1, "status": "success"}, {"status": "success"}, {"token": "{}"},
-        {"token": "{}", "status": "done"}, {"token": "x" * 300, "status": "success"},
-        {"token": "{}", "status": "success", "error_code": "x"}, {"token": "{}", "status": "failed", "result": 1},
-        {"token": "{}", "status": "progress"}, {"token": "{}", "status": "progress", "progress_pct": 101},
-        {"token": "{}", "status": "progress", "progress_pct": "1"}, {"token": "{}", "status": "progress", "result": 1},
-        {"token": "{}", "status": "success", "cost": {"amount": "-1"}},
-        {"token": "{}", "status": "success", "cost": {"amount": "1e9"}},
-        {"token": "{}", "status": "success", "cost": {"tokens_in": -1}},
-        {"token": "{}", "status": "failed", "error_code": "x\x00"}, {"token": "{}", "status": "success", "extra": 1},
-        {"token": "{}", "status": "progress", "preview": "x" * 300_000},
-    ],
-)  # fmt: skip
-async def test_what_is_no_report_is_refused(api: Rig, service: httpx.AsyncClient, body: Any) -> None:
+NO_REPORTS: list[Any] = [
+    None, [], {}, {"token": 1, "status": "success"}, {"status": "success"}, {"token": "{}"},
+    {"token": "{}", "status": "done"}, {"token": "x" * 300, "status": "success"},
+    {"token": "{}", "status": "success", "error_code": "x"}, {"token": "{}", "status": "failed", "result": 1},
+    {"token": "{}", "status": "progress"}, {"token": "{}", "status": "progress", "progress_pct": 101},
+    {"token": "{}", "status": "progress", "progress_pct": "1"}, {"token": "{}", "status": "progress", "result": 1},
+    {"token": "{}", "status": "success", "cost": {"amount": "-1"}},
+    {"token": "{}", "status": "success", "cost": {"amount": "1e9"}},
+    {"token": "{}", "status": "success", "cost": {"tokens_in": -1}},
+    {"token": "{}", "status": "failed", "error_code": "x\x00"}, {"token": "{}", "status": "success", "extra": 1},
+    {"token": "{}", "status": "progress", "preview": "x" * 300_000},
+]  # fmt: skip
+
+
+async def test_what_is_no_report_is_refused(api: Rig, service: httpx.AsyncClient) -> None:
     one = await handed_over(api, HAND)
     assert await park(api, one)
-    if isinstance(body, dict) and body.get("token") == "{}":
-        body = {**body, "token": token(api, one)}
-    problem(await service.post(f"/jobs/{one.job_id}/complete", json=body), 400, 413, 422)
+    for body in NO_REPORTS:
+        if isinstance(body, dict) and body.get("token") == "{}":
+            body = {**body, "token": token(api, one)}
+        problem(await service.post(f"/jobs/{one.job_id}/complete", json=body), 400, 413, 422)
     assert (await step(api, one.job_id)).state is StepState.PARKED
 
 

@@ -127,11 +127,11 @@ async def test_who_is_not_believed(api: Rig) -> None:
     assert await status_of(await tell(api, done("ext-1"), "m1", secret=OLD)) == "applied", "an older secret is good too"
 
 
-@pytest.mark.parametrize("name", ["nobody", "mute", "HOOKS", "%00", "hooks%2F", "x" * 300, "..", "%ff", "hooks "])
-async def test_a_provider_that_is_not_there_gets_404(api: Rig, name: str) -> None:
-    for body in (b"{}", b"x" * 5_000_000):
-        answer = await api.stranger.post(f"/webhooks/{name}", content=body, headers=signed(body, time.time(), "m1"))
-        problem(answer, 404)
+async def test_a_provider_that_is_not_there_gets_404(api: Rig) -> None:
+    for name in ("nobody", "mute", "HOOKS", "%00", "hooks%2F", "x" * 300, "..", "%ff", "hooks "):
+        for body in (b"{}", b"x" * 5_000_000):
+            answer = await api.stranger.post(f"/webhooks/{name}", content=body, headers=signed(body, time.time(), "m1"))
+            problem(answer, 404)
     problem(await api.stranger.get("/webhooks/hooks"), 405)
 
 
@@ -140,20 +140,21 @@ async def test_a_body_over_the_limit_is_refused(api: Rig) -> None:
     assert problem(answer, 413)["code"] == "too_large"
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"not json", b"null", b"[]", b"{}", b'{"id": 1}', b'{"id": "x"}', b'{"id": "x", "status": "HAPPY"}',
-        b'{"id": ["x"], "status": "SUCCEEDED"}', b'{"id": null, "status": "SUCCEEDED"}', b"[" * 100_000, b"\xff\xfe",
-        b'{"id": "' + b"x" * 5_000 + b'", "status": "SUCCEEDED"}', b'{"id": "a\\u0000b", "status": "SUCCEEDED"}',
-    ],
-)  # fmt: skip
-async def test_what_is_signed_and_cannot_be_read_is_kept(api: Rig, body: bytes) -> None:
-    assert await status_of(await tell(api, body, "m1")) == "kept"
-    assert await status_of(await tell(api, body, "m1")) == "replayed"
-    [event] = (await api.admin.get("/webhooks/hooks/events", params={"status": "WAITING"})).json()["items"]
-    assert (event["id"], event["external_id"], event["job_id"]) == ("m1", None, None)
-    assert (await api.admin.post("/webhooks/hooks/events/m1/apply")).status_code in (200, 422)
+UNREADABLE = [
+    b"", b"not json", b"null", b"[]", b"{}", b'{"id": 1}', b'{"id": "x"}', b'{"id": "x", "status": "HAPPY"}',
+    b'{"id": ["x"], "status": "SUCCEEDED"}', b'{"id": null, "status": "SUCCEEDED"}', b"[" * 100_000, b"\xff\xfe",
+    b'{"id": "' + b"x" * 5_000 + b'", "status": "SUCCEEDED"}', b'{"id": "a\\u0000b", "status": "SUCCEEDED"}',
+]  # fmt: skip
+
+
+async def test_what_is_signed_and_cannot_be_read_is_kept(api: Rig) -> None:
+    for number, body in enumerate(UNREADABLE):
+        assert await status_of(await tell(api, body, f"m{number}")) == "kept", body
+        assert await status_of(await tell(api, body, f"m{number}")) == "replayed", body
+        [event, *_] = (await api.admin.get("/webhooks/hooks/events", params={"status": "WAITING"})).json()["items"]
+        assert (event["id"], event["external_id"], event["job_id"]) == (f"m{number}", None, None)
+        again = await api.admin.post(f"/webhooks/hooks/events/m{number}/apply")
+        assert again.status_code in (200, 422), again.text
 
 
 async def test_a_webhook_before_its_submit_is_recorded_is_not_lost(api: Rig) -> None:
@@ -201,15 +202,15 @@ async def test_a_large_output_goes_to_the_artifact_store(api: Rig) -> None:
     assert answer.json() == large
 
 
-@pytest.mark.parametrize("name", ["../../../../../../etc/passwd", "a" * 64, "/etc/passwd"])
-async def test_an_output_cannot_name_what_is_stored_elsewhere(api: Rig, name: str) -> None:
-    one = await parked(api, "ext-1")
-    forged = {"$artifact": {"sha256": name, "size": 20}}
-    spelled = json.dumps(done("ext-1", forged)).replace("$", "\\u0024").encode()
-    assert await status_of(await tell(api, spelled, "m1")) == "applied"
-    assert (await step(api, one.job_id)).output != forged
-    answer = await api.user.get(f"/jobs/{one.job_id}/steps/0/output", headers={"Range": "bytes=0-1000"})
-    assert answer.json() == forged, "it is a value as any other"
+async def test_an_output_cannot_name_what_is_stored_elsewhere(api: Rig) -> None:
+    for name in ("../../../../../../etc/passwd", "a" * 64, "/etc/passwd"):
+        one = await parked(api, f"ext-{name}")
+        forged = {"$artifact": {"sha256": name, "size": 20}}
+        spelled = json.dumps(done(f"ext-{name}", forged)).replace("$", "\\u0024").encode()
+        assert await status_of(await tell(api, spelled, f"m-{name}")) == "applied"
+        assert (await step(api, one.job_id)).output != forged
+        answer = await api.user.get(f"/jobs/{one.job_id}/steps/0/output", headers={"Range": "bytes=0-1000"})
+        assert answer.json() == forged, "it is a value as any other"
 
 
 async def test_many_at_once_share_commits_and_each_has_its_effect(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
