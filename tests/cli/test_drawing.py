@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from windlass.cli.arguments import parse_inputs, parse_labels, parse_seconds
+from windlass.cli.arguments import parse_inputs, parse_json, parse_labels, parse_money, parse_seconds
 from windlass.cli.exits import Exit, exit_for_error, exit_for_job
 from windlass.cli.graph import Box, layout, plain_lines
 from windlass.cli.live import changes, fitting
 from windlass.cli.marks import bar, duration
+from windlass.cli.picture import boxes_of_job
 from windlass.cli.screen import Screen, one_line
 from windlass.core import errors
-from windlass.core.states import JobState
+from windlass.core.errors import BadInput, WindlassError
+from windlass.core.plan import Node, Plan
+from windlass.core.states import JobState, StepState
+from windlass.engine.read import StepView
 
 
 def box(name: str, *needs: str, **more: object) -> Box:
@@ -117,3 +123,43 @@ def test_every_error_and_every_ending_has_its_code() -> None:
     assert list(codes.values()) == [2, 2, 2, 4, 5, 5, 3, 6, 1]
     assert exit_for_job(JobState.COMPLETED) is Exit.DONE and exit_for_job(JobState.CANCELLED) is Exit.JOB_CANCELLED
     assert exit_for_job(JobState.EXPIRED) is Exit.JOB_FAILED
+
+
+def waiting(state: StepState, waiting_for: str, progress: object = None) -> StepView:
+    return StepView(
+        no=0, node=0, index=None, state=state, queue="q", unmet=0, fan=None, attempt=1, failures=0, losses=0,
+        worker=None, wake_at=None, waiting_for=waiting_for, item=None, output=None, error=None, progress=progress,
+        started_at=None, finished_at=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("step", "note"),
+    [
+        (waiting(StepState.HELD, "slot"), "stands in line"),
+        (waiting(StepState.HELD, "paused"), "held: paused"),
+        (waiting(StepState.PARKED, "external:fal"), "waits for fal"),
+        (
+            waiting(StepState.PARKED, "external:fal", {"pct": 40.0, "message": "frame 4"}),
+            "waits for fal · 40 % · frame 4",
+        ),
+        (waiting(StepState.PARKED, "retry", {"pct": 40.0, "message": "frame 4"}), "tried again"),
+        (waiting(StepState.PARKED, "event:approved"), "waits for approved"),
+        (waiting(StepState.PARKED, "child:x"), "waits for its child job"),
+    ],
+)
+def test_a_step_that_waits_says_for_what_and_how_far_it_is(step: StepView, note: str) -> None:
+    [drawn] = boxes_of_job(Plan("r", (Node("a"),)), [step], [], datetime.now(UTC))
+    assert drawn.note == note
+
+
+def test_amounts_and_json_are_read_as_people_write_them(tmp_path: Path) -> None:
+    assert parse_money("--budget", "12.50") == Decimal("12.5")
+    (tmp_path / "body").write_text('{"by": "ada"}')
+    assert parse_json("--body", f"@{tmp_path / 'body'}") == {"by": "ada"}
+    for text in ("-1", "1e3", "much", "1.", "٣", "NaN", ""):
+        with pytest.raises(BadInput):
+            parse_money("--budget", text)
+    for text in ("{", "approved", "", "@/nowhere/at/all"):
+        with pytest.raises(WindlassError):
+            parse_json("--body", text)
