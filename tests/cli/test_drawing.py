@@ -143,7 +143,7 @@ def waiting(state: StepState, waiting_for: str, progress: object = None) -> Step
             waiting(StepState.PARKED, "external:fal", {"pct": 40.0, "message": "frame 4"}),
             "waits for fal · 40 % · frame 4",
         ),
-        (waiting(StepState.PARKED, "retry", {"pct": 40.0, "message": "frame 4"}), "tried again"),
+        (waiting(StepState.PARKED, "retry", {"pct": 40.0, "message": "f"}), "tried again"),
         (waiting(StepState.PARKED, "event:approved"), "waits for approved"),
         (waiting(StepState.PARKED, "child:x"), "waits for its child job"),
     ],
