@@ -10,6 +10,7 @@ from tests.engine.lines import check, declare, holders, one, slot
 from tests.engine.rig import Rig
 from windlass.engine import providers
 from windlass.engine.loops.granter import Granter
+from windlass.engine.loops.runner import LOOK_EVERY_S
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -44,6 +45,9 @@ async def test_steps_go_at_the_rate_of_their_provider(rig: Rig) -> None:
     for count in range(1, 11):
         assert await held(rig) == jobs[:count]
         assert await wait_s(rig) == 0.1
+        # Whoever joins is looked at, and changes nothing.
+        await many(rig, 1)
+        assert await held(rig) == jobs[:count]
         rig.clock.advance(0.1)
     rig.clock.advance(60)
     assert await held(rig) == jobs[:11]
@@ -78,6 +82,13 @@ async def test_nobody_looks_again_while_nobody_waits_or_all_places_are_taken(rig
     await many(rig, 1)
     assert await held(rig) == [job]
     assert await wait_s(rig) is None
+
+
+async def test_an_engine_whose_lines_are_full_is_idle(rig: Rig) -> None:
+    await declare(rig.db, concurrency=1)
+    await many(rig, 5)
+    await held(rig)
+    assert await rig.loops.look() == LOOK_EVERY_S
 
 
 async def test_a_busy_provider_is_left_alone_and_nothing_fails(rig: Rig) -> None:
