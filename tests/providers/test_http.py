@@ -23,7 +23,17 @@ from windlass.providers.errors import (
     RateLimited,
     failure_of,
 )
-from windlass.providers.http import Answer, Line, error_of, message_in, path_parts, retry_after_s, told_of
+from windlass.providers.http import (
+    CONNECTIONS_MAX,
+    Answer,
+    Line,
+    error_of,
+    message_in,
+    path_parts,
+    retry_after_s,
+    told_of,
+)
+from windlass.providers.pool import is_proxied
 from windlass.providers.price import FREE, Price, Usage, amount_of, count_of, decimal_of, price_of
 from windlass.providers.words import codes_in, failed, meaning_of, percent_of, status_of
 from windlass.testing.fake_provider import FakeProvider, Fault
@@ -198,6 +208,46 @@ async def test_a_late_answer_is_a_timeout(fake: FakeProvider) -> None:
     with pytest.raises(ProviderTimeout, match=r"within 0\.2 s"):
         await acme.take("GET", "jobs")
     await acme.close()
+
+
+async def test_connections_are_used_again_and_broken_ones_are_not(fake: FakeProvider) -> None:
+    seen: list[int] = []
+
+    async def answer(request: Request) -> Reply | None:
+        seen.append(len(open_ones))
+        if request.target.endswith("lose"):
+            return None
+        if request.target.endswith("late"):
+            await asyncio.sleep(30)
+        return reply({})
+
+    server, open_ones = await serve(answer, "127.0.0.1", 0)
+    acme = line(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    for path in ("a", "b", "lose", "c"):
+        try:
+            await acme.take("GET", path)
+        except ProviderError as error:
+            assert path == "lose" and error.is_ambiguous
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(acme.take("GET", "late"), 0.2)
+    assert seen[:3] == [1, 1, 1]  # one connection for all, until it broke
+    asked = [acme.take("GET", "x") for _ in range(100)]
+    assert {answer.status for answer in await asyncio.gather(*asked)} == {200}
+    assert max(seen) <= CONNECTIONS_MAX + 1  # one is still late
+    await acme.close()
+    server.close()
+    for connection in list(open_ones):
+        connection.hang_up()
+
+
+def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert not is_proxied("https", "queue.fal.run")
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
+    assert is_proxied("https", "queue.fal.run") and not is_proxied("http", "queue.fal.run")
+    monkeypatch.setenv("no_proxy", "fal.run")
+    assert not is_proxied("https", "queue.fal.run")
 
 
 async def test_a_redirect_is_not_followed() -> None:
