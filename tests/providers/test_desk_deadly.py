@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @asynccontextmanager
-async def worker(on: Ground, place: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker(on: Ground, place: str, **given: Any) -> AsyncIterator[asyncio.subprocess.Process]:
     folder = on.yard.folder
-    text = providers_yaml(on.fake, adapter="tests.providers.deadly:DeadlyAdapter")
+    text = providers_yaml(on.fake, adapter="tests.providers.deadly:DeadlyAdapter", **given)
     (folder / "providers.yaml").write_text(text)
     environ = {**os.environ, DIE_AT: place, DIE_FLAG: str(folder / "died")}
     process = await asyncio.create_subprocess_exec(
@@ -54,3 +55,18 @@ async def test_a_worker_killed_with_a_request_in_hand_leaves_one_piece_of_work(o
     assert on.fake.accepted() == {str(WorkKey(job_id, 0, 1)): 1}
     assert (await on.yard.step(job_id)).attempt == 2
     assert await on.open_slots() == 0
+
+
+async def test_a_provider_that_knows_no_keys_is_asked_whether_it_has_the_work(on: Ground) -> None:
+    # It makes two of two requests; that it can look work up is all that keeps it from that.
+    await on.fake.behave(seconds=None, honours_keys=False)
+    options = "{honours_keys: false, cancel: 'DELETE /jobs/{id}', find: 'GET /jobs?key={key}'}"
+    [job_id] = await on.submit()
+    async with on.yard.loops(), on.polling():
+        async with worker(on, "after the start", options=options) as killed:
+            assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+        async with worker(on, "after the start", options=options):
+            await on.until_work(job_id, "RUNNING")
+            await on.fake.finish()
+            assert (await on.yard.end(job_id)).state == "COMPLETED"
+    assert on.fake.accepted() == {str(WorkKey(job_id, 0, 1)): 1}

@@ -75,8 +75,6 @@ async def test_a_cancel_that_was_given_up_is_listed(on: Ground, scripted: Script
 
 
 async def test_a_provider_that_cannot_list_is_said_so(on: Ground) -> None:
-    provider = on.by_name["fake"]
-    if provider.adapter.can_list:
-        pytest.skip("it can")
-    found = await sweep(on.db, provider)
+    await on.set_up(options="{}")
+    found = await sweep(on.db, on.by_name["fake"])
     assert "cannot list" in found.remarks[0]
