@@ -14,7 +14,6 @@ from windlass.engine import answer, external, signals
 from windlass.engine.answer import Applied
 from windlass.engine.external import Intent
 from windlass.engine.loops import granter
-from windlass.providers import poller
 from windlass.providers.desk import Desk
 from windlass.providers.errors import ConnectionLost, RateLimited
 from windlass.store.statements import sql
@@ -162,11 +161,6 @@ def work_that_came_too_late_is_forgotten(patch: Patch) -> None:
         return
 
     patch.setattr(Desk, "_disown", disown)
-
-
-@mutant(200, is_outer=True)
-def a_request_on_its_way_is_given_up(patch: Patch) -> None:
-    patch.setattr(poller, "LOOKS_MAX", 0)
 
 
 @mutant(is_outer=True)

@@ -70,6 +70,8 @@ class Stage:
     is_kind: bool = False
     cancel_chance: float = 0.4
     jobs: list[UUID] = field(default_factory=list)
+    # Those among them that wait to be told something, or will.
+    listening: list[UUID] = field(default_factory=list)
 
     async def patiently(self, rng: random.Random, action: Callable[[], Any]) -> Any:
         """Do it until the database answers; None when it is refused."""
@@ -98,6 +100,8 @@ async def run_submitter(stage: Stage, rng: random.Random, wishes: list[Submissio
             stage.log.answers.append(Answer(wish.caller, wish.idempotency_key, dict(wish.inputs), job_id))
             if job_id is not None and job_id not in stage.jobs:
                 stage.jobs.append(job_id)
+                if wish.plan.has_events:
+                    stage.listening.append(job_id)
 
 
 def wishes_of(stage: Stage, rng: random.Random, count: int) -> list[Submission]:

@@ -72,8 +72,8 @@ async def run_signaller(stage: Stage, rng: random.Random) -> None:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 5.0))
         if stage.is_kind:
             await _tell_all(stage, rng)
-        elif stage.jobs:
-            await tell(stage, rng, rng.choice(stage.jobs), rng.choice(EVENTS), rng.random() < 0.6)
+        elif stage.listening:
+            await tell(stage, rng, rng.choice(stage.listening), rng.choice(EVENTS), rng.random() < 0.6)
 
 
 async def tell(stage: Stage, rng: random.Random, job_id: UUID, name: str, flag: bool) -> None:

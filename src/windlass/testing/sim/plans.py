@@ -56,7 +56,8 @@ def outer_library() -> list[Plan]:
 def _outer_node(rng: random.Random, node: Node) -> Node:
     if node.kind is not NodeKind.TASK:
         return node
-    if rng.random() < 0.2 and node.each is None:
+    # Where something comes before it, the event can be early.
+    if node.each is None and rng.random() < (0.35 if node.needs else 0.1):
         match = {"flag": "${inputs.flag}"} if rng.random() < 0.6 else {}
         wait_s = rng.choice([None, 30.0, 60.0])
         return replace(node, kind=NodeKind.EVENT, run=rng.choice(EVENTS), with_=match, wait_s=wait_s)

@@ -237,8 +237,7 @@ class _Run:
         await providers.sync(_Plain(self.connection), rows)
         self._keep_up(RECEIVER, lambda rng: [run_receiver(self.stage, self.world, rng)], 0.0)
         self._keep_up("poller", lambda rng: [run_poller(self.stage, self.world, rng)], 0.0)
-        if any(plan.has_events for plan in self.stage.plans):
-            self._keep_up("signaller", lambda rng: [run_signaller(self.stage, rng)], 0.0)
+        self._keep_up("signaller", lambda rng: [run_signaller(self.stage, rng)], 0.0)
         self._keep_up("treasurer", lambda rng: [run_treasurer(self.stage, rng)], 0.0)
 
     def _rates(self) -> list[str]:
