@@ -71,11 +71,11 @@ async def _short(connection: asyncpg.Connection, row: Any) -> Told:
         "cost": row["cost"],
     }
     needs = f"needs {row['cost']}" if row["cost"] is not None else "needs some"
-    return (
+    because = (
         f"waits for money: the budget of {scope} {name} is {found['most']}, of which {found['spent']} is spent and"
-        f" {found['reserved']} reserved; it {needs}",
-        detail,
+        f" {found['reserved']} reserved; it {needs}"
     )
+    return because, detail
 
 
 async def _at_provider(connection: asyncpg.Connection, row: Any) -> Told:
