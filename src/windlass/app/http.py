@@ -175,14 +175,7 @@ async def making_parts(
         stack.push_async_callback(audit.stop)
         sender = Sender(is_loopback_allowed=settings.webhook_loopback)
         stack.callback(sender.close)
-        hub = Hub(
-            db,
-            epoch=served.epoch,
-            streams_max=settings.streams_max,
-            per_caller_max=settings.streams_per_caller_max,
-            clock=time.monotonic,
-            meters=meters,
-        )
+        hub = _hub(windlass, served.epoch, meters)
         await hub.start()
         stack.push_async_callback(hub.stop)
         verifier.close_on(hub.forget)
@@ -217,6 +210,18 @@ async def making_parts(
             installation=served,
             alive=lambda: {"streams": time.monotonic() - hub.alive_s, **(alive() if alive is not None else {})},
         )
+
+
+def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:
+    settings = windlass.settings
+    return Hub(
+        windlass.db,
+        epoch=epoch,
+        streams_max=settings.streams_max,
+        per_caller_max=settings.streams_per_caller_max,
+        clock=time.monotonic,
+        meters=meters,
+    )
 
 
 def _checks(secret: Secret) -> tuple[bytes, list[bytes]]:

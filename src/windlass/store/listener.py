@@ -73,7 +73,8 @@ class Listener:
             if not self._callbacks.keys() - self._heard:
                 self._ready.set()
             try:
-                await asyncio.wait_for(self._changed.wait(), PROBE_EVERY_S)
+                async with asyncio.timeout(PROBE_EVERY_S):
+                    await self._changed.wait()
             except TimeoutError:
                 await connection.execute("SELECT 1", timeout=5)
             if closed.is_set():

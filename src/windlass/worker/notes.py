@@ -89,7 +89,8 @@ class Notes:
                 await self._write_down(due)
                 continue
             try:
-                await asyncio.wait_for(self._stir.wait(), next_s)
+                async with asyncio.timeout(next_s):
+                    await self._stir.wait()
             except TimeoutError:
                 continue
 

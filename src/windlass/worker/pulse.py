@@ -210,7 +210,8 @@ class _Heart:
                 # Once it runs again it must not lose what is left of its lease to our sleep.
                 wait_s = _retry_s(lease_s)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
 
     async def _renew(self, worker: UUID) -> bool:
         if self._db is None:

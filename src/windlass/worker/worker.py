@@ -406,7 +406,8 @@ class Worker:
         hand_back_s = 0.0
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), CHECK_S)
+                async with asyncio.timeout(CHECK_S):
+                    await self._look.wait()
             self._look.clear()
             if self.ready.is_set() and self.running:
                 try:

@@ -90,6 +90,7 @@ class Followers:
             await asyncio.sleep(self._every_s)
             if loop.time() >= restless_until_s and not self._bell.is_set():
                 try:
-                    await asyncio.wait_for(self._bell.wait(), IDLE_S - self._every_s)
+                    async with asyncio.timeout(IDLE_S - self._every_s):
+                        await self._bell.wait()
                 except TimeoutError:
                     continue
