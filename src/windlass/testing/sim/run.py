@@ -80,11 +80,11 @@ class Knobs:
             bell_chance=rng.choice([0.0, 0.5, 1.0]),
             amnesia_chance=rng.choice([0.0, 0.0, 0.1]),
             skew_s=rng.choice([0.0, 40.0, 3600.0]),
-            is_outer=rng.random() < 0.45,
+            is_outer=rng.random() < 0.4,
             trouble=rng.choice([0.05, 0.2, 0.4]),
         )
         # More goes on where work is done outside.
-        return replace(drawn, turns=drawn.turns + 200, jobs=drawn.jobs + 2) if drawn.is_outer else drawn
+        return replace(drawn, turns=drawn.turns + 150, jobs=drawn.jobs + 2) if drawn.is_outer else drawn
 
     def __str__(self) -> str:
         return " ".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self))
@@ -230,7 +230,8 @@ class _Run:
         self._keep_up("submitter", lambda rng: [run_submitter(self.stage, rng, wishes)], 0.0)
         self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
-        self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
+        if not self.knobs.is_outer:
+            self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
 
     async def _outside(self) -> None:
         rows = [ProviderRow(name, places, rate) for name, (places, rate) in PROVIDERS.items()]

@@ -107,7 +107,7 @@ class ModelWorker:
         ids: Ids,
         rng: random.Random,
         is_kind: Callable[[], bool],
-        providers: Mapping[str, HasAdapter],
+        providers: Mapping[str, HasAdapter] | None = None,
     ) -> None:
         self._db = db
         self._scheduler = db.scheduler
@@ -116,7 +116,7 @@ class ModelWorker:
         self._rng = rng
         # In the last phase handlers do their best.
         self._is_kind = is_kind
-        self._desk = SimDesk(db, providers, is_alone=True)
+        self._desk = SimDesk(db, providers or {}, is_alone=True)
         self.id = ids.new()
         self._is_ready = False
         self._is_unsure = False
