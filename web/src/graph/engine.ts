@@ -1,0 +1,269 @@
+/**
+ * The part of the graph that moves: camera, canvas and the layer of buttons, outside React, at most one picture per
+ * frame of the screen. While the view moves only the canvas is painted; the buttons come back when it rests, so that
+ * panning never waits for the page's layout.
+ */
+import {
+  between,
+  boundsOf,
+  centred,
+  fitted,
+  follow,
+  pan,
+  rectOf,
+  reveal,
+  type Size,
+  seen,
+  type View,
+  ZOOM_READ,
+  zoomAt,
+} from "./camera";
+import { draw } from "./draw";
+import { drawMinimap, MINIMAP } from "./drawMinimap";
+import type { Frame } from "./frame";
+import type { Item, Scene } from "./scene";
+import type { GraphStore } from "./store";
+import { hasReducedMotion, onThemeChange, readTheme } from "./theme";
+import type { StepNo } from "./types";
+
+/** Buttons cost layout and style: more than these are painted only. */
+export const BUTTONS_MAX = 120;
+const REST_MS = 140;
+const FLIGHT_MS = 220;
+const MINIMAP_MS = 200;
+const FOLLOW_MS = 600;
+const TICK_MS = 1_000;
+
+export interface Stage {
+  readonly canvas: HTMLCanvasElement;
+  readonly layer: HTMLElement;
+  readonly minimap: HTMLCanvasElement;
+}
+
+export interface Marks {
+  readonly line: ReadonlySet<StepNo> | null;
+  readonly critical: ReadonlySet<StepNo> | null;
+  readonly selected: StepNo | null;
+  readonly isPlan: boolean;
+  readonly isFollowing: boolean;
+}
+
+export interface Engine {
+  show(scene: Scene): void;
+  mark(marks: Marks): void;
+  /** Steps that React has put up as buttons, so that they are not painted as well. */
+  cover(ids: ReadonlySet<StepNo>): void;
+  fit(): void;
+  fitTo(ids: Iterable<StepNo>): void;
+  zoom(factor: number, px?: number, py?: number): void;
+  pan(dx: number, dy: number): void;
+  centre(x: number, y: number): void;
+  reveal(id: StepNo, isRead?: boolean): void;
+  itemAt(px: number, py: number): Item | undefined;
+  view(): View;
+  stop(): void;
+}
+
+export function createEngine(stage: Stage, store: GraphStore, putUp: (items: readonly Item[]) => void): Engine {
+  const ctx = stage.canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
+  const mini = stage.minimap.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
+  let theme = readTheme();
+  let size: Size = { width: 0, height: 0 };
+  let ratio = 1;
+  let scene: Scene | null = null;
+  let view: View = { x: 0, y: 0, zoom: 1 };
+  let marks: Marks = { line: null, critical: null, selected: null, isPlan: false, isFollowing: false };
+  let covered: ReadonlySet<StepNo> = new Set();
+  let up = "";
+  let flight: { from: View; to: View; began: number } | null = null;
+  /** Nobody has moved the view since all of the graph was fitted into it. */
+  let isWhole = true;
+  let movedAt = Number.NEGATIVE_INFINITY;
+  let miniAt = 0;
+  let followedAt = 0;
+  let asked = 0;
+  let restTimer = 0;
+
+  const ask = (): void => {
+    if (asked === 0) asked = requestAnimationFrame(paint);
+  };
+  const moveTo = (next: View): void => {
+    view = next;
+    movedAt = performance.now();
+    ask();
+  };
+  const flyTo = (next: View): void => {
+    if (hasReducedMotion() || size.width === 0) {
+      flight = null;
+      moveTo(next);
+    } else {
+      flight = { from: view, to: next, began: performance.now() };
+      ask();
+    }
+  };
+  /** By hand: whatever flew is stopped where it is. */
+  const drag = (next: View): void => {
+    flight = null;
+    isWhole = false;
+    moveTo(next);
+  };
+
+  const fly = (now: number): void => {
+    if (flight === null) return;
+    const part = (now - flight.began) / FLIGHT_MS;
+    view = between(flight.from, flight.to, Math.max(0, part), size);
+    movedAt = now;
+    if (part >= 1) flight = null;
+    else ask();
+  };
+  const chase = (now: number, shown: Scene): void => {
+    if (!marks.isFollowing || flight !== null || now - followedAt < FOLLOW_MS) return;
+    followedAt = now;
+    const running = shown.items.filter((item) => item.role !== "box" && isActive(store, item.id));
+    const next = follow(view, running, size);
+    if (next !== view) {
+      isWhole = false;
+      flyTo(next);
+    }
+  };
+  const placeButtons = (now: number, visible: readonly Item[]): void => {
+    const isMoving = now - movedAt < REST_MS;
+    stage.layer.style.opacity = isMoving ? "0" : "1";
+    if (isMoving) {
+      clearTimeout(restTimer);
+      restTimer = window.setTimeout(ask, REST_MS);
+      return;
+    }
+    stage.layer.style.transform = `translate(${view.x}px,${view.y}px) scale(${view.zoom})`;
+    const canRead = view.zoom >= ZOOM_READ && visible.length <= BUTTONS_MAX;
+    // The selected step is a button at any zoom: it may have the focus.
+    const items = canRead ? visible : visible.filter((item) => item.id === marks.selected);
+    const key = items.map((item) => `${item.id}@${item.x},${item.y}`).join();
+    if (key === up) return;
+    up = key;
+    putUp(items);
+  };
+  function paint(): void {
+    asked = 0;
+    if (scene === null || size.width === 0) return;
+    const now = performance.now();
+    fly(now);
+    chase(now, scene);
+    const shown = seen(view, size);
+    const visible = scene.within(shown);
+    placeButtons(now, visible);
+    const isMoving = now - movedAt < REST_MS;
+    const frame: Frame = {
+      ...{ scene, store, view, size, ratio, theme, shown, ...marks },
+      covered: isMoving ? new Set() : covered,
+      now: Date.now(),
+    };
+    draw(ctx, frame, visible);
+    if (now - miniAt > MINIMAP_MS && stage.minimap.clientWidth > 0) {
+      miniAt = now;
+      drawMinimap(mini, ratio, scene, store, theme, shown);
+    }
+  }
+
+  const resize = (): void => {
+    const [width, height] = [stage.canvas.clientWidth, stage.canvas.clientHeight];
+    if (width === 0 || height === 0) return;
+    ratio = devicePixelRatio;
+    size = { width, height };
+    stage.canvas.width = Math.round(width * ratio);
+    stage.canvas.height = Math.round(height * ratio);
+    stage.minimap.width = MINIMAP.width * ratio;
+    stage.minimap.height = MINIMAP.height * ratio;
+    if (isWhole && scene !== null) moveTo(whole(scene));
+    movedAt = Number.NEGATIVE_INFINITY;
+    ask();
+  };
+  const whole = (of: Scene): View => fitted({ x0: 0, y0: 0, x1: of.width, y1: of.height }, size);
+  const observer = new ResizeObserver(resize);
+  observer.observe(stage.canvas);
+  resize();
+  const leave = [
+    store.subscribeAll(ask),
+    onThemeChange(() => {
+      theme = readTheme();
+      miniAt = 0;
+      ask();
+    }),
+  ];
+  // Durations count on, the minimap catches up, and what runs may have left the view.
+  const ticker = window.setInterval(ask, TICK_MS);
+
+  return {
+    show: (next) => {
+      const before = scene;
+      scene = next;
+      miniAt = 0;
+      if (size.width === 0) return;
+      if (before === null) {
+        moveTo(whole(next));
+        movedAt = Number.NEGATIVE_INFINITY;
+      } else if (isWhole) flyTo(whole(next));
+      else moveTo(held(view, before, next, marks.selected, size));
+    },
+    mark: (next) => {
+      if (next.isFollowing && !marks.isFollowing) followedAt = 0;
+      marks = next;
+      ask();
+    },
+    cover: (ids) => {
+      covered = ids;
+      ask();
+    },
+    fit: () => {
+      isWhole = true;
+      if (scene !== null) flyTo(whole(scene));
+    },
+    fitTo: (ids) => {
+      const items = [...ids].map((id) => scene?.byId.get(id)).filter((item) => item !== undefined);
+      if (items.length === 0) return;
+      isWhole = false;
+      flyTo(fitted(boundsOf(items), size, 1));
+    },
+    zoom: (factor, px = size.width / 2, py = size.height / 2) => drag(zoomAt(view, px, py, factor)),
+    pan: (dx, dy) => drag(pan(view, dx, dy)),
+    centre: (x, y) => drag(centred({ x0: x, y0: y, x1: x, y1: y }, size, view.zoom)),
+    reveal: (id, isRead = false) => {
+      const item = scene?.byId.get(id);
+      if (item === undefined) return;
+      const isFar = isRead && view.zoom < ZOOM_READ;
+      const next = isFar ? centred(rectOf(item), size, 0.8) : reveal(view, rectOf(item), size);
+      if (next === view) return;
+      isWhole = false;
+      flyTo(next);
+    },
+    itemAt: (px, py) => scene?.at((px - view.x) / view.zoom, (py - view.y) / view.zoom),
+    view: () => view,
+    stop: () => {
+      cancelAnimationFrame(asked);
+      asked = -1;
+      clearTimeout(restTimer);
+      clearInterval(ticker);
+      observer.disconnect();
+      for (const go of leave) go();
+    },
+  };
+}
+
+function isActive(store: GraphStore, id: StepNo): boolean {
+  const step = store.get(id);
+  return step?.look === "running" || step?.look === "retrying" || (step?.fan?.by.running ?? 0) > 0;
+}
+
+/** After a new layout, the step that was looked at stays where it was on the screen. */
+function held(view: View, before: Scene, after: Scene, selected: StepNo | null, size: Size): View {
+  const shown = before.within(seen(view, size));
+  const [x, y] = [(size.width / 2 - view.x) / view.zoom, (size.height / 2 - view.y) / view.zoom];
+  const away = (item: Item): number => Math.hypot(item.x + item.width / 2 - x, item.y + item.height / 2 - y);
+  const candidates = shown.filter((item) => after.byId.has(item.id)).sort((a, b) => away(a) - away(b));
+  const anchor = candidates.find((item) => item.id === selected) ?? candidates[0];
+  const moved = anchor === undefined ? undefined : after.byId.get(anchor.id);
+  if (anchor === undefined || moved === undefined) {
+    return fitted({ x0: 0, y0: 0, x1: after.width, y1: after.height }, size);
+  }
+  return pan(view, (anchor.x - moved.x) * view.zoom, (anchor.y - moved.y) * view.zoom);
+}

@@ -1,0 +1,63 @@
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Size } from "./camera";
+import { createEngine, type Engine } from "./engine";
+import type { Item } from "./scene";
+import type { GraphStore } from "./store";
+import type { StepNo } from "./types";
+
+export interface StageRefs {
+  readonly box: RefObject<HTMLDivElement | null>;
+  readonly canvas: RefObject<HTMLCanvasElement | null>;
+  readonly layer: RefObject<HTMLDivElement | null>;
+  readonly minimap: RefObject<HTMLCanvasElement | null>;
+}
+
+export interface EngineHold {
+  readonly refs: StageRefs;
+  readonly engine: Engine | null;
+  readonly size: Size | null;
+  /** The steps that are to be buttons now. */
+  readonly cards: readonly Item[];
+  /** Give a step the focus, as soon as it is a button. */
+  readonly focus: (id: StepNo) => void;
+}
+
+/** The engine for as long as the graph is on the page. */
+export function useEngine(store: GraphStore): EngineHold {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const layer = useRef<HTMLDivElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
+  const [engine, setEngine] = useState<Engine | null>(null);
+  const [size, setSize] = useState<Size | null>(null);
+  const [cards, setCards] = useState<readonly Item[]>([]);
+  const wanted = useRef<StepNo | null>(null);
+
+  useEffect(() => {
+    if (box.current === null || canvas.current === null || layer.current === null || minimap.current === null) return;
+    setSize({ width: box.current.clientWidth, height: box.current.clientHeight });
+    const stage = { canvas: canvas.current, layer: layer.current, minimap: minimap.current };
+    const made = createEngine(stage, store, setCards);
+    setEngine(made);
+    return () => made.stop();
+  }, [store]);
+
+  const tryFocus = useCallback(() => {
+    const button = layer.current?.querySelector<HTMLElement>(`[data-step="${wanted.current}"]`);
+    if (button == null) return;
+    wanted.current = null;
+    button.focus({ preventScroll: true });
+  }, []);
+  useLayoutEffect(() => {
+    engine?.cover(new Set(cards.map((item) => item.id)));
+    if (wanted.current !== null) tryFocus();
+  }, [engine, cards, tryFocus]);
+  const focus = useCallback(
+    (id: StepNo) => {
+      wanted.current = id;
+      tryFocus();
+    },
+    [tryFocus],
+  );
+  return { refs: { box, canvas, layer, minimap }, engine, size, cards, focus };
+}
