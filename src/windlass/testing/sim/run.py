@@ -345,7 +345,7 @@ class _Run:
         for rows in tables.steps.values():
             for row in rows:
                 digest.update(repr((row["job_id"], row["no"], row["state"], row["attempt"], row["output"])).encode())
-        digest.update(repr((self.scheduler.turns, self.scheduler.now)).encode())
+        digest.update(repr((self.scheduler.turns, self.scheduler.now, self.log.outside)).encode())
         states: dict[str, int] = {}
         for job in tables.jobs.values():
             states[job["state"]] = states.get(job["state"], 0) + 1
