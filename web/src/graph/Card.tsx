@@ -3,6 +3,7 @@ import { memo, useEffect, useReducer } from "react";
 import { color, type Look } from "../state";
 import { BOX_HEAD } from "./fold";
 import { ICON } from "./icons";
+import { lookOf } from "./look";
 import type { Item } from "./scene";
 import { type GraphStore, useStep } from "./store";
 import { BAR_ORDER, metaText, spokenText } from "./text";
@@ -28,9 +29,11 @@ export const Card = memo(function Card(props: CardProps) {
   useTick(step?.look === "running");
   if (step === undefined) return null;
   const isHead = item.role === "box";
-  const isPlanned = !isPlan && step.look === "pending" && !isSelected;
-  const tone = isPlan ? "var(--dim)" : color(step.look);
-  const isDashed = isPlan || step.look === "pending" || step.look === "waiting";
+  const look = lookOf(step);
+  const isPlanned = !isPlan && look === "pending" && !isSelected;
+  // Dim is grey and not see-through: a button must stay legible.
+  const tone = props.isDimmed ? "var(--line)" : isPlan ? "var(--dim)" : color(look);
+  const isDashed = isPlan || look === "pending" || look === "waiting";
   const border = props.isCritical ? "var(--st-retrying)" : isSelected ? "var(--accent)" : tone;
   return (
     <div
@@ -40,7 +43,6 @@ export const Card = memo(function Card(props: CardProps) {
         top: item.y,
         width: item.width,
         height: isHead ? BOX_HEAD - 8 : item.height,
-        opacity: props.isDimmed ? 0.3 : isPlanned ? 0.75 : 1,
       }}
     >
       {step.fan !== undefined && !isHead && (
@@ -56,16 +58,18 @@ export const Card = memo(function Card(props: CardProps) {
         aria-label={spokenText(step, isPlan)}
         aria-pressed={isSelected}
         onClick={() => props.onSelect(item.id)}
-        className="absolute inset-0 flex cursor-pointer items-center gap-2 overflow-hidden rounded-lg bg-panel px-2.5 text-left hover:bg-panel2"
+        className="absolute inset-0 flex cursor-pointer items-center gap-2 overflow-hidden rounded-lg bg-panel px-2.5 text-left hover:bg-panel2 focus-visible:outline-offset-1"
         style={{
           border: `${isSelected || props.isCritical ? 2 : 1.2}px ${isDashed ? "dashed" : "solid"} ${border}`,
           boxShadow: isPlan ? "none" : `inset 3px 0 0 ${tone}`,
           paddingRight: step.fan === undefined ? undefined : 28,
         }}
       >
-        {!isPlan && <StepIcon look={step.look} />}
+        {!isPlan && <StepIcon look={look} tone={tone} />}
         <span className="min-w-0 flex-1">
-          <span className="block truncate font-medium text-[12px] leading-4">
+          <span
+            className={`block truncate font-medium text-[12px] leading-4 ${isPlanned || props.isDimmed ? "text-dim" : ""}`}
+          >
             {step.label}
             {step.fan?.total != null && <span className="text-dim"> ×{step.fan.total}</span>}
           </span>
@@ -89,7 +93,7 @@ export const Card = memo(function Card(props: CardProps) {
   );
 });
 
-function StepIcon({ look }: { readonly look: Look }) {
+function StepIcon({ look, tone }: { readonly look: Look; readonly tone: string }) {
   return (
     <svg
       viewBox="0 0 16 16"
@@ -98,7 +102,7 @@ function StepIcon({ look }: { readonly look: Look }) {
       aria-hidden="true"
       className={look === "running" ? "spin shrink-0" : "shrink-0"}
       fill="none"
-      stroke={color(look)}
+      stroke={tone}
       strokeWidth={1.6}
       strokeLinecap="round"
     >

@@ -59,7 +59,10 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
   const scene = useMemo(() => laidOut && sceneOf(laidOut.folded, laidOut.layout), [laidOut]);
   const line = useLine(structure, selected);
   const criticalPath = useCritical(structure, store, hasCritical);
-  const critical = useMemo(() => criticalPath && new Set(criticalPath.ids), [criticalPath]);
+  const critical = useMemo(() => {
+    const ids = criticalPath?.ids;
+    return ids === undefined ? null : new Map(ids.map((id, i) => [id, ids[i + 1] ?? null]));
+  }, [criticalPath]);
 
   useEffect(() => {
     engine?.mark({ line, critical, selected, isPlan: planned, isFollowing });

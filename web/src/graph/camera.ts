@@ -20,6 +20,8 @@ export const ZOOM_READ = 0.55;
 export const ZOOM_NAMES = 0.22;
 const FIT_MAX = 1.1;
 const FIT_PAD = 28;
+/** The toolbar stands above. */
+const FIT_TOP = 52;
 
 export function pan(view: View, dx: number, dy: number): View {
   return { ...view, x: view.x + dx, y: view.y + dy };
@@ -35,9 +37,9 @@ export function zoomAt(view: View, px: number, py: number, factor: number): View
 /** All of a rectangle, as large as it fits, in the middle. */
 export function fitted(rect: Rect, size: Size, most = FIT_MAX): View {
   const [width, height] = [Math.max(1, rect.x1 - rect.x0), Math.max(1, rect.y1 - rect.y0)];
-  const room = { width: Math.max(40, size.width - 2 * FIT_PAD), height: Math.max(40, size.height - 2 * FIT_PAD) };
+  const room = { width: Math.max(40, size.width - 2 * FIT_PAD), height: Math.max(40, size.height - FIT_PAD - FIT_TOP) };
   const zoom = Math.max(ZOOM_MIN, Math.min(most, room.width / width, room.height / height));
-  return centred(rect, size, zoom);
+  return pan(centred(rect, size, zoom), 0, (FIT_TOP - FIT_PAD) / 2);
 }
 
 export function centred(rect: Rect, size: Size, zoom: number): View {

@@ -2,11 +2,12 @@
  * One picture of the graph. What is drawn depends on how near it is: blocks of colour, names, or whole cards. Where
  * buttons stand in for cards at reading zoom, the canvas leaves them out.
  */
-import type { Look } from "../state";
+import { LOOKS, type Look } from "../state";
 import { ZOOM_NAMES, ZOOM_READ } from "./camera";
-import { alphaOf, drawBar, drawCard } from "./drawCards";
+import { drawBar, drawCard } from "./drawCards";
 import { drawEdges } from "./drawEdges";
-import { DIMMED, type Frame, isDimmed, stepOf } from "./frame";
+import { DIMMED, type Frame, isDimmed, PLANNED, stepOf } from "./frame";
+import { lookOf } from "./look";
 import type { Item } from "./scene";
 
 export function draw(ctx: CanvasRenderingContext2D, frame: Frame, visible: readonly Item[]): void {
@@ -42,32 +43,34 @@ function drawBoxes(ctx: CanvasRenderingContext2D, frame: Frame, visible: readonl
 
 /** From far away a step is its colour. Sorted by colour, since changing it costs more than a rectangle. */
 function drawBlocks(ctx: CanvasRenderingContext2D, frame: Frame, visible: readonly Item[]): void {
-  const groups = new Map<string, { look: Look; alpha: number; items: Item[] }>();
-  const onePixel = 1 / frame.view.zoom;
+  const bright = new Map<Look, Item[]>(LOOKS.map((look) => [look, []]));
+  const dimmed = new Map<Look, Item[]>(LOOKS.map((look) => [look, []]));
+  const fans: Item[] = [];
   for (const item of visible) {
     const step = stepOf(frame, item);
     if (step === undefined || item.role === "box") continue;
-    const look = frame.isPlan ? "pending" : step.look;
-    const isCritical = frame.critical?.has(item.id) === true;
-    const alpha = isCritical ? 1 : alphaOf(frame, item, look);
-    const key = `${look} ${alpha}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, { look, alpha, items: [item] });
-    else group.items.push(item);
+    const look = frame.isPlan ? "pending" : lookOf(step);
+    const isFaint = isDimmed(frame, item.id) && frame.critical?.has(item.id) !== true;
+    (isFaint ? dimmed : bright).get(look)?.push(item);
+    if (step.fan !== undefined && !frame.isPlan) fans.push(item);
   }
-  for (const { look, alpha, items } of groups.values()) {
-    ctx.globalAlpha = alpha;
+  const onePixel = 1 / frame.view.zoom;
+  for (const look of LOOKS) {
     ctx.fillStyle = frame.theme.look[look];
-    for (const item of items) {
-      ctx.fillRect(item.x, item.y, Math.max(item.width, onePixel), Math.max(item.height, onePixel));
+    for (const [group, alpha] of [
+      [dimmed, DIMMED],
+      [bright, look === "pending" ? PLANNED : 1],
+    ] as const) {
+      ctx.globalAlpha = alpha;
+      for (const item of group.get(look) ?? []) {
+        ctx.fillRect(item.x, item.y, Math.max(item.width, onePixel), Math.max(item.height, onePixel));
+      }
     }
   }
-  for (const item of visible) {
+  for (const item of fans) {
     const fan = item.role === "card" ? stepOf(frame, item)?.fan : undefined;
-    if (fan !== undefined && !frame.isPlan) {
-      ctx.globalAlpha = isDimmed(frame, item.id) ? DIMMED : 1;
-      drawBar(ctx, frame, fan, item, item.height - 4);
-    }
+    ctx.globalAlpha = isDimmed(frame, item.id) ? DIMMED : 1;
+    if (fan !== undefined) drawBar(ctx, frame, fan, item, item.height - 4);
   }
   ctx.globalAlpha = 1;
   const chosen = frame.selected === null ? undefined : frame.scene.byId.get(frame.selected);

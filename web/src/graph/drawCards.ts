@@ -1,7 +1,8 @@
 import type { Look } from "../state";
 import { BOX_HEAD } from "./fold";
-import { DIMMED, type Frame, isDimmed, PLANNED, stepOf } from "./frame";
+import { type Frame, isDimmed, stepOf } from "./frame";
 import { ICON } from "./icons";
+import { lookOf } from "./look";
 import type { Item } from "./scene";
 import type { Step } from "./store";
 import { BAR_ORDER, metaText } from "./text";
@@ -28,25 +29,20 @@ function clipped(text: string, width: number, size: number): string {
   return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
 }
 
-/** What is dim, and how: a step outside of the selected line more than one that is only planned. */
-export function alphaOf(frame: Frame, item: Item, look: Look): number {
-  if (isDimmed(frame, item.id)) return DIMMED;
-  const isPlanned = !frame.isPlan && look === "pending";
-  return isPlanned && item.id !== frame.selected ? PLANNED : 1;
-}
-
 /** The outline of a card: dashed while it is a plan or waits for somebody, twice for a fan-out. */
 export function drawCard(ctx: CanvasRenderingContext2D, frame: Frame, item: Item, canRead: boolean): void {
   const step = stepOf(frame, item);
   if (step === undefined) return;
   const { theme, view } = frame;
-  const colour = frame.isPlan ? theme.dim : theme.look[step.look];
-  ctx.globalAlpha = alphaOf(frame, item, step.look);
-  ctx.strokeStyle = colour;
+  const look = lookOf(step);
+  // The same colours as the buttons have, which must stay legible: what is dim is grey and not see-through.
+  const isFaint = isDimmed(frame, item.id);
+  const colour = isFaint ? theme.line : frame.isPlan ? theme.dim : theme.look[look];
+  ctx.strokeStyle = frame.critical?.has(item.id) ? theme.look.retrying : colour;
   ctx.lineWidth = 1.2;
   ctx.fillStyle = theme.panel;
   if (item.role === "card" && step.fan !== undefined) outline(ctx, item.x + 4, item.y + 4, item.width, item.height);
-  const isDashed = frame.isPlan || step.look === "pending" || step.look === "waiting";
+  const isDashed = frame.isPlan || look === "pending" || look === "waiting";
   if (isDashed) ctx.setLineDash([4, 3]);
   if (item.id === frame.selected) {
     ctx.strokeStyle = theme.accent;
@@ -60,7 +56,6 @@ export function drawCard(ctx: CanvasRenderingContext2D, frame: Frame, item: Item
   }
   if (canRead) writeFully(ctx, frame, item, step, colour);
   else writeName(ctx, frame, item, step, Math.min(NAME_SIZE_MAX, 10.5 / view.zoom));
-  ctx.globalAlpha = 1;
 }
 
 function outline(ctx: CanvasRenderingContext2D, x: number, y: number, width: number, height: number): void {
@@ -68,6 +63,12 @@ function outline(ctx: CanvasRenderingContext2D, x: number, y: number, width: num
   ctx.roundRect(x, y, width, height, RADIUS);
   ctx.fill();
   ctx.stroke();
+}
+
+/** What is done, or being done, is written in black; what is planned or beside the point in grey. */
+function inkOf(frame: Frame, item: Item, step: Step): string {
+  const isPlanned = !frame.isPlan && lookOf(step) === "pending" && item.id !== frame.selected;
+  return isPlanned || isDimmed(frame, item.id) ? frame.theme.dim : frame.theme.fg;
 }
 
 function nameOf(step: Step): string {
@@ -78,7 +79,7 @@ function writeName(ctx: CanvasRenderingContext2D, frame: Frame, item: Item, step
   const height = item.role === "box" ? BOX_HEAD - 8 : item.height;
   ctx.font = `500 ${size}px ${FONT}`;
   ctx.textBaseline = "middle";
-  ctx.fillStyle = frame.theme.fg;
+  ctx.fillStyle = inkOf(frame, item, step);
   ctx.fillText(clipped(nameOf(step), item.width - 22, size), item.x + 13, item.y + height / 2 + 1);
   if (item.role === "card" && step.fan !== undefined) drawBar(ctx, frame, step.fan, item, 5);
 }
@@ -94,13 +95,13 @@ function writeFully(ctx: CanvasRenderingContext2D, frame: Frame, item: Item, ste
     ctx.scale(15 / 16, 15 / 16);
     ctx.strokeStyle = colour;
     ctx.lineWidth = 1.6;
-    ctx.stroke(iconOf(step.look));
+    ctx.stroke(iconOf(lookOf(step)));
     ctx.restore();
   }
   const left = item.x + (frame.isPlan ? 14 : 34);
   const width = Math.min(item.width, 400) - (left - item.x) - (step.fan === undefined ? 10 : 28);
   ctx.font = `500 12px ${FONT}`;
-  ctx.fillStyle = theme.fg;
+  ctx.fillStyle = inkOf(frame, item, step);
   ctx.fillText(clipped(nameOf(step), width, 12), left, middle - 8);
   ctx.font = `400 10.5px ${FONT}`;
   ctx.fillStyle = theme.dim;

@@ -4,8 +4,18 @@ import type { Item, Scene } from "./scene";
 
 /** The rectangle that each edge stays in: those outside of the view are not drawn. */
 const reaches = new WeakMap<Scene, Float32Array>();
-/** From far away edges are straight and never change: one path for all of them. */
-const straight = new WeakMap<Scene, Path2D>();
+/**
+ * From far away edges are straight and never change. They are painted once for each zoom and then copied: thousands of
+ * thin lines are what a canvas is slowest at.
+ */
+const pictures = new WeakMap<Scene, Picture>();
+/** A picture of the whole scene that is larger than this is not worth its memory. */
+const PICTURE_PX_MAX = 8_000_000;
+
+interface Picture {
+  readonly key: string;
+  readonly canvas: HTMLCanvasElement;
+}
 
 interface Ends {
   readonly ax: number;
@@ -61,26 +71,53 @@ function reachOf(scene: Scene): Float32Array {
 }
 
 function straightPath(scene: Scene): Path2D {
-  const known = straight.get(scene);
-  if (known !== undefined) return known;
   const path = new Path2D();
   for (let e = 0; e < scene.pairs.length / 2; e++) addEdge(path, scene, e, false);
-  straight.set(scene, path);
   return path;
+}
+
+function drawFromFar(ctx: CanvasRenderingContext2D, frame: Frame): void {
+  const { scene, view, ratio, theme } = frame;
+  const scale = view.zoom * ratio;
+  const [width, height] = [Math.ceil(scene.width * scale) + 2, Math.ceil(scene.height * scale) + 2];
+  const paint = (on: CanvasRenderingContext2D): void => {
+    on.lineWidth = 0.8 / view.zoom;
+    on.strokeStyle = theme.dim;
+    on.globalAlpha = 0.2;
+    on.stroke(straightPath(scene));
+    on.globalAlpha = 1;
+  };
+  if (width * height > PICTURE_PX_MAX) {
+    paint(ctx);
+    return;
+  }
+  const key = `${scale} ${theme.dim}`;
+  let picture = pictures.get(scene);
+  if (picture?.key !== key) {
+    const canvas = picture?.canvas ?? document.createElement("canvas");
+    [canvas.width, canvas.height] = [width, height];
+    const on = canvas.getContext("2d") as CanvasRenderingContext2D;
+    on.setTransform(scale, 0, 0, scale, 1, 1);
+    paint(on);
+    picture = { key, canvas };
+    pictures.set(scene, picture);
+  }
+  ctx.save();
+  ctx.setTransform(1, 0, 0, 1, 0, 0);
+  ctx.drawImage(picture.canvas, Math.round(view.x * ratio) - 1, Math.round(view.y * ratio) - 1);
+  ctx.restore();
 }
 
 export function drawEdges(ctx: CanvasRenderingContext2D, frame: Frame): void {
   const { scene, view, theme } = frame;
   const isFar = view.zoom < ZOOM_NAMES;
+  if (isFar && frame.line === null && frame.critical === null) {
+    drawFromFar(ctx, frame);
+    return;
+  }
   const width = Math.max(1.2, 0.8 / view.zoom);
   ctx.lineWidth = width;
   ctx.strokeStyle = theme.dim;
-  if (isFar && frame.line === null && frame.critical === null) {
-    ctx.globalAlpha = 0.2;
-    ctx.stroke(straightPath(scene));
-    ctx.globalAlpha = 1;
-    return;
-  }
   const plain = new Path2D();
   const planned = new Path2D();
   const faint = new Path2D();
@@ -95,7 +132,7 @@ export function drawEdges(ctx: CanvasRenderingContext2D, frame: Frame): void {
     const from = (scene.items[scene.pairs[2 * e] as number] as Item).id;
     const to = (scene.items[scene.pairs[2 * e + 1] as number] as Item).id;
     let path = frame.isPlan || frame.store.get(to)?.look === "pending" ? planned : plain;
-    if (frame.critical?.has(from) && frame.critical.has(to)) path = critical;
+    if (frame.critical?.get(from) === to) path = critical;
     else if (isDimmed(frame, from) || isDimmed(frame, to)) path = faint;
     else if (frame.line !== null) path = lit;
     addEdge(path, scene, e, !isFar);

@@ -1,4 +1,6 @@
-import type { Rect, Scene } from "./scene";
+import { LOOKS, type Look } from "../state";
+import { lookOf } from "./look";
+import type { Item, Rect, Scene } from "./scene";
 import type { GraphStore } from "./store";
 import type { Theme } from "./theme";
 
@@ -25,12 +27,18 @@ export function drawMinimap(
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.fillStyle = theme.panel;
   ctx.fillRect(0, 0, MINIMAP.width, MINIMAP.height);
+  const groups = new Map<Look, Item[]>(LOOKS.map((look) => [look, []]));
   for (const item of scene.items) {
-    if (item.role === "box") continue;
-    const look = store.get(item.id)?.look ?? "pending";
+    const step = store.get(item.id);
+    if (step !== undefined && item.role !== "box") groups.get(lookOf(step))?.push(item);
+  }
+  for (const [look, items] of groups) {
     ctx.globalAlpha = look === "pending" ? 0.45 : 1;
     ctx.fillStyle = theme.look[look];
-    ctx.fillRect(x + item.x * zoom, y + item.y * zoom, Math.max(1, item.width * zoom), Math.max(1, item.height * zoom));
+    for (const item of items) {
+      const [width, height] = [Math.max(1, item.width * zoom), Math.max(1, item.height * zoom)];
+      ctx.fillRect(x + item.x * zoom, y + item.y * zoom, width, height);
+    }
   }
   ctx.globalAlpha = 1;
   ctx.strokeStyle = theme.accent;

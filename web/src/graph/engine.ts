@@ -42,7 +42,7 @@ export interface Stage {
 
 export interface Marks {
   readonly line: ReadonlySet<StepNo> | null;
-  readonly critical: ReadonlySet<StepNo> | null;
+  readonly critical: ReadonlyMap<StepNo, StepNo | null> | null;
   readonly selected: StepNo | null;
   readonly isPlan: boolean;
   readonly isFollowing: boolean;

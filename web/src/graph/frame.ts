@@ -16,7 +16,8 @@ export interface Frame {
   readonly shown: Rect;
   /** What belongs to the selected step, or nothing if none is selected; the rest is dimmed. */
   readonly line: ReadonlySet<StepNo> | null;
-  readonly critical: ReadonlySet<StepNo> | null;
+  /** Each step of the critical path with the next of it. */
+  readonly critical: ReadonlyMap<StepNo, StepNo | null> | null;
   readonly selected: StepNo | null;
   /** A recipe that has not run: every step is a plan. */
   readonly isPlan: boolean;

@@ -1,10 +1,17 @@
 import type { Layers } from "./layers";
 
-/** A dummy is held straighter than a step: a long edge that wavers is what makes a graph look tangled. */
-const DUMMY_WEIGHT = 4;
+/** Steps stand where they belong, and edges that pass make way. */
+const DUMMY_WEIGHT = 0.1;
+
+/** A rank of this many steps or more is drawn to the middle: over 100 ranks, a small slant of each is a steep hill. */
+const WIDE = 8;
+const GRAVITY = 0.35;
+/** Small graphs, where each bend is seen, are settled more often. */
+const SMALL = 2_000;
+const ROUNDS_SMALL = 4;
 
 type Pull = "up" | "down" | "both";
-const PASSES: readonly Pull[] = ["up", "down", "up", "down", "both", "both", "up", "both"];
+const PASSES: readonly Pull[] = ["up", "down", "up", "down", "both", "both", "down", "up"];
 
 /**
  * Where each vertex stands across the ranks (its middle): as near to the mean of its neighbours as the order of its
@@ -22,24 +29,40 @@ export function placeAcross(layers: Layers, room: Float64Array): Float64Array {
     }
   }
   const last = layers.rows.length - 1;
-  for (const pull of PASSES) {
-    for (let i = 0; i <= last; i++)
-      settle(layers, layers.rows[pull === "down" ? last - i : i] as number[], pull, room, middle);
+  const rounds = layers.total <= SMALL ? ROUNDS_SMALL : 1;
+  for (let pass = 0; pass < rounds * PASSES.length; pass++) {
+    const pull = PASSES[pass % PASSES.length] as Pull;
+    for (let i = 0; i <= last; i++) {
+      const row = layers.rows[pull === "down" ? last - i : i] as number[];
+      settle(layers, row, pull, room, middle);
+      if (row.length >= WIDE) drawToMiddle(row, middle);
+    }
   }
   return middle;
 }
 
+function drawToMiddle(row: readonly number[], middle: Float64Array): void {
+  const centre = ((middle[row[0] as number] as number) + (middle[row[row.length - 1] as number] as number)) / 2;
+  for (const v of row) middle[v] = (middle[v] as number) - GRAVITY * centre;
+}
+
+/** Steps heed the steps beside them, and edges that only pass by if there are none: so chains of steps stay straight. */
 function wish(layers: Layers, v: number, pull: Pull, middle: Float64Array): number {
-  let sum = 0;
-  let count = 0;
-  if (pull !== "down") {
-    for (const near of layers.up[v] as number[]) sum += middle[near] as number;
-    count += (layers.up[v] as number[]).length;
-  }
-  if (pull !== "up") {
-    for (const near of layers.down[v] as number[]) sum += middle[near] as number;
-    count += (layers.down[v] as number[]).length;
-  }
+  let [sum, count, passing, passes] = [0, 0, 0, 0];
+  const heed = (side: readonly number[]): void => {
+    for (const near of side) {
+      if (near < layers.real || v >= layers.real) {
+        sum += middle[near] as number;
+        count++;
+      } else {
+        passing += middle[near] as number;
+        passes++;
+      }
+    }
+  };
+  if (pull !== "down") heed(layers.up[v] as number[]);
+  if (pull !== "up") heed(layers.down[v] as number[]);
+  if (count === 0 && passes > 0) return passing / passes;
   return count === 0 ? (middle[v] as number) : sum / count;
 }
 

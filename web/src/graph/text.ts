@@ -1,5 +1,6 @@
 import type { Look } from "../state";
 import { durationOf } from "./critical";
+import { lookOf } from "./look";
 import type { Step } from "./store";
 import type { Fan } from "./types";
 
@@ -37,7 +38,7 @@ export function metaText(step: Step, isPlan: boolean, now: number): string {
 export function spokenText(step: Step, isPlan: boolean): string {
   const parts = [step.label === step.name ? step.name : `${step.name} ${step.label}`];
   if (step.fan?.total != null) parts.push(`fan-out of ${step.fan.total}`);
-  if (!isPlan) parts.push(step.look);
+  if (!isPlan) parts.push(lookOf(step));
   if (!isPlan && step.fan?.total != null) parts.push(fanText(step.fan));
   if (step.attempt > 1) parts.push(`try ${step.attempt}`);
   return parts.join(", ");
