@@ -28,8 +28,11 @@ AGAIN_AFTER_S = 0.2
 DOUBLED = 0.15
 DEADLINE_S = 2.0
 DEADLINES = 0.05
-WEIGHTS = {"chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2}
-WEIGHTS |= {"picture": 2, "album": 1, "approval": 2}
+# How often each recipe is asked for. Providers have few places, and should be done with most of it while faults go on.
+WEIGHTS: dict[str, float] = {
+    "chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2,
+    "picture": 1, "album": 0.5, "approval": 2,
+}  # fmt: skip
 MEDDLE_EVERY_S = 0.5
 MEDDLE_AMONG = 15
 PAUSE_S = (0.5, 3.0)

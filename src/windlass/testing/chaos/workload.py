@@ -154,7 +154,7 @@ async def errands(n: int, ctx: Context) -> list[dict[str, Any]]:
 
 def errand(n: int) -> dict[str, Any]:
     """What a provider is asked for; some of it takes a while."""
-    return {"n": n, "fake": {"seconds": 8.0 if n % 9 == 0 else n % 5 / 4}}
+    return {"n": n, "fake": {"seconds": 3.0 if n % 9 == 0 else n % 5 / 4}}
 
 
 painter = wl.provider("painter", retry=PATIENT, wait="40s", timeout="30s")
