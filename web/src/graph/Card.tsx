@@ -6,13 +6,15 @@ import { ICON } from "./icons";
 import { lookOf } from "./look";
 import type { Item } from "./scene";
 import { type GraphStore, useStep } from "./store";
-import { BAR_ORDER, metaText, spokenText } from "./text";
+import { BAR_ORDER, metaText, stateText } from "./text";
 import type { Fan, StepNo } from "./types";
 
 interface CardProps {
   readonly item: Item;
   readonly store: GraphStore;
   readonly isPlan: boolean;
+  /** Only there to have the focus: the canvas paints it. */
+  readonly isGhost: boolean;
   readonly isSelected: boolean;
   readonly isDimmed: boolean;
   readonly isCritical: boolean;
@@ -29,6 +31,22 @@ export const Card = memo(function Card(props: CardProps) {
   useTick(step?.look === "running");
   if (step === undefined) return null;
   const isHead = item.role === "box";
+  if (props.isGhost) {
+    return (
+      <button
+        type="button"
+        data-step={item.id}
+        aria-pressed={isSelected}
+        onClick={() => props.onSelect(item.id)}
+        className="absolute"
+        style={{ left: item.x, top: item.y, width: item.width, height: isHead ? BOX_HEAD - 8 : item.height }}
+      >
+        <span className="sr-only">
+          {step.label} {stateText(step)}
+        </span>
+      </button>
+    );
+  }
   const look = lookOf(step);
   const isPlanned = !isPlan && look === "pending" && !isSelected;
   // Dim is grey and not see-through: a button must stay legible.
@@ -55,7 +73,6 @@ export const Card = memo(function Card(props: CardProps) {
         type="button"
         data-step={item.id}
         tabIndex={props.isStop ? 0 : -1}
-        aria-label={spokenText(step, isPlan)}
         aria-pressed={isSelected}
         onClick={() => props.onSelect(item.id)}
         className="absolute inset-0 flex cursor-pointer items-center gap-2 overflow-hidden rounded-lg bg-panel px-2.5 text-left hover:bg-panel2 focus-visible:outline-offset-1"
@@ -74,6 +91,7 @@ export const Card = memo(function Card(props: CardProps) {
             {step.fan?.total != null && <span className="text-dim"> ×{step.fan.total}</span>}
           </span>
           <span className="block truncate text-[10.5px] text-dim leading-4">{metaText(step, isPlan, Date.now())}</span>
+          {!isPlan && <span className="sr-only">{stateText(step)}</span>}
         </span>
         {step.fan !== undefined && !isHead && !isPlan && <FanBar fan={step.fan} />}
       </button>

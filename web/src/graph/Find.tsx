@@ -63,9 +63,9 @@ export function Find({ structure, onGo, onClose }: FindProps) {
             <button
               type="button"
               onClick={() => go(i)}
-              className={`w-full cursor-pointer truncate rounded px-1.5 py-0.5 text-left text-[12px] hover:bg-panel2 ${i === at ? "bg-panel2" : ""}`}
+              className={`w-full cursor-pointer truncate rounded px-1.5 py-1 text-left text-[12px] hover:bg-panel2 ${i === at ? "bg-panel2" : ""}`}
             >
-              {names.get(id)?.name} {names.get(id)?.label !== names.get(id)?.name && names.get(id)?.label}
+              {names.get(id)?.label}
             </button>
           </li>
         ))}

@@ -70,11 +70,15 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
   useEffect(() => {
     if (scene !== null) engine?.show(scene);
   }, [engine, scene]);
+  /** A step that was searched for is to be read, once it is there: its fan-out may have to be opened first. */
+  const sought = useRef<StepNo | null>(null);
   // Whoever selects a step, here or in a table beside, wants to see it; a child that is folded away is its fan-out.
   useEffect(() => {
     if (selected === null || scene === null) return;
     const parent = relationsOf(structure).nodes.get(selected)?.parent;
-    engine?.reveal(scene.byId.has(selected) || parent === undefined ? selected : parent);
+    const isThere = scene.byId.has(selected) || parent === undefined;
+    engine?.reveal(isThere ? selected : parent, isThere && sought.current === selected);
+    if (isThere) sought.current = null;
   }, [engine, scene, selected, structure]);
 
   const run = (command: Command): void => {
@@ -93,8 +97,9 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
   const go = (id: StepNo): void => {
     const parent = relationsOf(structure).nodes.get(id)?.parent;
     if (parent !== undefined) show(parent);
+    sought.current = id;
     onSelect(id);
-    engine?.reveal(id, true);
+    if (id === selected) engine?.reveal(id, true);
   };
   const onKeyDown = (event: React.KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement) return;
@@ -128,7 +133,7 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
     });
   }, [engine, refs.box, isFan]);
 
-  const stop = cards.some((item) => item.id === selected) ? selected : cards[0]?.id;
+  const stop = cards.items.some((item) => item.id === selected) ? selected : cards.items[0]?.id;
   const select = useCallback((id: StepNo) => latest.current.onSelect(id), []);
   const flip = useCallback((id: StepNo) => latest.current.toggle(id), []);
   return (
@@ -152,12 +157,13 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
       {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas without tabIndex has no focus */}
       <canvas ref={refs.canvas} aria-hidden="true" className="absolute inset-0 h-full w-full" />
       <div ref={refs.layer} className="absolute top-0 left-0 h-0 w-0 origin-top-left">
-        {cards.map((item) => (
+        {cards.items.map((item) => (
           <Card
             key={item.id}
             item={item}
             store={store}
             isPlan={planned}
+            isGhost={cards.areGhosts}
             isSelected={item.id === selected}
             isDimmed={line !== null && !line.has(item.id)}
             isCritical={critical?.has(item.id) === true}

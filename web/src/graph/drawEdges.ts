@@ -1,5 +1,6 @@
 import { ZOOM_NAMES } from "./camera";
 import { DIMMED, type Frame, isDimmed } from "./frame";
+import { lookOf } from "./look";
 import type { Item, Scene } from "./scene";
 
 /** The rectangle that each edge stays in: those outside of the view are not drawn. */
@@ -131,7 +132,8 @@ export function drawEdges(ctx: CanvasRenderingContext2D, frame: Frame): void {
     if ((reach[at + 1] as number) > y1 || (reach[at + 3] as number) < y0) continue;
     const from = (scene.items[scene.pairs[2 * e] as number] as Item).id;
     const to = (scene.items[scene.pairs[2 * e + 1] as number] as Item).id;
-    let path = frame.isPlan || frame.store.get(to)?.look === "pending" ? planned : plain;
+    const step = frame.store.get(to);
+    let path = frame.isPlan || (step !== undefined && lookOf(step) === "pending") ? planned : plain;
     if (frame.critical?.get(from) === to) path = critical;
     else if (isDimmed(frame, from) || isDimmed(frame, to)) path = faint;
     else if (frame.line !== null) path = lit;

@@ -21,7 +21,10 @@ import {
 import { draw } from "./draw";
 import { drawMinimap, MINIMAP } from "./drawMinimap";
 import type { Frame } from "./frame";
+import { heldView } from "./heldView";
+import { lookOf } from "./look";
 import type { Item, Scene } from "./scene";
+import type { Cards, Marks, Stage } from "./stage";
 import type { GraphStore } from "./store";
 import { hasReducedMotion, onThemeChange, readTheme } from "./theme";
 import type { StepNo } from "./types";
@@ -33,20 +36,7 @@ const FLIGHT_MS = 220;
 const MINIMAP_MS = 200;
 const FOLLOW_MS = 600;
 const TICK_MS = 1_000;
-
-export interface Stage {
-  readonly canvas: HTMLCanvasElement;
-  readonly layer: HTMLElement;
-  readonly minimap: HTMLCanvasElement;
-}
-
-export interface Marks {
-  readonly line: ReadonlySet<StepNo> | null;
-  readonly critical: ReadonlyMap<StepNo, StepNo | null> | null;
-  readonly selected: StepNo | null;
-  readonly isPlan: boolean;
-  readonly isFollowing: boolean;
-}
+const ZOOM_FOUND = 0.8;
 
 export interface Engine {
   show(scene: Scene): void;
@@ -58,13 +48,14 @@ export interface Engine {
   zoom(factor: number, px?: number, py?: number): void;
   pan(dx: number, dy: number): void;
   centre(x: number, y: number): void;
+  /** Bring a step into view, and near enough to be read if asked for. */
   reveal(id: StepNo, isRead?: boolean): void;
   itemAt(px: number, py: number): Item | undefined;
   view(): View;
   stop(): void;
 }
 
-export function createEngine(stage: Stage, store: GraphStore, putUp: (items: readonly Item[]) => void): Engine {
+export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Cards) => void): Engine {
   const ctx = stage.canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
   const mini = stage.minimap.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;
   let theme = readTheme();
@@ -119,7 +110,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
   const chase = (now: number, shown: Scene): void => {
     if (!marks.isFollowing || flight !== null || now - followedAt < FOLLOW_MS) return;
     followedAt = now;
-    const running = shown.items.filter((item) => item.role !== "box" && isActive(store, item.id));
+    const running = shown.items.filter((item) => item.role !== "box" && isRunning(store, item.id));
     const next = follow(view, running, size);
     if (next !== view) {
       isWhole = false;
@@ -128,7 +119,9 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
   };
   const placeButtons = (now: number, visible: readonly Item[]): void => {
     const isMoving = now - movedAt < REST_MS;
+    // Hidden and not taken away: the step that has the focus keeps it.
     stage.layer.style.opacity = isMoving ? "0" : "1";
+    stage.layer.style.pointerEvents = isMoving ? "none" : "auto";
     if (isMoving) {
       clearTimeout(restTimer);
       restTimer = window.setTimeout(ask, REST_MS);
@@ -138,10 +131,10 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
     const canRead = view.zoom >= ZOOM_READ && visible.length <= BUTTONS_MAX;
     // The selected step is a button at any zoom: it may have the focus.
     const items = canRead ? visible : visible.filter((item) => item.id === marks.selected);
-    const key = items.map((item) => `${item.id}@${item.x},${item.y}`).join();
+    const key = `${canRead} ${items.map((item) => `${item.id}@${item.x},${item.y}`).join()}`;
     if (key === up) return;
     up = key;
-    putUp(items);
+    putUp({ items, areGhosts: !canRead });
   };
   function paint(): void {
     asked = 0;
@@ -161,6 +154,9 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
     draw(ctx, frame, visible);
     if (now - miniAt > MINIMAP_MS && stage.minimap.clientWidth > 0) {
       miniAt = now;
+      // Who sees all of it needs no map.
+      const isAll = shown.x0 <= 0 && shown.y0 <= 0 && shown.x1 >= scene.width && shown.y1 >= scene.height;
+      stage.minimap.style.visibility = isAll ? "hidden" : "visible";
       drawMinimap(mini, ratio, scene, store, theme, shown);
     }
   }
@@ -203,7 +199,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
         moveTo(whole(next));
         movedAt = Number.NEGATIVE_INFINITY;
       } else if (isWhole) flyTo(whole(next));
-      else moveTo(held(view, before, next, marks.selected, size));
+      else moveTo(heldView(view, before, next, marks.selected, size));
     },
     mark: (next) => {
       if (next.isFollowing && !marks.isFollowing) followedAt = 0;
@@ -230,9 +226,11 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
     reveal: (id, isRead = false) => {
       const item = scene?.byId.get(id);
       if (item === undefined) return;
-      const isFar = isRead && view.zoom < ZOOM_READ;
-      const next = isFar ? centred(rectOf(item), size, 0.8) : reveal(view, rectOf(item), size);
-      if (next === view) return;
+      // From where the view will be, should it be flying there already.
+      const from = flight?.to ?? view;
+      const isFar = isRead && from.zoom < ZOOM_READ;
+      const next = isFar ? centred(rectOf(item), size, ZOOM_FOUND) : reveal(from, rectOf(item), size);
+      if (next === from) return;
       isWhole = false;
       flyTo(next);
     },
@@ -249,21 +247,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (items: rea
   };
 }
 
-function isActive(store: GraphStore, id: StepNo): boolean {
+function isRunning(store: GraphStore, id: StepNo): boolean {
   const step = store.get(id);
-  return step?.look === "running" || step?.look === "retrying" || (step?.fan?.by.running ?? 0) > 0;
-}
-
-/** After a new layout, the step that was looked at stays where it was on the screen. */
-function held(view: View, before: Scene, after: Scene, selected: StepNo | null, size: Size): View {
-  const shown = before.within(seen(view, size));
-  const [x, y] = [(size.width / 2 - view.x) / view.zoom, (size.height / 2 - view.y) / view.zoom];
-  const away = (item: Item): number => Math.hypot(item.x + item.width / 2 - x, item.y + item.height / 2 - y);
-  const candidates = shown.filter((item) => after.byId.has(item.id)).sort((a, b) => away(a) - away(b));
-  const anchor = candidates.find((item) => item.id === selected) ?? candidates[0];
-  const moved = anchor === undefined ? undefined : after.byId.get(anchor.id);
-  if (anchor === undefined || moved === undefined) {
-    return fitted({ x0: 0, y0: 0, x1: after.width, y1: after.height }, size);
-  }
-  return pan(view, (anchor.x - moved.x) * view.zoom, (anchor.y - moved.y) * view.zoom);
+  return step !== undefined && (lookOf(step) === "running" || lookOf(step) === "retrying");
 }

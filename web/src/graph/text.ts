@@ -34,12 +34,7 @@ export function metaText(step: Step, isPlan: boolean, now: number): string {
   return parts.length === 0 ? step.look : parts.join(" · ");
 }
 
-/** What a screen reader says of a step. */
-export function spokenText(step: Step, isPlan: boolean): string {
-  const parts = [step.label === step.name ? step.name : `${step.name} ${step.label}`];
-  if (step.fan?.total != null) parts.push(`fan-out of ${step.fan.total}`);
-  if (!isPlan) parts.push(lookOf(step));
-  if (!isPlan && step.fan?.total != null) parts.push(fanText(step.fan));
-  if (step.attempt > 1) parts.push(`try ${step.attempt}`);
-  return parts.join(", ");
+/** What a screen reader adds to what a card says: the eye has it from colour and icon. */
+export function stateText(step: Step): string {
+  return step.fan === undefined ? lookOf(step) : `fan-out, ${lookOf(step)}`;
 }

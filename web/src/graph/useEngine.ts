@@ -1,7 +1,7 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Size } from "./camera";
 import { createEngine, type Engine } from "./engine";
-import type { Item } from "./scene";
+import type { Cards } from "./stage";
 import type { GraphStore } from "./store";
 import type { StepNo } from "./types";
 
@@ -17,7 +17,7 @@ export interface EngineHold {
   readonly engine: Engine | null;
   readonly size: Size | null;
   /** The steps that are to be buttons now. */
-  readonly cards: readonly Item[];
+  readonly cards: Cards;
   /** Give a step the focus, as soon as it is a button. */
   readonly focus: (id: StepNo) => void;
 }
@@ -30,7 +30,7 @@ export function useEngine(store: GraphStore): EngineHold {
   const minimap = useRef<HTMLCanvasElement>(null);
   const [engine, setEngine] = useState<Engine | null>(null);
   const [size, setSize] = useState<Size | null>(null);
-  const [cards, setCards] = useState<readonly Item[]>([]);
+  const [cards, setCards] = useState<Cards>({ items: [], areGhosts: false });
   const wanted = useRef<StepNo | null>(null);
 
   useEffect(() => {
@@ -49,7 +49,7 @@ export function useEngine(store: GraphStore): EngineHold {
     button.focus({ preventScroll: true });
   }, []);
   useLayoutEffect(() => {
-    engine?.cover(new Set(cards.map((item) => item.id)));
+    engine?.cover(new Set(cards.areGhosts ? [] : cards.items.map((item) => item.id)));
     if (wanted.current !== null) tryFocus();
   }, [engine, cards, tryFocus]);
   const focus = useCallback(
