@@ -2,7 +2,7 @@
  * The graph by itself, to look at and to measure: `demo.html?steps=1000&job=layered&theme=light&rate=200`. Not part of
  * the console.
  */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { StrictMode, useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import "../index.css";
 import { layeredJob, recipeJob, runJob } from "./demoJobs";
@@ -33,4 +33,10 @@ function Demo() {
 }
 
 const root = document.getElementById("root");
-if (root !== null) createRoot(root).render(<Demo />);
+if (root !== null) {
+  createRoot(root).render(
+    <StrictMode>
+      <Demo />
+    </StrictMode>,
+  );
+}

@@ -22,7 +22,7 @@ import { draw } from "./draw";
 import { drawMinimap, MINIMAP } from "./drawMinimap";
 import type { Frame } from "./frame";
 import { heldView } from "./heldView";
-import { lookOf } from "./look";
+import { isRunning } from "./look";
 import type { Item, Scene } from "./scene";
 import type { Cards, Marks, Stage } from "./stage";
 import type { GraphStore } from "./store";
@@ -110,7 +110,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
   const chase = (now: number, shown: Scene): void => {
     if (!marks.isFollowing || flight !== null || now - followedAt < FOLLOW_MS) return;
     followedAt = now;
-    const running = shown.items.filter((item) => item.role !== "box" && isRunning(store, item.id));
+    const running = shown.items.filter((item) => item.role !== "box" && isRunning(store.get(item.id)));
     const next = follow(view, running, size);
     if (next !== view) {
       isWhole = false;
@@ -245,9 +245,4 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
       for (const go of leave) go();
     },
   };
-}
-
-function isRunning(store: GraphStore, id: StepNo): boolean {
-  const step = store.get(id);
-  return step !== undefined && (lookOf(step) === "running" || lookOf(step) === "retrying");
 }

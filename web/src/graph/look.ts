@@ -12,3 +12,9 @@ export function lookOf(step: Step): Look {
   if ((by.waiting ?? 0) > 0) return "waiting";
   return OVER.some((look) => (by[look] ?? 0) > 0) ? "running" : step.look;
 }
+
+export function isRunning(step: Step | undefined): boolean {
+  if (step === undefined) return false;
+  const look = lookOf(step);
+  return look === "running" || look === "retrying";
+}

@@ -5,6 +5,8 @@ import type { Cards } from "./stage";
 import type { GraphStore } from "./store";
 import type { StepNo } from "./types";
 
+const SIZE: Size = { width: 1_000, height: 700 };
+
 export interface StageRefs {
   readonly box: RefObject<HTMLDivElement | null>;
   readonly canvas: RefObject<HTMLCanvasElement | null>;
@@ -35,7 +37,8 @@ export function useEngine(store: GraphStore): EngineHold {
 
   useEffect(() => {
     if (box.current === null || canvas.current === null || layer.current === null || minimap.current === null) return;
-    setSize({ width: box.current.clientWidth, height: box.current.clientHeight });
+    // In a tab that is not shown yet there is no size to go by.
+    setSize({ width: box.current.clientWidth || SIZE.width, height: box.current.clientHeight || SIZE.height });
     const stage = { canvas: canvas.current, layer: layer.current, minimap: minimap.current };
     const made = createEngine(stage, store, setCards);
     setEngine(made);

@@ -6,21 +6,37 @@ import type { Direction } from "./types";
 /** A graph of this size is laid out sooner than a worker has started. */
 const AT_ONCE_MAX = 150;
 
+interface Waiting {
+  readonly input: LayoutInput;
+  readonly resolve: (layout: Layout) => void;
+}
+
 let worker: Worker | null = null;
+let isBroken = false;
 let asked = 0;
-const waiting = new Map<number, (layout: Layout) => void>();
+const waiting = new Map<number, Waiting>();
+
+function startWorker(): Worker {
+  const started = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
+  started.onmessage = ({ data }: MessageEvent<{ id: number; layout: Layout }>) => {
+    waiting.get(data.id)?.resolve(data.layout);
+    waiting.delete(data.id);
+  };
+  // A page that cannot load its worker, such as one of a release that is gone, halts for a moment and still shows it.
+  started.onerror = () => {
+    isBroken = true;
+    for (const { input, resolve } of waiting.values()) resolve(layered(input));
+    waiting.clear();
+  };
+  return started;
+}
 
 function inWorker(input: LayoutInput): Promise<Layout> {
-  if (worker === null) {
-    worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
-    worker.onmessage = ({ data }: MessageEvent<{ id: number; layout: Layout }>) => {
-      waiting.get(data.id)?.(data.layout);
-      waiting.delete(data.id);
-    };
-  }
+  if (isBroken) return Promise.resolve(layered(input));
+  worker ??= startWorker();
   const id = ++asked;
   worker.postMessage({ id, input });
-  return new Promise((resolve) => waiting.set(id, resolve));
+  return new Promise((resolve) => waiting.set(id, { input, resolve }));
 }
 
 export interface LaidOut {
