@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
+from weakref import finalize
 
 import msgspec
 
@@ -70,7 +71,10 @@ class SimDesk(Desk):
 
     def _put_aside(self, work: Coroutine[Any, Any, Any]) -> Any:
         assert isinstance(self._db, SimDatabase)
-        return self._db.scheduler.spawn_here(_quietly(work))
+        body = _quietly(work)
+        # A process that is killed before the strand has begun has not begun the work either.
+        finalize(body, work.close)
+        return self._db.scheduler.spawn_here(body)
 
     async def _disown(self, handed: _Handed) -> None:
         await super()._disown(handed)
