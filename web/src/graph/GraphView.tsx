@@ -43,7 +43,7 @@ export interface GraphViewProps {
 /** The graph of a job: a canvas for all of it, and real buttons for the steps in view once they can be read. */
 export function GraphView({ structure, store, selected, onSelect, onOpenFan, planned = false }: GraphViewProps) {
   const { refs, engine, size, cards, focus } = useEngine(store);
-  const { open, toggle, show } = useOpen(structure, onOpenFan);
+  const { open, toggle: flipOpen, show } = useOpen(structure, onOpenFan);
   const [filter, setFilter] = useState<Filter>("all");
   const [direction, setDirection] = useState<Direction | undefined>(undefined);
   const [isFollowing, setFollowing] = useState(false);
@@ -81,6 +81,10 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
     if (isThere) sought.current = null;
   }, [engine, scene, selected, structure]);
 
+  const toggle = (id: StepNo): void => {
+    engine?.hold(id);
+    flipOpen(id);
+  };
   const run = (command: Command): void => {
     const flip = (one: Filter): void => setFilter((now) => (now === one ? "all" : one));
     if (command === "fit") {
@@ -135,7 +139,14 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
 
   const stop = cards.items.some((item) => item.id === selected) ? selected : cards.items[0]?.id;
   const select = useCallback((id: StepNo) => latest.current.onSelect(id), []);
-  const flip = useCallback((id: StepNo) => latest.current.toggle(id), []);
+  const flip = useCallback(
+    (id: StepNo) => {
+      latest.current.toggle(id);
+      // The button that was pressed may be gone with the next layout, and the focus must not go with it.
+      focus(id);
+    },
+    [focus],
+  );
   return (
     <div
       ref={refs.box}

@@ -1,4 +1,5 @@
 /** Where the graph is seen from: a point of it at `(px, py)` on the screen is `(px - x) / zoom, (py - y) / zoom`. */
+import { CARD } from "./fold";
 import type { Item, Rect } from "./scene";
 
 export interface View {
@@ -92,8 +93,9 @@ export function boundsOf(items: readonly Item[]): Rect {
   return items.length === 0 ? { x0: 0, y0: 0, x1: 0, y1: 0 } : { x0, y0, x1, y1 };
 }
 
+/** What has to be seen to see a step: of an opened fan-out, its head. */
 export function rectOf(item: Item): Rect {
-  return boundsOf([item]);
+  return boundsOf([item.role === "box" ? { ...item, ...CARD } : item]);
 }
 
 export function seen(view: View, size: Size): Rect {

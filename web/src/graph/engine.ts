@@ -24,7 +24,7 @@ import type { Frame } from "./frame";
 import { heldView } from "./heldView";
 import { isRunning } from "./look";
 import type { Item, Scene } from "./scene";
-import type { Cards, Marks, Stage } from "./stage";
+import { buttonsOf, type Cards, focusedIn, type Marks, type Stage } from "./stage";
 import type { GraphStore } from "./store";
 import { hasReducedMotion, onThemeChange, readTheme } from "./theme";
 import type { StepNo } from "./types";
@@ -43,6 +43,8 @@ export interface Engine {
   mark(marks: Marks): void;
   /** Steps that React has put up as buttons, so that they are not painted as well. */
   cover(ids: ReadonlySet<StepNo>): void;
+  /** The next layout is because of this step: it stays where it is on the screen. */
+  hold(id: StepNo): void;
   fit(): void;
   fitTo(ids: Iterable<StepNo>): void;
   zoom(factor: number, px?: number, py?: number): void;
@@ -69,6 +71,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
   let flight: { from: View; to: View; began: number } | null = null;
   /** Nobody has moved the view since all of the graph was fitted into it. */
   let isWhole = true;
+  let anchor: StepNo | null = null;
   let movedAt = Number.NEGATIVE_INFINITY;
   let miniAt = 0;
   let followedAt = 0;
@@ -129,8 +132,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
     }
     stage.layer.style.transform = `translate(${view.x}px,${view.y}px) scale(${view.zoom})`;
     const canRead = view.zoom >= ZOOM_READ && visible.length <= BUTTONS_MAX;
-    // The selected step is a button at any zoom: it may have the focus.
-    const items = canRead ? visible : visible.filter((item) => item.id === marks.selected);
+    const items = buttonsOf(canRead ? visible : [], scene, [marks.selected, focusedIn(stage.layer)]);
     const key = `${canRead} ${items.map((item) => `${item.id}@${item.x},${item.y}`).join()}`;
     if (key === up) return;
     up = key;
@@ -199,7 +201,8 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
         moveTo(whole(next));
         movedAt = Number.NEGATIVE_INFINITY;
       } else if (isWhole) flyTo(whole(next));
-      else moveTo(heldView(view, before, next, marks.selected, size));
+      else moveTo(heldView(view, before, next, anchor ?? marks.selected, size));
+      anchor = null;
     },
     mark: (next) => {
       if (next.isFollowing && !marks.isFollowing) followedAt = 0;
@@ -209,6 +212,10 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
     cover: (ids) => {
       covered = ids;
       ask();
+    },
+    hold: (id) => {
+      isWhole = false;
+      anchor = id;
     },
     fit: () => {
       isWhole = true;

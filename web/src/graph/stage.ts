@@ -1,4 +1,4 @@
-import type { Item } from "./scene";
+import type { Item, Scene } from "./scene";
 import type { StepNo } from "./types";
 
 /** What the engine paints on. */
@@ -22,4 +22,25 @@ export interface Marks {
   readonly selected: StepNo | null;
   readonly isPlan: boolean;
   readonly isFollowing: boolean;
+}
+
+/** The step whose button has the focus. */
+export function focusedIn(layer: HTMLElement): StepNo | null {
+  const step = layer.contains(document.activeElement)
+    ? (document.activeElement as HTMLElement).dataset.step
+    : undefined;
+  return step === undefined ? null : Number(step);
+}
+
+/**
+ * The steps in view, and wherever they are the selected one and the one that has the focus: a button that is taken away
+ * takes the focus with it.
+ */
+export function buttonsOf(visible: readonly Item[], scene: Scene | null, always: readonly (StepNo | null)[]): Item[] {
+  const items = new Set(visible);
+  for (const id of always) {
+    const item = id === null ? undefined : scene?.byId.get(id);
+    if (item !== undefined) items.add(item);
+  }
+  return [...items];
 }
