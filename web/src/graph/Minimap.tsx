@@ -1,7 +1,7 @@
 import type { RefObject } from "react";
 import { MINIMAP, miniView } from "./drawMinimap";
-import type { Engine } from "./engine";
 import type { Scene } from "./scene";
+import type { Engine } from "./stage";
 
 interface MinimapProps {
   readonly canvas: RefObject<HTMLCanvasElement | null>;

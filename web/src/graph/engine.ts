@@ -24,7 +24,7 @@ import type { Frame } from "./frame";
 import { heldView } from "./heldView";
 import { isRunning } from "./look";
 import type { Item, Scene } from "./scene";
-import { buttonsOf, type Cards, focusedIn, type Marks, type Stage } from "./stage";
+import { buttonsOf, type Cards, type Engine, focusedIn, type Marks, type Stage } from "./stage";
 import type { GraphStore } from "./store";
 import { hasReducedMotion, onThemeChange, readTheme } from "./theme";
 import type { StepNo } from "./types";
@@ -37,25 +37,6 @@ const MINIMAP_MS = 200;
 const FOLLOW_MS = 600;
 const TICK_MS = 1_000;
 const ZOOM_FOUND = 0.8;
-
-export interface Engine {
-  show(scene: Scene): void;
-  mark(marks: Marks): void;
-  /** Steps that React has put up as buttons, so that they are not painted as well. */
-  cover(ids: ReadonlySet<StepNo>): void;
-  /** The next layout is because of this step: it stays where it is on the screen. */
-  hold(id: StepNo): void;
-  fit(): void;
-  fitTo(ids: Iterable<StepNo>): void;
-  zoom(factor: number, px?: number, py?: number): void;
-  pan(dx: number, dy: number): void;
-  centre(x: number, y: number): void;
-  /** Bring a step into view, and near enough to be read if asked for. */
-  reveal(id: StepNo, isRead?: boolean): void;
-  itemAt(px: number, py: number): Item | undefined;
-  view(): View;
-  stop(): void;
-}
 
 export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Cards) => void): Engine {
   const ctx = stage.canvas.getContext("2d", { alpha: false }) as CanvasRenderingContext2D;

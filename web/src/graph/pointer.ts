@@ -1,6 +1,7 @@
 /** Mouse, pen and fingers: drag to pan, wheel or pinch to zoom, click to select. */
-import type { Engine } from "./engine";
+
 import type { Item } from "./scene";
+import type { Engine } from "./stage";
 
 /** A hand is never quite still: less than this is a click. */
 const CLICK_PX = 4;

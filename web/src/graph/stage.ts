@@ -1,3 +1,4 @@
+import type { View } from "./camera";
 import type { Item, Scene } from "./scene";
 import type { StepNo } from "./types";
 
@@ -22,6 +23,26 @@ export interface Marks {
   readonly selected: StepNo | null;
   readonly isPlan: boolean;
   readonly isFollowing: boolean;
+}
+
+/** What can be asked of the moving part. */
+export interface Engine {
+  show(scene: Scene): void;
+  mark(marks: Marks): void;
+  /** Steps that React has put up as buttons, so that they are not painted as well. */
+  cover(ids: ReadonlySet<StepNo>): void;
+  /** The next layout is because of this step: it stays where it is on the screen. */
+  hold(id: StepNo): void;
+  fit(): void;
+  fitTo(ids: Iterable<StepNo>): void;
+  zoom(factor: number, px?: number, py?: number): void;
+  pan(dx: number, dy: number): void;
+  centre(x: number, y: number): void;
+  /** Bring a step into view, and near enough to be read if asked for. */
+  reveal(id: StepNo, isRead?: boolean): void;
+  itemAt(px: number, py: number): Item | undefined;
+  view(): View;
+  stop(): void;
 }
 
 /** The step whose button has the focus. */

@@ -33,8 +33,8 @@ export interface GraphNode {
 export type Edge = readonly [StepNo, StepNo];
 
 /**
- * What is drawn. A new object means a new layout, so make one only when steps or edges were added; whatever else changes
- * goes through the store.
+ * What is drawn. A new object means a new layout, so make one only when steps or edges were added, or a fan-out has learnt
+ * how many children it has; whatever else changes goes through the store.
  */
 export interface Structure {
   readonly nodes: readonly GraphNode[];

@@ -1,7 +1,7 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Size } from "./camera";
-import { createEngine, type Engine } from "./engine";
-import type { Cards } from "./stage";
+import { createEngine } from "./engine";
+import type { Cards, Engine } from "./stage";
 import type { GraphStore } from "./store";
 import type { StepNo } from "./types";
 
