@@ -58,7 +58,8 @@ async def everything(dsn: str) -> str:
 
 def forms(secret: str) -> list[str]:
     """The text itself, the part of a key that is secret, and the bytes behind each."""
-    parts = [secret, secret.rsplit("_", 1)[-1]]
+    # A ticket may have a `_` anywhere: what is left behind it may be too short to be told from other text.
+    parts = [secret, last if len(last := secret.rsplit("_", 1)[-1]) >= 16 else secret]
     found = [*parts, *(part.encode().hex() for part in parts)]
     if secret.startswith("whsec_"):
         found.append(base64.b64decode(parts[1]).hex())
