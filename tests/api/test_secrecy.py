@@ -58,8 +58,11 @@ async def everything(dsn: str) -> str:
 
 def forms(secret: str) -> list[str]:
     """The text itself, the part of a key that is secret, and the bytes behind each."""
-    # A ticket may have a `_` anywhere: what is left behind it may be too short to be told from other text.
-    parts = [secret, last if len(last := secret.rsplit("_", 1)[-1]) >= 16 else secret]
+    parts = [secret]
+    # A ticket has no such part, and may have a `_` anywhere.
+    if secret.startswith(("wl_", "whsec_")):
+        parts.append(secret.rsplit("_", 1)[-1])
+        assert len(parts[1]) >= 16, "too short to be told from other text"
     found = [*parts, *(part.encode().hex() for part in parts)]
     if secret.startswith("whsec_"):
         found.append(base64.b64decode(parts[1]).hex())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator
 from functools import partial
@@ -34,6 +35,8 @@ from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
 
 PATIENCE_S = 60.0
+# After so long without an end, a crowd without its locks is given up, and the next one is watched.
+STILL_S = 8.0
 PLANS = (
     one(cost=0.25, retry=Retry(max_attempts=9, base_s=0.01, cap_s=0.01)),
     keyed("fal", limit=2, retry=Retry(max_attempts=9, base_s=0.01, cap_s=0.01)),
@@ -55,7 +58,7 @@ async def test_no_limit_is_exceeded_whatever_meets(dsn: str, artifacts: FolderAr
 async def test_without_its_lock_two_granters_let_too_many_go(
     dsn: str, artifacts: FolderArtifacts, ids: Ids, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That the check above can fail: each granter counts by itself, and too many go or all stand still."""
+    """That the check above can fail: each granter counts for itself what the other is about to fill."""
     real = statements.sql
     plain = "SELECT true"
     gate = real("provider_gate").replace("FOR UPDATE", "")
@@ -63,9 +66,11 @@ async def test_without_its_lock_two_granters_let_too_many_go(
     monkeypatch.setattr(granting, "sql", lambda name: flawed.get(name) or real(name))
     databases = [await Database.open(dsn, max_size=4) for _ in range(3)]
     try:
-        with pytest.raises((AssertionError, asyncpg.PostgresError, DatabaseUnavailable, TimeoutError)):
-            for seed in range(6):
-                await asyncio.wait_for(Crowd(databases, artifacts, ids, random.Random(seed)).run(30), PATIENCE_S)
+        with pytest.raises((AssertionError, asyncpg.PostgresError, DatabaseUnavailable)):
+            for seed in range(12):
+                # That all stand still proves nothing: the machine may only be slow.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(Crowd(databases, artifacts, ids, random.Random(seed)).run(30), STILL_S)
     finally:
         for database in databases:
             await database.close()
