@@ -1,0 +1,61 @@
+"""Where the console's built files are. Only the standard library: the command line asks too, and must start quickly."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from windlass.core.errors import BadSetting
+
+VARIABLE = "WINDLASS_CONSOLE_DIR"
+PACKAGE = "windlass_console"
+INDEX = "index.html"
+
+
+def find_console() -> Path | None:
+    """The folder of the built console, or None: then the lite page is served.
+
+    What the environment names comes first, and must be there; then the build of a checkout, the installed package, and
+    what `windlass console build` has left in the user's cache.
+    """
+    named = os.environ.get(VARIABLE, "").strip()
+    if named:
+        folder = Path(named).expanduser().absolute()
+        if not _is_build(folder):
+            raise BadSetting(
+                f"{VARIABLE}={named!r}: there is no {INDEX} in it",
+                remedy="Name the folder of a built console, or unset it",
+            )
+        return folder
+    return next(filter(_is_build, _places()), None)
+
+
+def cache_folder() -> Path:
+    """Where `windlass console build` puts the console of this user."""
+    root = os.environ.get("XDG_CACHE_HOME", "").strip()
+    # A relative path is to be ignored, says the specification of these folders.
+    cache = Path(root) if root.startswith("/") else Path.home() / ".cache"
+    return cache / "windlass" / "console"
+
+
+def _places() -> Iterator[Path]:
+    package = Path(__file__).resolve().parents[1]
+    if package.parent.name == "src" and (package.parents[1] / "pyproject.toml").is_file():
+        yield package.parents[1] / "build" / "console"
+    spec = find_spec(PACKAGE)
+    if spec is not None:
+        yield from map(Path, spec.submodule_search_locations or ())
+    # A service without a home has no cache either.
+    try:
+        yield cache_folder()
+    except RuntimeError:
+        return
+
+
+def _is_build(folder: Path) -> bool:
+    try:
+        return (folder / INDEX).is_file()
+    except OSError:
+        return False
