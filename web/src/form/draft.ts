@@ -1,0 +1,91 @@
+/** What somebody has typed so far, field by field: text until it is sent, as half a number is no number. */
+import { isObject, type Json, type ListSpec, type Spec } from "./spec";
+
+export interface TextDraft {
+  readonly kind: "text";
+  readonly text: string;
+}
+export interface ObjectDraft {
+  readonly kind: "object";
+  readonly fields: ReadonlyMap<string, Draft>;
+}
+export interface ListDraft {
+  readonly kind: "list";
+  /** `null`: no list is given, which is not the same as an empty one. */
+  readonly items: readonly ListItem[] | null;
+}
+export interface ListItem {
+  /** Stays with the element when others are taken out, so that the page keeps its focus. */
+  readonly key: number;
+  readonly draft: Draft;
+}
+export type Draft = TextDraft | ObjectDraft | ListDraft;
+
+/** How many elements are drawn as fields; a list that is longer starts as JSON. */
+export const ITEMS_MAX = 200;
+
+let lastKey = 0;
+
+/** A draft that stands for the value; with `undefined`, for what the schema gives by itself. */
+export function draftOf(spec: Spec, value: Json | undefined = spec.fallback): Draft {
+  switch (spec.kind) {
+    case "object": {
+      const given = isObject(value) ? value : {};
+      const field = (name: string): Json | undefined =>
+        Object.hasOwn(given, name) ? (given[name] as Json) : undefined;
+      return { kind: "object", fields: new Map(spec.fields.map((f) => [f.name, draftOf(f.spec, field(f.name))])) };
+    }
+    case "list":
+      if (Array.isArray(value)) return { kind: "list", items: value.map((one) => itemOf(spec, one as Json)) };
+      return { kind: "list", items: null };
+    case "json":
+      return { kind: "text", text: value === undefined ? "" : JSON.stringify(value, null, 2) };
+    case "text":
+      return { kind: "text", text: typeof value === "string" ? value : "" };
+    default:
+      return { kind: "text", text: value === undefined || value === null ? "" : JSON.stringify(value) };
+  }
+}
+
+export function itemOf(spec: ListSpec, value?: Json): ListItem {
+  return { key: ++lastKey, draft: draftOf(spec.item, value) };
+}
+
+/**
+ * Whether a draft of this spec can hold the value without losing anything: a value that does not fit the schema, or has
+ * names that the form does not know, is shown as JSON instead.
+ */
+export function canHold(spec: Spec, value: Json | undefined): boolean {
+  if (value === undefined) return true;
+  if (value === null) return spec.isNullable || spec.kind === "json";
+  switch (spec.kind) {
+    case "json":
+      return true;
+    case "text":
+      // An empty field is nothing at all, so an empty text can only be what nothing gives.
+      return typeof value === "string" && (value !== "" || spec.fallback === "");
+    case "number":
+      return typeof value === "number";
+    case "boolean":
+      return typeof value === "boolean";
+    case "choice":
+      return spec.options.includes(value);
+    case "list":
+      return Array.isArray(value) && value.length <= ITEMS_MAX && value.every((one) => canHold(spec.item, one as Json));
+    case "object": {
+      if (!isObject(value)) return false;
+      const known = new Map(spec.fields.map((f) => [f.name, f.spec]));
+      return Object.entries(value).every(([name, one]) => {
+        const field = known.get(name);
+        return field !== undefined && canHold(field, one as Json);
+      });
+    }
+  }
+}
+
+/** Whether nothing was typed anywhere in it. */
+export function isBlank(draft: Draft): boolean {
+  if (draft.kind === "text") return draft.text === "";
+  if (draft.kind === "list") return draft.items === null;
+  return [...draft.fields.values()].every(isBlank);
+}
