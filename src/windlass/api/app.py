@@ -23,6 +23,7 @@ from windlass.api.routes import (
     bulk,
     callbacks,
     control,
+    demo,
     graph,
     health,
     incoming,
@@ -57,6 +58,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     keys.router,
     audit.router,
     workers.router,
+    demo.router,
     health.router,
     pages.router,
 )

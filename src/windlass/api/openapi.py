@@ -32,6 +32,7 @@ _TAGS = {
     "keys": "Keys of an installation without a Membership service.",
     "audit": "What was done, by whom, in a chain that shows tampering.",
     "workers": "The processes that do the work.",
+    "console": "What the web console needs beside the rest.",
     "health": "For load balancers and whoever watches.",
 }
 _ABOUT = (

@@ -79,6 +79,26 @@ class Follows(Protocol):
         ...
 
 
+class Demo(Protocol):
+    """The demo of `windlass up`; see `app/demo.py`. `job_id` is the newest demo job."""
+
+    job_id: UUID | None
+
+    @property
+    def recipe(self) -> str:
+        """The recipe of the demo job."""
+        ...
+
+    @property
+    def can_kill(self) -> bool:
+        """Whether there is a worker to kill."""
+        ...
+
+    async def kill(self) -> tuple[UUID, int]:
+        """Send SIGKILL to the worker; who it was, and its process id."""
+        ...
+
+
 @dataclass(slots=True)
 class Parts:
     """Everything that a route may need."""
@@ -113,3 +133,5 @@ class Parts:
     alive: Callable[[], dict[str, float]]
     # Set when the process is asked to end: it is ready for nothing new.
     is_draining: bool = False
+    # In `windlass up` only.
+    demo: Demo | None = None

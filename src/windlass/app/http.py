@@ -32,7 +32,7 @@ from windlass.access.verifier import Verifier
 from windlass.api.app import create
 from windlass.api.hub import Hub
 from windlass.api.looks import JobLooks
-from windlass.api.parts import Parts
+from windlass.api.parts import Demo, Parts
 from windlass.api.sse import Connection
 from windlass.app.entropy import chance
 from windlass.app.observing import looks
@@ -162,6 +162,7 @@ async def making_parts(
     meters: Meters | None = None,
     observer: Observer | None = None,
     alive: Callable[[], dict[str, float]] | None = None,
+    demo: Demo | None = None,
 ) -> AsyncIterator[Parts]:
     """Everything that routes need, started; stopped again when the block ends."""
     db, settings = windlass.db, windlass.settings
@@ -209,6 +210,7 @@ async def making_parts(
             settings=settings,
             installation=served,
             alive=lambda: {"streams": time.monotonic() - hub.alive_s, **(alive() if alive is not None else {})},
+            demo=demo,
         )
 
 

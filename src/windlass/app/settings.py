@@ -65,6 +65,7 @@ class Settings:
     public_url: str | None = None
     proxies: tuple[str, ...] = ()
     providers: Path | None = None
+    demo: bool | None = None
 
     @property
     def artifacts_place(self) -> str:
@@ -240,6 +241,7 @@ KEYS: dict[str, Key] = {
         _http_url, "How clients reach the server, if another way than it listens.", "https://windlass.example"
     ),
     "providers": Key(lambda v: Path(_text(v)), "The file that says which providers there are.", "./providers.yaml"),
+    "demo": Key(_switch, "Whether `up` begins with a demo job; without it, if it serves the examples.", "false"),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
 }
 

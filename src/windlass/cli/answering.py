@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
+from windlass.app.demo import Demo
 from windlass.app.first_key import announced, first_key, has_keys, secret_of
 from windlass.app.settings import LISTEN_DEFAULT
 from windlass.app.windlass import Windlass
@@ -36,7 +37,12 @@ async def measured(windlass: Windlass, role: str, *, is_served: bool = False) ->
 
 @asynccontextmanager
 async def answering(
-    windlass: Windlass, listen: str | None, *, with_key: bool, alive: Callable[[], dict[str, float]] | None = None
+    windlass: Windlass,
+    listen: str | None,
+    *,
+    with_key: bool,
+    alive: Callable[[], dict[str, float]] | None = None,
+    demo: Demo | None = None,
 ) -> AsyncIterator[str]:
     """The API while the block lasts; gives its address. `with_key` makes a first key and leaves the address at home.
 
@@ -55,7 +61,7 @@ async def answering(
     tries = http.PORTS_TRIED if with_key and listen is None and settings.listen == LISTEN_DEFAULT else 1
     meters = windlass.observer if isinstance(windlass.observer, Meters) else None
     async with (
-        http.making_parts(windlass, secret, meters=meters, observer=meters, alive=alive) as parts,
+        http.making_parts(windlass, secret, meters=meters, observer=meters, alive=alive, demo=demo) as parts,
         http.listening(parts, address, tries=tries) as found,
     ):
         if not with_key:
@@ -68,11 +74,11 @@ async def answering(
 
 @asynccontextmanager
 async def answering_if_installed(
-    windlass: Windlass, listen: str | None, alive: Callable[[], dict[str, float]]
+    windlass: Windlass, listen: str | None, alive: Callable[[], dict[str, float]], demo: Demo | None
 ) -> AsyncIterator[str | None]:
     """The same for `up`, which works without an API too."""
     if not is_installed():
         yield None
         return
-    async with answering(windlass, listen, with_key=True, alive=alive) as url:
+    async with answering(windlass, listen, with_key=True, alive=alive, demo=demo) as url:
         yield url

@@ -16,6 +16,8 @@ from uuid import UUID
 import uvloop
 from rich.text import Text
 
+from windlass.api.console_files import find_console
+from windlass.app.demo import Demo, demonstrating
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.app.first_key import KEY_FILE
 from windlass.app.job import Job, failure_of
@@ -126,24 +128,44 @@ async def _migrated(dsn: str) -> list[str]:
         await db.close()
 
 
+@asynccontextmanager
+async def _demo(windlass: Windlass, *, is_wanted: bool) -> AsyncIterator[Demo | None]:
+    """The demo of the first minute, where it is wanted and there is a console to watch it in."""
+    if not is_wanted or not is_installed():
+        yield None
+        return
+    async with demonstrating(windlass) as demo:
+        yield demo
+
+
 async def up(
-    at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None, listen: str | None
+    at: Ambient,
+    targets: list[str] | None,
+    queues: list[str] | None,
+    concurrency: int | None,
+    listen: str | None,
+    *,
+    with_demo: bool | None = None,
 ) -> Exit:
-    """Everything in one process, until told to stop."""
+    """Everything in one process, until told to stop. The demo is not said to be wanted: with the examples, then."""
     began_s = time.monotonic()
     settings = at.settings
     app = load(*(targets or [EXAMPLES]))
+    is_wanted = next((said for said in (with_demo, settings.demo) if said is not None), targets is None)
     with holding(settings.home):
         async with (
             _database(settings) as dsn,
             Windlass.connect(dsn, settings=settings) as windlass,
             measured(windlass, "up", is_served=is_installed()),
             serving(windlass, app, queues=queues, concurrency=concurrency) as service,
-            answering_if_installed(windlass, listen, service.alive) as url,
+            _demo(windlass, is_wanted=is_wanted) as demo,
+            answering_if_installed(windlass, listen, service.alive, demo) as url,
         ):
+            if demo is not None:
+                await demo.submit()
             _report(at, settings, dsn, service)
             _report_api(at, settings, url)
-            _next_commands(at, app, url)
+            _next_commands(at, app, url, demo)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
             await service.until_stopped()
             _note(at, "stopping; once more to stop at once")
@@ -170,15 +192,28 @@ def _report_api(at: Ambient, settings: Settings, url: str | None) -> None:
     at.screen.line(Text(marks.glyph(state), style=marks.colour(state)).append(f" {'api':<10}{told}", style="default"))
     if url is not None and settings.membership_url is None:
         at.screen.line(f"  {'key':<10}{settings.home / KEY_FILE}")
+    if url is not None:
+        _report_console(at)
 
 
-def _next_commands(at: Ambient, app: App, url: str | None) -> None:
+def _report_console(at: Ambient) -> None:
+    is_full = find_console() is not None
+    state = "COMPLETED" if is_full else "SKIPPED"
+    told = "served here" if is_full else "the lite page (for the full one: windlass console build)"
+    at.screen.line(
+        Text(marks.glyph(state), style=marks.colour(state)).append(f" {'console':<10}{told}", style="default")
+    )
+
+
+def _next_commands(at: Ambient, app: App, url: str | None, demo: Demo | None) -> None:
     home = f"--home {at.home} " if at.home else ""
     recipe = DEMO_RECIPE if DEMO_RECIPE in app.recipes else next(iter(app.recipes), "RECIPE")
     schema = app.recipes[recipe].plan.inputs_schema if recipe in app.recipes else {}
     flags = "".join(f" --input {name}=…" for name in schema.get("required", ()))
+    page = f"jobs/{demo.job_id}" if demo is not None else ""
     at.screen.line("")
     for label, text in (
+        *([("Console", f"{url}/console/{page}")] if url else []),
         ("Run one", f"windlass {home}submit {recipe}{flags} --follow"),
         ("See all", f"windlass {home}jobs"),
         ("Watch", f"windlass {home}watch @last"),

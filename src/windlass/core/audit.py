@@ -44,6 +44,9 @@ class AuditEvent(StrEnum):
     PROVIDER_EVENT_APPLIED = "provider_event_applied"
     BUDGET_SET = "budget_set"
     BUDGET_REMOVED = "budget_removed"
+    CONSOLE_SIGNED_IN = "console_signed_in"
+    CONSOLE_SIGNED_OUT = "console_signed_out"
+    DEMO_WORKER_KILLED = "demo_worker_killed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,14 @@ def up(
     concurrency: Concurrency = None,
     listen: Listen = None,
     is_demo: Annotated[bool, typer.Option("--demo", help="The same as `windlass demo`.")] = False,
+    no_demo: Annotated[bool, typer.Option("--no-demo", help="Begin without the demo job and its worker.")] = False,
 ) -> Exit:
     """Start PostgreSQL, the engine, a worker and the API, here and now. Ctrl-C stops them; the data stays."""
     from windlass.cli import serving
 
-    return serving.start(at, serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency, listen))
+    with_demo = False if no_demo else None
+    main = serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency, listen, with_demo=with_demo)
+    return serving.start(at, main)
 
 
 def demo(at: Ambient) -> Exit:

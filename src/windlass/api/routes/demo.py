@@ -1,0 +1,56 @@
+"""The first minute: run the demo again, and kill the worker that runs it. There is one in `windlass up` only."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
+from windlass.api.parts import Demo, Parts
+from windlass.api.routes.jobs import accepted_answer
+from windlass.api.submission import submission_of
+from windlass.api.wire.demo import KilledWorker
+from windlass.api.wire.job import JobAccepted, JobRequest
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import Scope
+from windlass.core.errors import NotFound
+
+router = guarded_router("console")
+
+
+def _demo(parts: Parts) -> Demo:
+    if parts.demo is None:
+        raise NotFound("there is no demo here", remedy="`windlass up` has one, unless it was told --no-demo")
+    return parts.demo
+
+
+@router.post(
+    "/console/demo/kill-worker",
+    operation_id="demo.kill_worker",
+    response_model=KilledWorker,
+    summary="Kill the demo's worker",
+)
+@guard(Scope.ADMIN, operation="write", codes=("not_found", "wrong_state"))
+async def kill_worker(caller: Caller, parts: Has, request_id: RequestId) -> KilledWorker:
+    """SIGKILL, really. Its lease runs out within seconds, and its steps go on in the worker that takes its place."""
+    demo = _demo(parts)
+    # Before it is done, so that nothing is done unnoted.
+    await parts.audit.note(None, AuditEvent.DEMO_WORKER_KILLED, caller, request_id=request_id)
+    worker, pid = await demo.kill()
+    return KilledWorker(worker=worker, pid=pid)
+
+
+@router.post(
+    "/console/demo/run",
+    operation_id="demo.run",
+    status_code=202,
+    response_model=JobAccepted,
+    summary="Run the demo again",
+)
+@guard(Scope.ADMIN, operation="write", by_depth=True, codes=("not_found", "busy"))
+async def run(caller: Caller, parts: Has, request_id: RequestId) -> Response:
+    """Another job like the one that `windlass up` begins with."""
+    demo = _demo(parts)
+    wish = JobRequest(recipe=demo.recipe, labels={"windlass": "demo"})
+    accepted = await parts.submitter.submit(await submission_of(parts, caller, wish, key=None, request_id=request_id))
+    demo.job_id = accepted.job_id
+    return await accepted_answer(parts, accepted.job_id, is_new=True)
