@@ -12,12 +12,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
+WEB := web/node_modules/.package-lock.json
+WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 SEEDS ?= 200
 MINUTES ?= 1
 PYTEST_ARGS ?=
 
-.PHONY: help up demo storyboard test cover check format sim chaos bench docs wheel clean
+.PHONY: help up demo storyboard test cover check format sim chaos bench docs console browser wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,10 +65,16 @@ docs: $(DEV) ## write the generated pages again: states, CLI, settings, errors
 	$(BIN)/python docs/make.py
 
 wheel: $(DEV) ## build the wheel into dist/
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(PINNED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+console: $(WEB) ## the console's types, style, unit tests and weight; needs Node 20.19
+	cd web && npm run --silent check
+
+browser: $(RUN) $(WEB) ## the console in a real browser, against a real server; needs Node 20.19 and chromium
+	cd web && npm run --silent e2e
 
 clean: ## remove .venv and everything that was built; data of `make up` stays
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf $(VENV) dist build web/node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 
 # ---------------------------------------------------------------- the environment
 # A stamp is newer than the pins it was made from, so a second run installs nothing.
@@ -76,13 +84,21 @@ $(BIN)/python:
 	@echo "making $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(RUN): requirements/build.txt requirements/run.txt pyproject.toml | $(BIN)/python
+# The isolated build is pinned too. pip has renamed the setting; each release reads its own.
+PINNED := PIP_CONSTRAINT=requirements/build.txt PIP_BUILD_CONSTRAINT=requirements/build.txt
+
+$(RUN): requirements/build.txt requirements/run.txt pyproject.toml hatch_build.py $(WEB_SOURCES) | $(BIN)/python
 	@echo "installing what Windlass needs to run"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/build.txt -r requirements/run.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
+	@echo "building Windlass and its console"
+	@$(PINNED) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 $(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
 	@echo "installing what its tests and checks need"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@touch $@
+
+$(WEB): web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
 	@touch $@

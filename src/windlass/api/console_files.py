@@ -40,13 +40,29 @@ def cache_folder() -> Path:
     return cache / "windlass" / "console"
 
 
-def _places() -> Iterator[Path]:
+def checkout_folder() -> Path | None:
+    """The checkout that this runs from, if it does."""
     package = Path(__file__).resolve().parents[1]
-    if package.parent.name == "src" and (package.parents[1] / "pyproject.toml").is_file():
-        yield package.parents[1] / "build" / "console"
+    is_checkout = package.parent.name == "src" and (package.parents[1] / "pyproject.toml").is_file()
+    return package.parents[1] if is_checkout else None
+
+
+def packaged_sources() -> Path | None:
+    """The console's sources, which an installed package has when it could not be built with it."""
+    return next((folder / "web" for folder in _packages() if (folder / "web").is_dir()), None)
+
+
+def _packages() -> Iterator[Path]:
     spec = find_spec(PACKAGE)
     if spec is not None:
         yield from map(Path, spec.submodule_search_locations or ())
+
+
+def _places() -> Iterator[Path]:
+    checkout = checkout_folder()
+    if checkout is not None:
+        yield checkout / "build" / "console"
+    yield from _packages()
     # A service without a home has no cache either.
     try:
         yield cache_folder()

@@ -15,6 +15,7 @@ import typer
 from windlass.cli.command import Ambient, Database, Debug, Home, Server
 from windlass.cli.commands import (
     audit,
+    console,
     control,
     database,
     jobs,
@@ -51,6 +52,7 @@ keys.add_to(app)
 audit.add_to(app)
 recipes.add_to(app)
 database.add_to(app)
+console.add_to(app)
 
 
 @app.callback(invoke_without_command=True)
