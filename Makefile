@@ -94,9 +94,9 @@ $(RUN): requirements/build.txt requirements/run.txt pyproject.toml hatch_build.p
 	@$(PINNED) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
-$(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
+$(DEV): requirements/build.txt requirements/dev.txt $(RUN) | $(BIN)/python
 	@echo "installing what its tests and checks need"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/build.txt -r requirements/dev.txt
 	@touch $@
 
 $(WEB): web/package-lock.json
