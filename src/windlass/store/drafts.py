@@ -32,6 +32,7 @@ _TOLD_MAX = 4
 _TOLD_BYTES_MAX = 500
 _SOON_S = 5.0
 
+_LAST_EVENTS = ["step.completed", "job.completed"]
 _JOB_STATES = {str(state): state for state in JobState}
 _STEP_STATES = {str(state): state for state in StepState}
 
@@ -128,7 +129,10 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
     changed.sort(key=lambda draft: draft.job.id.bytes)
     try:
         if len(changed) == 1 and (done := _completed(changed[0])) is not None:
-            await connection.execute(sql("draft_complete"), *_values(changed[0], done), *_bells(changed))
+            if _is_last(changed[0]):
+                await connection.execute(sql("draft_finish"), *_last_values(changed[0], done))
+            else:
+                await connection.execute(sql("draft_complete"), *_values(changed[0], done), *_bells(changed))
             return
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
@@ -176,6 +180,18 @@ def _completed(draft: Draft) -> Step | None:
         step.state in (StepState.QUEUED, StepState.READY) for step in after
     )
     return draft.steps[no] if is_plain else None
+
+
+def _is_last(draft: Draft) -> bool:
+    """Whether the step's completion completed the job, and nothing else happened."""
+    return draft.job.state is JobState.COMPLETED and [event.type for event in draft.events] == _LAST_EVENTS
+
+
+def _last_values(draft: Draft, done: Step) -> tuple[Any, ...]:
+    """The parameters of `draft_finish`."""
+    job = draft.job
+    bell = job.id.hex + _told(draft)
+    return (job.id, job.version, done.no, done.attempt, done.output, draft.source, job.correlation_id, bell)
 
 
 def _values(draft: Draft, done: Step) -> tuple[Any, ...]:

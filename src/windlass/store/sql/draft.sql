@@ -146,6 +146,30 @@ SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2
             THEN windlass.require(false) END,
        (SELECT count(*) FROM bell)
 
+-- name: draft_finish
+-- What draft_complete does, for the step that was the last one: the job is COMPLETED with it. The job is $1 and $2, the
+-- step $3 to $5, its events $6 and $7, the bell $8. A job of one step ends here, so this is written out.
+WITH won AS (
+    UPDATE windlass.jobs
+    SET version = version + 1, event_seq = event_seq + 2, state = 'COMPLETED', steps_open = 0, trouble = NULL,
+        finished_at = windlass.clock(), due_at = NULL
+    WHERE id = $1::uuid AND version = $2::int
+    RETURNING event_seq - 2 AS seq
+), step AS (
+    UPDATE windlass.steps
+    SET state = 'COMPLETED', worker = NULL, waiting_for = NULL, wake_at = NULL, output = $5::json, error = NULL,
+        finished_at = windlass.clock()
+    WHERE job_id = $1 AND no = $3::int AND attempt = $4::int AND state || '' = 'RUNNING'
+    RETURNING no
+), event AS (
+    INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
+    SELECT $1, won.seq + 1, windlass.clock(), 'step.completed', $6::text, $3, $4, $7::text FROM won
+    UNION ALL
+    SELECT $1, won.seq + 2, windlass.clock(), 'job.completed', $6, NULL, NULL, $7 FROM won
+)
+SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2 THEN windlass.require(false) END,
+       pg_notify('windlass_done', $8::text)
+
 -- name: draft_sweep
 -- Every step that is still open is cancelled; the job's row is locked and already in its last state.
 WITH swept AS (
