@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
-import { defineConfig, type Plugin } from "vite";
+import { defineConfig, type Plugin, type ProxyOptions } from "vite";
 
 const OUT = process.env.WINDLASS_CONSOLE_OUT ?? "../build/console";
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
@@ -24,6 +24,13 @@ function precompress(): Plugin {
   return { name: "precompress", apply: "build", closeBundle: () => visit(OUT) };
 }
 
+/** While the console is being written: its own files from here, everything else from a server that runs. */
+function proxy(target: string): Record<string, ProxyOptions> {
+  const isOurs = (url: string): boolean =>
+    /^\/console\/(?!session|stream|demo)/.test(url) || /^\/(@|src|node_modules)/.test(url);
+  return { "/": { target, bypass: ({ url = "/" }) => (isOurs(url) ? url : undefined) } };
+}
+
 export default defineConfig({
   base: "/console/",
   plugins: [react(), tailwind(), precompress()],
@@ -34,5 +41,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
   },
+  server: { proxy: proxy(process.env.WINDLASS_API ?? "http://127.0.0.1:8000") },
   worker: { format: "es" },
 });

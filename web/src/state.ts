@@ -65,6 +65,41 @@ export function isOver(status: string): boolean {
   return OVER.has(status);
 }
 
+const WORD: Readonly<Record<Look, string>> = {
+  pending: "Pending",
+  queued: "Queued",
+  ready: "Ready",
+  running: "Running",
+  retrying: "Retrying",
+  waiting: "Waiting",
+  succeeded: "Succeeded",
+  failed: "Failed",
+  cancelled: "Cancelled",
+  skipped: "Skipped",
+};
+
+/** The word that goes with a look, wherever it is shown. */
+export function wordOf(look: Look): string {
+  return WORD[look];
+}
+
+/** States that share a look and are not the same thing: the pill says which. */
+const SAID: Readonly<Record<string, string>> = {
+  APPROVAL_REQUIRED: "Needs approval",
+  DENIED: "Denied",
+  TIMEOUT: "Timed out",
+  EXPIRED: "Expired",
+  OUTPUT_QUARANTINED: "Quarantined",
+  QUARANTINED: "Quarantined",
+  ABANDONED: "Abandoned",
+  HELD: "Held",
+};
+
+/** What the pill of a job or a step in this state says, where the look's word says too little. */
+export function saidOf(status: string): string | undefined {
+  return SAID[status];
+}
+
 export function color(look: Look): string {
   return `var(--st-${look})`;
 }

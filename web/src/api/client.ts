@@ -15,12 +15,20 @@ export class Problem extends Error {
 
   constructor(body: ProblemBody) {
     super(body.detail ?? body.title);
+    this.name = "Problem";
     this.body = body;
   }
 
   get isSignedOut(): boolean {
     return this.body.status === 401;
   }
+}
+
+/** Whatever was thrown, as a problem that can be shown. */
+export function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const detail = error instanceof Error ? error.message : String(error);
+  return new Problem({ title: "The console made a mistake", status: 0, code: "console_broken", detail });
 }
 
 let csrf = "";
@@ -31,20 +39,29 @@ export function keepCsrf(token: string): void {
 }
 
 export interface Asked {
-  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export async function ask<T>(path: string, asked: Asked = {}): Promise<T> {
+  let answer = await send(path, asked);
+  if (answer.status === 403 && (await codeOf(answer)) === "bad_csrf" && (await refreshCsrf())) {
+    // Somebody signed in again in another tab: the token is new, and nothing was done yet.
+    answer = await send(path, asked);
+  }
+  if (!answer.ok) throw new Problem(await bodyOf(answer));
+  return answer.status === 204 ? (undefined as T) : ((await answer.json()) as T);
+}
+
+async function send(path: string, asked: Asked): Promise<Response> {
   const method = asked.method ?? "GET";
   const headers: Record<string, string> = { Accept: "application/json", ...asked.headers };
   if (asked.body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") headers["X-Windlass-CSRF"] = csrf;
-  let answer: Response;
   try {
-    answer = await fetch(path, {
+    return await fetch(path, {
       method,
       headers,
       credentials: "same-origin",
@@ -53,13 +70,27 @@ export async function ask<T>(path: string, asked: Asked = {}): Promise<T> {
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Problem({ title: "The server is away", status: 0, code: "server_unavailable", hint: "Is it running?" });
+    throw new Problem({
+      title: "The server does not answer",
+      status: 0,
+      code: "server_unavailable",
+      hint: "Is it running? The page goes on by itself when it is back.",
+    });
   }
-  if (!answer.ok) throw new Problem(await problemOf(answer));
-  return answer.status === 204 ? (undefined as T) : ((await answer.json()) as T);
 }
 
-async function problemOf(answer: Response): Promise<ProblemBody> {
+async function codeOf(answer: Response): Promise<string | undefined> {
+  return (await bodyOf(answer.clone())).code;
+}
+
+async function refreshCsrf(): Promise<boolean> {
+  const answer = await send("/console/session", {});
+  if (!answer.ok) return false;
+  keepCsrf(((await answer.json()) as { csrf: string }).csrf);
+  return true;
+}
+
+async function bodyOf(answer: Response): Promise<ProblemBody> {
   try {
     return (await answer.json()) as ProblemBody;
   } catch {

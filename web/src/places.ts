@@ -1,0 +1,30 @@
+/** The pages that one can go to: where, what it is called, its drawing, and its letter after `g`. */
+import {
+  BookOpenText,
+  Cpu,
+  LayoutDashboard,
+  ListTree,
+  type LucideIcon,
+  MailWarning,
+  Plug,
+  ScrollText,
+  Settings,
+} from "lucide-react";
+
+export interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly icon: LucideIcon;
+  readonly letter: string;
+}
+
+export const PLACES: readonly Place[] = [
+  { path: "/", name: "Overview", icon: LayoutDashboard, letter: "o" },
+  { path: "/jobs", name: "Jobs", icon: ListTree, letter: "j" },
+  { path: "/recipes", name: "Recipes", icon: BookOpenText, letter: "r" },
+  { path: "/dead-letters", name: "Dead letters", icon: MailWarning, letter: "d" },
+  { path: "/workers", name: "Workers", icon: Cpu, letter: "w" },
+  { path: "/providers", name: "Providers", icon: Plug, letter: "p" },
+  { path: "/audit", name: "Audit", icon: ScrollText, letter: "l" },
+  { path: "/settings", name: "Settings", icon: Settings, letter: "s" },
+];

@@ -1,0 +1,41 @@
+import type { ComponentProps, MouseEvent, ReactNode } from "react";
+import { Spinner } from "./Spinner";
+
+export type Variant = "primary" | "plain" | "danger" | "ghost";
+
+const LOOK: Readonly<Record<Variant, string>> = {
+  primary: "border-transparent bg-accent text-on-accent hover:bg-accent-hover shadow-raise",
+  plain: "border-line bg-panel text-fg hover:border-line2 hover:bg-panel2 shadow-raise",
+  danger: "border-line bg-panel text-danger hover:border-danger/50 hover:bg-danger/10 shadow-raise",
+  ghost: "border-transparent text-dim hover:bg-panel2 hover:text-fg",
+};
+
+export interface ButtonProps extends ComponentProps<"button"> {
+  readonly variant?: Variant;
+  readonly busy?: boolean | undefined;
+  readonly icon?: ReactNode;
+  /** Why it cannot be pressed. The button stays in reach, so that everybody can hear the reason. */
+  readonly why?: string | undefined;
+}
+
+export function Button({ variant = "plain", busy = false, icon, why, className = "", ...rest }: ButtonProps) {
+  const isOff = busy || why !== undefined;
+  const press = (event: MouseEvent<HTMLButtonElement>): void => {
+    if (isOff) event.preventDefault();
+    else rest.onClick?.(event);
+  };
+  return (
+    <button
+      type="button"
+      {...rest}
+      onClick={press}
+      aria-disabled={isOff || rest["aria-disabled"]}
+      aria-busy={busy || undefined}
+      data-tip={why ?? (rest as { "data-tip"?: string })["data-tip"]}
+      className={`inline-flex h-7 shrink-0 cursor-pointer select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-md border px-2.5 font-medium transition-colors duration-75 disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${LOOK[variant]} ${className}`}
+    >
+      {busy ? <Spinner /> : icon}
+      {rest.children}
+    </button>
+  );
+}

@@ -1,0 +1,26 @@
+import { lazy, type ReactNode, Suspense } from "react";
+import { useSessionQuery } from "../use/useSession";
+import { ProblemView } from "./ProblemView";
+
+const SignIn = lazy(() => import("../pages/sign-in"));
+
+/** Nobody passes without a session. The address stays, so that after signing in one is where one wanted to be. */
+export function Gate({ children }: { readonly children: ReactNode }) {
+  const session = useSessionQuery();
+  if (session.data) return children;
+  if (session.data === null) {
+    return (
+      <Suspense>
+        <SignIn />
+      </Suspense>
+    );
+  }
+  if (session.error === null) return <main aria-busy="true" aria-label="Signing in" className="h-full" />;
+  return (
+    <main className="grid h-full place-items-center p-4">
+      <div className="w-full max-w-md">
+        <ProblemView problem={session.error} onRetry={() => session.refetch()} />
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,52 @@
+import { useSyncExternalStore } from "react";
+
+interface Ticker {
+  now: number;
+  timer: ReturnType<typeof setInterval> | undefined;
+  readonly listeners: Set<() => void>;
+}
+
+/** One clock for everybody who asks for the same interval, so that a table of ages moves as one. */
+const tickers = new Map<number, Ticker>();
+
+/** The time in milliseconds, again every so often; the clock stands still while nobody sees the page. */
+export function useNow(everyMs = 1_000): number {
+  const ticker = tickerOf(everyMs);
+  return useSyncExternalStore(
+    (hear) => listen(ticker, everyMs, hear),
+    () => ticker.now,
+  );
+}
+
+function tickerOf(everyMs: number): Ticker {
+  let ticker = tickers.get(everyMs);
+  if (ticker === undefined) {
+    ticker = { now: Date.now(), timer: undefined, listeners: new Set() };
+    tickers.set(everyMs, ticker);
+  } else if (ticker.timer === undefined) ticker.now = Date.now();
+  return ticker;
+}
+
+function listen(ticker: Ticker, everyMs: number, hear: () => void): () => void {
+  ticker.listeners.add(hear);
+  ticker.timer ??= setInterval(() => tick(ticker), everyMs);
+  return () => {
+    ticker.listeners.delete(hear);
+    if (ticker.listeners.size > 0) return;
+    clearInterval(ticker.timer);
+    ticker.timer = undefined;
+  };
+}
+
+function tick(ticker: Ticker): void {
+  if (document.hidden) return;
+  ticker.now = Date.now();
+  for (const hear of ticker.listeners) hear();
+}
+
+// Whoever comes back to a tab sees the ages of now, not of when it was left.
+if (typeof document !== "undefined") {
+  document.addEventListener("visibilitychange", () => {
+    for (const ticker of tickers.values()) tick(ticker);
+  });
+}

@@ -1,0 +1,98 @@
+import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
+import { ask, keepCsrf, Problem } from "../api/client";
+
+export interface SessionDocument {
+  readonly caller: string;
+  readonly role: "admin" | "caller";
+  readonly scopes: readonly string[];
+  readonly csrf: string;
+  readonly expires_at: string;
+  readonly version: string;
+  readonly console: "full" | "lite";
+  readonly demo: { readonly job_id: string; readonly can_kill: boolean } | null;
+}
+
+const PATH = "/console/session";
+export const SESSION_KEY = ["session"] as const;
+
+/** Who is signed in; null: nobody. The first question also trades the link's token for a session. */
+export function useSessionQuery(): UseQueryResult<SessionDocument | null> {
+  return useQuery({ queryKey: SESSION_KEY, queryFn: open, staleTime: 60_000, refetchOnWindowFocus: true });
+}
+
+/** The session of a page behind the gate: there, the gate has seen that there is one. */
+export function useSession(): SessionDocument & {
+  readonly isAdmin: boolean;
+  readonly can: (scope: string) => boolean;
+} {
+  const { data } = useSessionQuery();
+  const session = data ?? NOBODY;
+  const isAdmin = session.role === "admin";
+  return { ...session, isAdmin, can: (scope) => isAdmin || session.scopes.includes(scope) };
+}
+
+export function useSignIn(): (key: string) => Promise<void> {
+  const queries = useQueryClient();
+  return async (key) => {
+    const session = keep(await ask<SessionDocument>(PATH, { method: "POST", body: { key } }));
+    queries.setQueryData(SESSION_KEY, session);
+  };
+}
+
+export function useSignOut(): () => Promise<void> {
+  const queries = useQueryClient();
+  return async () => {
+    await ask(PATH, { method: "DELETE" });
+    // Nothing of one person's may be seen by the next one at this browser.
+    queries.clear();
+    queries.setQueryData(SESSION_KEY, null);
+  };
+}
+
+const NOBODY: SessionDocument = {
+  caller: "",
+  role: "caller",
+  scopes: [],
+  csrf: "",
+  expires_at: "",
+  version: "",
+  console: "full",
+  demo: null,
+};
+
+async function open(): Promise<SessionDocument | null> {
+  const token = new URLSearchParams(location.search).get("token");
+  try {
+    if (token !== null) return await trade(token);
+    return keep(await ask<SessionDocument>(PATH));
+  } catch (error) {
+    if (error instanceof Problem && error.isSignedOut) return null;
+    throw error;
+  }
+}
+
+/** A link works once. Followed twice, it must not sign out whoever is signed in by it. */
+async function trade(token: string): Promise<SessionDocument> {
+  try {
+    const session = keep(await ask<SessionDocument>(PATH, { method: "POST", body: { token } }));
+    forgetToken();
+    return session;
+  } catch (error) {
+    // Without an answer the token is still good: it stays in the address for another try.
+    if (!(error instanceof Problem) || error.body.status === 0 || error.body.status >= 500) throw error;
+    forgetToken();
+    return keep(await ask<SessionDocument>(PATH));
+  }
+}
+
+function forgetToken(): void {
+  const params = new URLSearchParams(location.search);
+  params.delete("token");
+  const search = params.size === 0 ? "" : `?${params}`;
+  history.replaceState(history.state, "", location.pathname + search + location.hash);
+}
+
+function keep(session: SessionDocument): SessionDocument {
+  keepCsrf(session.csrf);
+  return session;
+}

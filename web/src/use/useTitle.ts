@@ -1,0 +1,8 @@
+import { useEffect } from "react";
+
+/** The title of the tab. */
+export function useTitle(title: string | undefined): void {
+  useEffect(() => {
+    document.title = title ? `${title} · Windlass` : "Windlass";
+  }, [title]);
+}
