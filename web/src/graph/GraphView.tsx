@@ -32,8 +32,8 @@ export interface GraphViewProps {
   readonly selected: StepNo | null;
   readonly onSelect: (id: StepNo | null) => void;
   /**
-   * Children of this fan-out are wanted and some are not in `structure`. Load them and give a new structure that has
-   * them, with `parent` set. Keep the function the same from render to render.
+   * This fan-out is open. Load what is not known of its children; those that are not in `structure` come with a new one
+   * that has them, with `parent` set. Keep the function the same from render to render.
    */
   readonly onOpenFan: (id: StepNo) => void;
   /** A recipe that is not running: every step is drawn as a plan, without a state. */

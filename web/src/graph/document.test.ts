@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fanOf, structureOf } from "./document";
+import { childrenIn, fanOf, structureOf, waitText } from "./document";
 
 const base = {
   ...{ kind: "task", run: "x", queue: "main", needs: [], complete: false, running: false, failed: false, attempt: 1 },
@@ -17,7 +17,7 @@ test("a job's graph becomes steps and edges by number", () => {
   expect(structure.edges).toEqual([[0, 1]]);
   expect(structure.nodes[0]).toMatchObject({ id: 0, name: "fetch", look: "succeeded", meta: "main" });
   expect(structure.nodes[0]?.startedAt).toBe(Date.UTC(2026, 10, 16, 2, 55, 30));
-  expect(structure.nodes[1]).toMatchObject({ look: "retrying", meta: "waits for retry" });
+  expect(structure.nodes[1]).toMatchObject({ look: "retrying", meta: "tried again soon" });
 });
 
 test("children that are not made yet are pending", () => {
@@ -25,4 +25,28 @@ test("children that are not made yet are pending", () => {
     total: 10,
     by: { succeeded: 3, running: 1, pending: 6 },
   });
+});
+
+test("children told by their states alone can be drawn", () => {
+  const nodes = [{ ...base, no: 3, step: "draw", status: "PARKED", waiting_for: "fan" }];
+  const graph = {
+    nodes,
+    statuses: ["COMPLETED", "PARKED:retry"],
+    children: { "3": { no: [7, 8, 12], status: [0, 1, 9] } },
+  };
+  const children = childrenIn(graph as unknown as Parameters<typeof childrenIn>[0]);
+  expect(children.map((child) => [child.id, child.label, child.look, child.parent])).toEqual([
+    [7, "draw #0", "succeeded", 3],
+    [8, "draw #1", "retrying", 3],
+    // A state that the table does not have is not worth a broken page.
+    [12, "draw #2", "pending", 3],
+  ]);
+});
+
+test("what is waited for is said in words", () => {
+  expect(waitText("event:approved")).toBe("waits for approved");
+  expect(waitText("event:a:b")).toBe("waits for a:b");
+  expect(waitText("external:studio")).toBe("waits for studio");
+  expect(waitText("slot")).toBe("stands in line");
+  expect(waitText("something:new")).toBe("waits for something:new");
 });

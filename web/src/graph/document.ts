@@ -4,6 +4,17 @@ import { type Look, stepLook } from "../state";
 import type { Edge, Fan, GraphNode, StepNo, StepPatch, Structure } from "./types";
 
 type GraphDocument = components["schemas"]["GraphDocument"];
+/** `?children=states`: the children of each fan-out as columns, their states as places in `statuses`. */
+export interface ChildStates {
+  readonly statuses?: readonly string[] | null;
+  readonly children?: Readonly<Record<string, ChildColumns>> | null;
+}
+export interface ChildColumns {
+  readonly no: readonly number[];
+  /** Left out when it counts from zero. */
+  readonly index?: readonly number[] | null;
+  readonly status: readonly number[];
+}
 type NodeDocument = components["schemas"]["NodeDocument"];
 type StepDocument = components["schemas"]["StepDocument"];
 type FanDocument = components["schemas"]["FanDocument"];
@@ -48,13 +59,62 @@ export function childOf(child: StepDocument, parent: StepNo): GraphNode {
   };
 }
 
+/** The children that a graph tells of by their states alone: enough to draw them. */
+export function childrenIn(graph: Pick<GraphDocument, "nodes"> & ChildStates): GraphNode[] {
+  const nodes: GraphNode[] = [];
+  const statuses = (graph.statuses ?? []).map((text) => text.split(":") as [string, string | undefined]);
+  for (const node of graph.nodes) {
+    const columns = graph.children?.[node.no];
+    columns?.no.forEach((no, i) => {
+      const [status, kind] = statuses[columns.status[i] ?? -1] ?? ["BLOCKED", undefined];
+      nodes.push({
+        id: no,
+        name: node.step,
+        label: `${node.step} #${columns.index?.[i] ?? i}`.slice(0, LABEL_MAX),
+        kind: node.kind,
+        parent: node.no,
+        look: stepLook(status, kind),
+        meta: kind === undefined ? node.queue : waitText(kind),
+        attempt: 0,
+        startedAt: null,
+        finishedAt: null,
+      });
+    });
+  }
+  return nodes;
+}
+
+const WAITS: Readonly<Record<string, string>> = {
+  paused: "the job is paused",
+  retry: "tried again soon",
+  snooze: "runs again later",
+  timer: "sleeps",
+  fan: "waits for its children",
+  child: "waits for its child job",
+  external: "waits for work elsewhere",
+  event: "waits to be told",
+  slot: "stands in line",
+};
+
+/** What a step waits for, in a few words: `event:approved` is somebody who has to say so. */
+export function waitText(waitingFor: string): string {
+  const [kind, what] = split(waitingFor);
+  if (what !== "" && (kind === "event" || kind === "external")) return `waits for ${what}`;
+  return WAITS[kind] ?? `waits for ${waitingFor}`;
+}
+
+function split(waitingFor: string): [string, string] {
+  const colon = waitingFor.indexOf(":");
+  return colon < 0 ? [waitingFor, ""] : [waitingFor.slice(0, colon), waitingFor.slice(colon + 1)];
+}
+
 /** The part of a step that changes; also what a patch of the stream is made of. */
 export function liveOf(
   step: Pick<NodeDocument, "status" | "waiting_for" | "attempt" | "queue" | "started_at" | "finished_at">,
 ): Required<Pick<StepPatch, "look" | "meta" | "attempt" | "startedAt" | "finishedAt">> {
   return {
     look: stepLook(step.status, step.waiting_for),
-    meta: step.waiting_for === null ? step.queue : `waits for ${step.waiting_for}`,
+    meta: step.waiting_for === null ? step.queue : waitText(step.waiting_for),
     attempt: step.attempt,
     startedAt: timeOf(step.started_at),
     finishedAt: timeOf(step.finished_at),

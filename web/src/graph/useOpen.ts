@@ -3,7 +3,7 @@ import { openAtFirst } from "./fold";
 import { relationsOf } from "./relations";
 import type { StepNo, Structure } from "./types";
 
-/** Which fan-outs are open: those that start so, and whatever somebody has said since. Asks for children not loaded. */
+/** Which fan-outs are open: those that start so, and whatever somebody has said since. Asks once for what is in them. */
 export function useOpen(
   structure: Structure,
   onOpenFan: (id: StepNo) => void,
@@ -19,10 +19,10 @@ export function useOpen(
   }, [structure, said]);
   const asked = useRef(new Map<StepNo, number>());
   useEffect(() => {
-    const { nodes, children } = relationsOf(structure);
+    const { nodes } = relationsOf(structure);
     for (const id of open) {
       const total = nodes.get(id)?.fan?.total ?? 0;
-      if ((children.get(id)?.length ?? 0) >= total || asked.current.get(id) === total) continue;
+      if (total === 0 || asked.current.get(id) === total) continue;
       asked.current.set(id, total);
       onOpenFan(id);
     }

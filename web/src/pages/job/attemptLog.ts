@@ -1,0 +1,71 @@
+/** Every attempt that is known, from pages of the API and from what was heard since: whichever says more wins. */
+import type { StepNo } from "../../graph/types";
+import type { Look } from "../../state";
+import type { Attempt, EventLine } from "./types";
+
+export interface AttemptLog {
+  /** In order; the same array until one of them changes. */
+  of(no: StepNo): readonly Attempt[];
+  merge(attempts: readonly Attempt[]): void;
+  /** An event, and how its step looks after it. */
+  hear(line: EventLine, look: Look | undefined): void;
+  version(): number;
+}
+
+/** How an attempt ended, by the event that ended it. */
+const ENDED: Readonly<Record<string, string>> = {
+  "step.completed": "succeeded",
+  "step.failed": "failed",
+  "step.denied": "failed",
+  "step.quarantined": "failed",
+  "step.cancelled": "cancelled",
+  "step.abandoned": "cancelled",
+  // It stands in the queue again without a word of its own: whoever ran it is gone.
+  "step.queued": "lost",
+  "step.held": "lost",
+};
+
+export function createAttemptLog(): AttemptLog {
+  const log = new Map<StepNo, readonly Attempt[]>();
+  let version = 0;
+
+  const put = (attempt: Attempt): void => {
+    const before = log.get(attempt.no) ?? [];
+    const others = before.filter((one) => one.attempt !== attempt.attempt);
+    log.set(
+      attempt.no,
+      [...others, attempt].sort((a, b) => a.attempt - b.attempt),
+    );
+    version++;
+  };
+  const find = (no: StepNo, attempt: number): Attempt | undefined =>
+    log.get(no)?.find((one) => one.attempt === attempt);
+  return {
+    of: (no) => log.get(no) ?? NONE,
+    merge: (attempts) => {
+      for (const attempt of attempts) {
+        const has = find(attempt.no, attempt.attempt);
+        // A page may be older than what was heard: an end is never taken back.
+        if (has === undefined || has.finished_at === null || attempt.finished_at !== null) put(attempt);
+      }
+    },
+    hear: (line, look) => {
+      if (line.no === null || line.attempt === null) return;
+      const has = find(line.no, line.attempt);
+      if (line.type === "step.running") {
+        if (has === undefined) {
+          const open = { started_at: line.at, finished_at: null, outcome: "running" };
+          put({ no: line.no, attempt: line.attempt, ...open, worker: line.source || null });
+        }
+        return;
+      }
+      const outcome = line.type === "step.parked" ? (look === "retrying" ? "failed" : "waiting") : ENDED[line.type];
+      if (outcome === undefined || has === undefined) return;
+      // What was handed to somebody else ends when they answer.
+      if (has.finished_at === null || has.outcome === "waiting") put({ ...has, finished_at: line.at, outcome });
+    },
+    version: () => version,
+  };
+}
+
+const NONE: readonly Attempt[] = [];

@@ -1,0 +1,80 @@
+/** What the server says of a job, as this page reads it. */
+import type { components } from "../../api/types.gen";
+import type { ChildStates } from "../../graph/document";
+
+type Schemas = components["schemas"];
+
+export type JobDocument = Schemas["JobDocument"] & { readonly seq?: number };
+export type JobAccepted = Schemas["JobAccepted"];
+export type StepDocument = Schemas["StepDocument"] & { readonly parent?: number | null };
+export type StepPage = { readonly items: readonly StepDocument[]; readonly next: number | null };
+export type FanDocument = Schemas["FanDocument"];
+export type GraphDocument = Schemas["GraphDocument"] & ChildStates & { readonly seq?: number };
+export type EventDocument = Schemas["EventDocument"];
+export type ReasonDocument = Schemas["ReasonDocument"];
+export type Costs = Schemas["Costs"];
+
+/** What a stream tells of an event; its payload is asked for when somebody wants it. */
+export interface EventLine {
+  readonly seq: number;
+  readonly at: string;
+  readonly type: string;
+  readonly no: number | null;
+  readonly step?: string | null;
+  readonly attempt: number | null;
+  readonly source: string;
+}
+
+export interface JobPatch {
+  readonly seq: number;
+  readonly job: JobDocument | null;
+  readonly steps: readonly StepDocument[];
+  readonly fans: Readonly<Record<string, FanDocument>>;
+  readonly events: readonly EventLine[];
+}
+
+export type Outcome = "running" | "succeeded" | "failed" | "lost" | "waiting" | "cancelled";
+
+export interface Attempt {
+  readonly no: number;
+  readonly step?: string;
+  readonly index?: number | null;
+  readonly attempt: number;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  /** An open list: one that this page does not know is shown as its word. */
+  readonly outcome: string;
+  readonly worker: string | null;
+  readonly error?: unknown;
+}
+
+export interface AttemptPage {
+  readonly items: readonly Attempt[];
+  readonly next: string | number | null;
+}
+
+export interface LogLine {
+  readonly at: string;
+  readonly level: string;
+  readonly text: string;
+  readonly attempt: number;
+}
+
+export interface StepDetail extends StepDocument {
+  readonly needs: readonly string[];
+  readonly idempotency_key: string | null;
+  readonly attempts: readonly Attempt[];
+  readonly logs: readonly LogLine[];
+  readonly provider: unknown;
+  readonly why: ReasonDocument | null;
+  readonly cost: unknown;
+  readonly inputs: unknown;
+}
+
+/** What running again would do. */
+export interface RerunPlan {
+  readonly run_again: readonly string[];
+  readonly kept: readonly string[];
+  readonly stale: readonly string[];
+  readonly inputs_changed?: boolean;
+}
