@@ -1,0 +1,47 @@
+/** What tabs and the hub say to each other, whatever carries it. Everything here can be cloned. */
+import type { JobDocument, JobPatch } from "./patch";
+import type { Place, Topic } from "./topic";
+
+export type ToHub =
+  | { readonly kind: "hello" }
+  /** `isBack`: it was followed before, so what comes first is what was missed. */
+  | { readonly kind: "join"; readonly topic: Topic; readonly place: Place | null; readonly isBack: boolean }
+  | { readonly kind: "leave"; readonly topic: Topic }
+  /** Still here. */
+  | { readonly kind: "ping" }
+  /** Something changed (back online, back in sight, signed in): do not wait for the next try. */
+  | { readonly kind: "nudge" }
+  | { readonly kind: "bye" };
+
+export type Phase =
+  /** Nobody follows anything. */
+  | "idle"
+  | "opening"
+  | "open"
+  /** The connection is gone, and will be tried again. */
+  | "broken"
+  | "signed-out";
+
+export interface Status {
+  readonly phase: Phase;
+  /** When the server was heard of last, in milliseconds since 1970; null before the first time. */
+  readonly lastAt: number | null;
+  /** Updates taken in since the connection came back, while there are still more; null when there are none. */
+  readonly behind: number | null;
+}
+
+export type ToTab =
+  | { readonly kind: "status"; readonly status: Status }
+  /** The topic is open from here on: a snapshot that is read from now on misses nothing. */
+  | { readonly kind: "open"; readonly topic: Topic; readonly place: Place | null }
+  | { readonly kind: "jobs"; readonly place: Place | null; readonly jobs: readonly JobDocument[] }
+  | { readonly kind: "job"; readonly id: string; readonly patch: JobPatch }
+  | { readonly kind: "reset"; readonly topic: Topic; readonly place: Place | null }
+  | { readonly kind: "gone"; readonly topic: Topic; readonly code: string }
+  /** There is a new hub: whoever follows something says so again. */
+  | { readonly kind: "again" };
+
+/** One tab, seen from the hub. */
+export interface Port {
+  post(message: ToTab): void;
+}

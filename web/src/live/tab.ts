@@ -1,0 +1,64 @@
+/** The one client of this tab, begun when something is first followed. */
+import { type Client, createClient } from "./client";
+import { openLink } from "./link";
+import { type Live, liveOf, STARTING } from "./live";
+import { PING_MS } from "./presence";
+
+/** A tab that nobody has seen for so long stops following. */
+const HIDDEN_MS = 30_000;
+
+let client: Client | null = null;
+let live: Live = STARTING;
+const watchers = new Set<() => void>();
+
+export function currentLive(): Live {
+  return live;
+}
+
+export function watchLive(wake: () => void): () => void {
+  watchers.add(wake);
+  return () => watchers.delete(wake);
+}
+
+export function tabClient(): Client {
+  if (client !== null) return client;
+  // A hidden tab has no frames: what is told to it waits, merged, until it is looked at or rests.
+  const made = createClient(
+    (status) => show(liveOf(status, navigator.onLine)),
+    (run) => requestAnimationFrame(run),
+  );
+  client = made;
+  void begin(made);
+  return made;
+}
+
+function show(next: Live): void {
+  if (next.state === live.state && next.behind === live.behind && next.lastAt === live.lastAt) return;
+  live = next;
+  for (const wake of watchers) wake();
+}
+
+async function begin(made: Client): Promise<void> {
+  const link = await openLink(tabName(), (message) => made.hear(message));
+  made.connect(link);
+
+  let hidden: ReturnType<typeof setTimeout> | undefined;
+  const look = (): void => {
+    clearTimeout(hidden);
+    if (document.visibilityState === "hidden") hidden = setTimeout(() => made.rest(), HIDDEN_MS);
+    else made.wake();
+  };
+  look();
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("online", () => made.wake());
+  window.addEventListener("pagehide", () => link.send({ kind: "bye" }));
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) made.hear({ kind: "again" });
+  });
+  setInterval(() => link.send({ kind: "ping" }), PING_MS);
+}
+
+/** `randomUUID` is not there on a plain-http host. */
+function tabName(): string {
+  return [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join("-");
+}
