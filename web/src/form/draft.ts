@@ -1,4 +1,5 @@
 /** What somebody has typed so far, field by field: text until it is sent, as half a number is no number. */
+import { partsOf } from "./pointer";
 import { isObject, type Json, type ListSpec, type Spec } from "./spec";
 
 export interface TextDraft {
@@ -88,4 +89,15 @@ export function isBlank(draft: Draft): boolean {
   if (draft.kind === "text") return draft.text === "";
   if (draft.kind === "list") return draft.items === null;
   return [...draft.fields.values()].every(isBlank);
+}
+
+/** The part of a draft that a pointer names. What was not touched is the same object as before. */
+export function draftAt(draft: Draft, pointer: string): Draft | undefined {
+  let at: Draft | undefined = draft;
+  for (const part of partsOf(pointer)) {
+    if (at?.kind === "object") at = at.fields.get(part);
+    else if (at?.kind === "list") at = at.items?.[Number(part)]?.draft;
+    else return undefined;
+  }
+  return at;
 }

@@ -1,0 +1,70 @@
+/** What a record of the audit says, in words. */
+
+interface Told {
+  readonly event: string;
+  readonly payload: unknown;
+}
+
+export type Tone = "plain" | "good" | "bad" | "care";
+
+interface Word {
+  readonly word: string;
+  readonly tone: Tone;
+}
+
+const WORDS: Record<string, Word> = {
+  job_submitted: { word: "Submitted a job", tone: "plain" },
+  job_completed: { word: "Job completed", tone: "good" },
+  job_failed: { word: "Job failed", tone: "bad" },
+  job_cancelled: { word: "Job cancelled", tone: "plain" },
+  job_controlled: { word: "Acted on a job", tone: "care" },
+  job_deleted: { word: "Deleted a job", tone: "care" },
+  bulk_applied: { word: "Acted on many jobs", tone: "care" },
+  rate_limit_hit: { word: "Was held back by a limit", tone: "bad" },
+  auth_rejected: { word: "Was refused", tone: "bad" },
+  key_created: { word: "Made a key", tone: "care" },
+  key_revoked: { word: "Revoked a key", tone: "care" },
+  caller_adopted: { word: "Took over a caller", tone: "care" },
+  webhook_redelivered: { word: "Sent a webhook again", tone: "plain" },
+  webhook_dead: { word: "Gave up on a webhook", tone: "bad" },
+  provider_event_applied: { word: "Applied a provider's event", tone: "plain" },
+  budget_set: { word: "Set a budget", tone: "care" },
+  budget_removed: { word: "Removed a budget", tone: "care" },
+  console_signed_in: { word: "Signed in to the console", tone: "plain" },
+  console_signed_out: { word: "Signed out of the console", tone: "plain" },
+  demo_worker_killed: { word: "Killed the demo's worker", tone: "care" },
+};
+
+export const EVENTS: readonly string[] = Object.keys(WORDS);
+
+/** An event that this console does not know yet is told as it is written: enums are open. */
+export function wordOf(event: string): Word {
+  return WORDS[event] ?? { word: sentence(event), tone: "plain" };
+}
+
+const SHOWN_MAX = 120;
+
+/** The rest in one line: `action retry · expect 9`. What has a column of its own is left out. */
+export function detailOf({ payload }: Told): string {
+  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) return cut(textOf(payload));
+  const parts = Object.entries(payload)
+    .filter(([, value]) => value !== null && value !== "" && value !== undefined)
+    .map(([name, value]) => `${name} ${textOf(value)}`);
+  return cut(parts.join(" · "));
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string") return value;
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(", ");
+  return JSON.stringify(value);
+}
+
+function cut(text: string): string {
+  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX - 1)}…`;
+}
+
+function sentence(event: string): string {
+  const words = event.replaceAll("_", " ").trim();
+  return words === "" ? "?" : words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,53 @@
+import { useMutation } from "@tanstack/react-query";
+import { Play, Rocket } from "lucide-react";
+import { useLocation } from "wouter";
+import { ask } from "../../api/client";
+import { Button } from "../../ui/Button";
+import { Empty } from "../../ui/Empty";
+import { ProblemView } from "../../ui/ProblemView";
+import { useSession } from "../../use/useSession";
+
+/** Before the first job: a button that makes one, or the command that does. */
+export function FirstRun() {
+  const session = useSession();
+  const [, go] = useLocation();
+  const run = useMutation({
+    mutationFn: () => ask<{ job_id: string }>("/console/demo/run", { method: "POST" }),
+    onSuccess: ({ job_id }) => go(`/jobs/${job_id}`),
+  });
+  return (
+    <>
+      <Empty
+        icon={Rocket}
+        title="Nothing has run yet"
+        line={
+          session.demo === null
+            ? "Submit a job from here, or from a shell:"
+            : "See one job with everything in it: a fan-out, a retry, a person who is waited for."
+        }
+        command={session.demo === null ? "windlass submit hello --input name=Ada" : undefined}
+        action={
+          session.demo === null ? (
+            <Button variant="primary" icon={<Play size={13} aria-hidden="true" />} onClick={() => go("/recipes")}>
+              Choose a recipe
+            </Button>
+          ) : (
+            <Button
+              variant="primary"
+              icon={<Play size={13} aria-hidden="true" />}
+              busy={run.isPending}
+              onClick={() => run.mutate()}
+            >
+              Run the demo
+            </Button>
+          )
+        }
+      />
+      {run.error !== null && (
+        <div className="mx-auto max-w-lg px-4">
+          <ProblemView problem={run.error} onRetry={() => run.mutate()} />
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,48 @@
+import { Panel } from "../../ui/Panel";
+import { Table, Td, Th, Tr } from "../../ui/Table";
+import { lasted } from "../../ui/time";
+import type { QueueState } from "./overview";
+
+const OLD_S = 60;
+
+/** Each queue: what could start, what runs, and how long the first in line has waited. */
+export function QueueTable({
+  queues,
+  className,
+}: {
+  readonly queues: readonly QueueState[];
+  readonly className?: string;
+}) {
+  return (
+    <Panel title="Queues" className={className ?? ""}>
+      {queues.length === 0 ? (
+        <p className="px-4 py-6 text-center text-dim">No step is waiting or running.</p>
+      ) : (
+        <Table aria-label="Queues">
+          <thead>
+            <tr>
+              <Th>Queue</Th>
+              <Th className="text-right">Ready</Th>
+              <Th className="text-right">Running</Th>
+              <Th className="text-right">Oldest</Th>
+            </tr>
+          </thead>
+          <tbody>
+            {queues.map((one) => (
+              <Tr key={one.queue}>
+                <Td className="max-w-44 truncate font-mono text-[12px]">{one.queue}</Td>
+                <Td className="text-right tabular-nums">{one.ready.toLocaleString("en")}</Td>
+                <Td className="text-right tabular-nums">{one.running.toLocaleString("en")}</Td>
+                <Td
+                  className={`whitespace-nowrap text-right tabular-nums ${(one.oldest_s ?? 0) > OLD_S ? "font-medium text-danger" : ""}`}
+                >
+                  {one.oldest_s === null ? <span className="text-dim">–</span> : lasted(one.oldest_s * 1_000)}
+                </Td>
+              </Tr>
+            ))}
+          </tbody>
+        </Table>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,87 @@
+/** What the overview asks for, and what is worked out from it. */
+import { keepPreviousData, type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { ask } from "../../api/client";
+
+export interface Attention {
+  readonly kind: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly count: number;
+  readonly link: string;
+}
+export interface QueueState {
+  readonly queue: string;
+  readonly ready: number;
+  readonly running: number;
+  readonly oldest_s: number | null;
+}
+export interface RecipeState {
+  readonly recipe: string;
+  readonly completed: number;
+  readonly failed: number;
+  readonly p50_s: number | null;
+  readonly p95_s: number | null;
+}
+export interface Throughput {
+  readonly minutes: readonly string[];
+  readonly completed: readonly number[];
+  readonly failed: readonly number[];
+}
+export interface Overview {
+  readonly as_of: string;
+  readonly attention: readonly Attention[];
+  readonly throughput: Throughput;
+  readonly queues: readonly QueueState[];
+  readonly recipes: readonly RecipeState[];
+  readonly totals: {
+    readonly open: number;
+    readonly running: number;
+    readonly queued: number;
+    readonly waiting: number;
+  };
+  readonly is_capped: boolean;
+}
+
+const REFRESH_MS = 4_000;
+
+/** Asked again while somebody looks: a hidden tab asks nothing. */
+export function useOverview(): UseQueryResult<Overview> {
+  return useQuery({
+    queryKey: ["overview"],
+    queryFn: ({ signal }) => ask<Overview>("/overview", { signal }),
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, one) => all + one, 0);
+}
+
+/** Whether the overview has nothing to tell. Then it is worth asking whether there ever was a job. */
+export function isQuiet(overview: Overview): boolean {
+  const { throughput, totals, recipes, attention } = overview;
+  const hasEnded = sum(throughput.completed) + sum(throughput.failed) > 0;
+  return !hasEnded && totals.open === 0 && recipes.length === 0 && attention.every((one) => one.kind === "no_workers");
+}
+
+/** The share of jobs that succeeded, or null before any has ended. */
+export function successOf({ completed, failed }: Pick<RecipeState, "completed" | "failed">): number | null {
+  const ended = completed + failed;
+  return ended === 0 ? null : completed / ended;
+}
+
+/** "100 %" is only said of all, and "0 %" only of none. */
+export function percentText(share: number | null): string {
+  if (share === null) return "–";
+  if (share === 1 || share === 0) return `${share * 100} %`;
+  const percent = share * 100;
+  return `${Math.min(99.9, Math.max(0.1, percent)).toFixed(percent > 10 && percent < 90 ? 0 : 1)} %`;
+}
+
+/** A link of the server as the router wants it: without the console's own path in front. */
+export function consolePath(link: string): string {
+  const path = link.startsWith("/console/") ? link.slice("/console".length) : link;
+  // Nothing that leads away from here, whoever wrote it.
+  return /^\/(?![/\\])/.test(path) ? path : "/";
+}
