@@ -1,12 +1,13 @@
-"""Reading on: the frames that come after a place in the feed of a caller's jobs, or in the events of one job.
+"""Reading on: what comes after a place in the feed of a caller's jobs, or in the events of one job.
 
-What a frame says is that of its event, never of later ones: a reader who comes back late is told the same story.
+What a frame says is that of its event, never of later ones: a reader who comes back late is told the same story. Its
+bytes are made when the first one wants them, and once for all: a console wants none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -42,13 +43,50 @@ def is_ending(event_type: str) -> bool:
     return _STATES.get(event_type) in JOB_TERMINAL
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A frame of the feed: whose it is, the slot it stands in, and its bytes, which all who follow share."""
+class FeedTold:
+    """An event of the feed, and the place that is reached by telling it."""
 
-    caller: str
-    slot: FeedAt
-    frame: bytes
+    __slots__ = ("_epoch", "_frame", "place", "row")
+
+    def __init__(self, epoch: int, row: FeedRow, place: Place) -> None:
+        self._epoch = epoch
+        self._frame: bytes | None = None
+        self.row = row
+        self.place = place
+
+    @property
+    def id(self) -> str:
+        """The place, as clients say it."""
+        return feed_id(self._epoch, self.place)
+
+    @property
+    def frame(self) -> bytes:
+        """Its bytes."""
+        if self._frame is None:
+            self._frame = _feed_frame(self.row, self.id)
+        return self._frame
+
+
+class JobTold:
+    """An event of a job, the name of its step, and the job as it was then."""
+
+    __slots__ = ("_frame", "event", "job", "step")
+
+    def __init__(self, event: EventView, step: str | None, job: JobView) -> None:
+        self._frame: bytes | None = None
+        self.event = event
+        self.step = step
+        self.job = job
+
+    @property
+    def frame(self) -> bytes:
+        """Its bytes."""
+        if self._frame is None:
+            self._frame = _job_frame(self.event, self.step, self.job)
+        return self._frame
+
+
+Told = FeedTold | JobTold
 
 
 class FeedReader:
@@ -67,21 +105,21 @@ class FeedReader:
         """Where it stands, as clients say it."""
         return feed_id(self._epoch, self.place)
 
-    async def read(self) -> list[bytes]:
+    async def read(self) -> list[FeedTold]:
         """What comes next; nothing when that is all for now."""
         callers = None if self.caller is None else [self.caller]
         rows, end = await feed.after(self._db, self.place.at, callers=callers)
         told = rest(rows, _AT, self.place)
         self.place = Place(max(end, self.place.slot))
-        return [_feed_frame(self._epoch, row, place) for row, place in told]
+        return [FeedTold(self._epoch, row, place) for row, place in told]
 
 
-def feed_frames(epoch: int, rows: Sequence[FeedRow], start: FeedAt) -> list[Told]:
-    """The frames for the rows that a read from `start` gave, in the order in which they are told."""
-    return [Told(row.caller, place.slot, _feed_frame(epoch, row, place)) for row, place in arrange(rows, _AT, start)]
+def feed_told(epoch: int, rows: Sequence[FeedRow], start: FeedAt) -> list[FeedTold]:
+    """The rows that a read from `start` gave, in the order in which they are told."""
+    return [FeedTold(epoch, row, place) for row, place in arrange(rows, _AT, start)]
 
 
-def _feed_frame(epoch: int, row: FeedRow, place: Place) -> bytes:
+def _feed_frame(row: FeedRow, frame_id: str) -> bytes:
     is_progress = row.type == _PROGRESS
     state = _STATES.get(row.type)
     if state is None and row.state not in JOB_TERMINAL:
@@ -90,7 +128,7 @@ def _feed_frame(epoch: int, row: FeedRow, place: Place) -> bytes:
         state = JobState.PROCESSING
     data = _data(row.at.job_id, row.at.seq, row.type, row.when, state, row.payload if is_progress else None)
     data |= _of_job(row, row.when)
-    return frame("job", feed_id(epoch, place), msgspec.json.encode(data))
+    return frame("job", frame_id, msgspec.json.encode(data))
 
 
 class JobReader:
@@ -100,7 +138,7 @@ class JobReader:
 
     def __init__(self, db: Database, job: JobView, plan: Plan, seq: int) -> None:
         self._db = db
-        self._plan = plan
+        self.plan = plan
         self._nodes: dict[int, int] = {}
         self.job = job
         self.seq = seq
@@ -112,27 +150,27 @@ class JobReader:
         """Where it stands, as clients say it."""
         return str(self.seq)
 
-    async def read(self) -> list[bytes]:
+    async def read(self) -> list[JobTold]:
         """What comes next; nothing when that is all for now."""
         found = await feed.of_jobs(self._db, {self.job.id: self.seq}, PAGE)
-        return await self.frames(found.get(self.job.id, ()))
+        return await self.told(found.get(self.job.id, ()))
 
-    async def frames(self, events: Sequence[EventView]) -> list[bytes]:
-        """The frames of these events, which come next."""
+    async def told(self, events: Sequence[EventView]) -> list[JobTold]:
+        """These events, which come next, as they are told."""
         await self._learn_nodes(events)
-        frames = []
+        told = []
         for event in events:
             if event.seq <= self.seq:
                 continue
             self.seq = event.seq
             self.is_ending = self.is_ending or is_ending(event.type)
             self._note_times(event)
-            frames.append(self._frame(event))
-        return frames
+            told.append(JobTold(event, self._step(event.no), self.job))
+        return told
 
     def twin(self) -> JobReader:
         """Another reader at the same place."""
-        return JobReader(self._db, self.job, self._plan, self.seq)
+        return JobReader(self._db, self.job, self.plan, self.seq)
 
     def catch_up(self, other: JobReader) -> None:
         """Stand where another reader of the same job stands."""
@@ -145,45 +183,48 @@ class JobReader:
             return None
         return frame("end", self.id, job_document(self.job).model_dump_json().encode())
 
-    def _frame(self, event: EventView) -> bytes:
-        is_progress = event.type == _PROGRESS
-        progress = event.payload if is_progress else None
-        data = _data(self.job.id, event.seq, event.type, event.at, _STATES.get(event.type), progress)
-        data |= _of_job(self.job, event.at)
-        payload = msgspec.json.encode(event.payload)
-        is_small = len(payload) <= PAYLOAD_MAX_BYTES
-        data |= {
-            "step": self._step(event.no),
-            "no": event.no,
-            "attempt": event.attempt,
-            "payload": msgspec.Raw(payload) if is_small else None,
-            "has_payload": not is_small,
-        }
-        name = "job" if event.type.startswith("job.") else "step"
-        return frame(name, str(event.seq), msgspec.json.encode(data))
-
     def _step(self, no: int | None) -> str | None:
         if no is None:
             return None
         node = self._nodes.get(no, no)
-        return self._plan.nodes[node].name if node < len(self._plan.nodes) else None
+        return self.plan.nodes[node].name if node < len(self.plan.nodes) else None
 
     async def _learn_nodes(self, events: Sequence[EventView]) -> None:
         """The numbers beyond those of the plan's nodes are of fan-outs' children."""
-        first = len(self._plan.nodes)
-        unknown = sorted({e.no for e in events if e.no is not None and e.no >= first and e.no not in self._nodes})
+        first = len(self.plan.nodes)
+        children = {e.no for e in events if e.no is not None and e.no >= first}
+        # Only those of this page are kept: a fan-out may be as wide as it likes.
+        self._nodes = {no: node for no, node in self._nodes.items() if no in children}
+        unknown = sorted(children - self._nodes.keys())
         if not unknown:
             return
         async with self._db.connection() as connection:
             rows = await connection.fetch(sql("stream_nodes"), self.job.id, unknown)
-        # Only those of this page are kept: a fan-out may be as wide as it likes.
-        self._nodes = {row["no"]: row["node"] for row in rows}
+        self._nodes |= {row["no"]: row["node"] for row in rows}
 
     def _note_times(self, event: EventView) -> None:
         if self.job.started_at is None and event.type == "job.processing":
             self.job = replace(self.job, started_at=event.at)
         elif self.job.finished_at is None and is_ending(event.type):
             self.job = replace(self.job, finished_at=event.at)
+
+
+def _job_frame(event: EventView, step: str | None, job: JobView) -> bytes:
+    is_progress = event.type == _PROGRESS
+    progress = event.payload if is_progress else None
+    data = _data(job.id, event.seq, event.type, event.at, _STATES.get(event.type), progress)
+    data |= _of_job(job, event.at)
+    payload = msgspec.json.encode(event.payload)
+    is_small = len(payload) <= PAYLOAD_MAX_BYTES
+    data |= {
+        "step": step,
+        "no": event.no,
+        "attempt": event.attempt,
+        "payload": msgspec.Raw(payload) if is_small else None,
+        "has_payload": not is_small,
+    }
+    name = "job" if event.type.startswith("job.") else "step"
+    return frame(name, str(event.seq), msgspec.json.encode(data))
 
 
 def _data(

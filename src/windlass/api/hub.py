@@ -25,10 +25,13 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.api.follow import FeedReader, JobReader, Told, feed_frames
+from windlass.api.console_stream import ConsoleStream, opened
+from windlass.api.follow import FeedReader, FeedTold, JobReader, Told, feed_told
 from windlass.api.sse import frame
 from windlass.api.subscription import AGAIN_S, Reader, Subscription
+from windlass.api.topics import Wanted
 from windlass.api.wire.listing import EVERYBODY
+from windlass.core.caller import CallerContext
 from windlass.core.cursor import FeedAt, Place, parse_feed_id
 from windlass.core.errors import BadRequest, TooManyStreams, Unavailable
 from windlass.engine import feed, read
@@ -66,6 +69,26 @@ class Hears(Protocol):
         ...
 
 
+class Open(Protocol):
+    """A stream that is open; a subscription, or a console's of several topics."""
+
+    caller: str
+    until_s: float
+
+    @property
+    def kind(self) -> str:
+        """What it is counted as."""
+        ...
+
+    def finish(self, event: str | None = None, why: str = "") -> None:
+        """Send what waits, a last word, and end."""
+        ...
+
+    def drop(self, reason: str) -> None:
+        """Give the client up."""
+        ...
+
+
 class _Track:
     """A job that is followed: how far the hub has told it, and to whom."""
 
@@ -96,7 +119,7 @@ class Hub:
         self._meters = meters
         self._stream_max_s = stream_max_s
         # In the order of their opening, which is the order of their ends.
-        self._all: dict[Subscription, None] = {}
+        self._all: dict[Open, None] = {}
         self._slots: dict[str, int] = {}
         self._feeds: dict[str | None, set[Subscription]] = {}
         self._jobs: dict[UUID, _Track] = {}
@@ -169,6 +192,17 @@ class Hub:
             raise
         return self._subscribed(caller, reader, [_opening(reader)])
 
+    async def follow_topics(self, caller: CallerContext, topics: Sequence[Wanted]) -> ConsoleStream:
+        """Follow several topics in one stream, as a console does."""
+        release = self._take_slot(caller.caller_id)
+        try:
+            made = await opened(self, self._db, self._epoch, caller, topics, self._clock() + self._stream_max_s)
+        except BaseException:
+            release()
+            raise
+        self._enter(made)
+        return made
+
     def forget(self, caller: str) -> None:
         """A key of this caller is good no more: its streams end, and whoever comes back is asked for a key."""
         for subscription in [s for s in self._all if s.caller == caller]:
@@ -179,15 +213,16 @@ class Hub:
         if self._meters is not None:
             self._meters.dropped(reason)
 
-    def leave(self, subscription: Subscription) -> None:
+    def leave(self, stream: Open) -> None:
         """A stream is over. The second time it changes nothing."""
-        if subscription not in self._all:
+        if stream not in self._all:
             return
-        del self._all[subscription]
-        self._unjoin(subscription)
-        self._release_slot(subscription.caller)
+        del self._all[stream]
+        if isinstance(stream, Subscription):
+            self.unjoin(stream)
+        self._release_slot(stream.caller)
         if self._meters is not None:
-            self._meters.streams(subscription.reader.kind, -1)
+            self._meters.streams(stream.kind, -1)
 
     def spawn(self, reading: Coroutine[Any, Any, None]) -> None:
         """Read on beside the stream that asks for it: a client that goes does not break off a look at the database."""
@@ -195,10 +230,14 @@ class Hub:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def read(self, reader: Reader) -> list[bytes]:
+    async def read(self, reader: Reader) -> Sequence[Told]:
         """Read on for one stream, not too many at once."""
         async with self._readers:
             return await reader.read()
+
+    def turn(self) -> asyncio.Semaphore:
+        """Whoever reads beside the hub reads in here."""
+        return self._readers
 
     async def try_join(self, subscription: Subscription) -> bool:
         """Take over a stream that stands where the hub stands. What is decided here is decided between two looks."""
@@ -234,7 +273,8 @@ class Hub:
         track.subscriptions.add(subscription)
         return True
 
-    def _unjoin(self, subscription: Subscription) -> None:
+    def unjoin(self, subscription: Subscription) -> None:
+        """Give it nothing more."""
         subscription.is_joined = False
         match subscription.reader:
             case JobReader() as reader:
@@ -251,12 +291,15 @@ class Hub:
 
     def _subscribed(self, caller: str, reader: Reader, opening: Sequence[bytes]) -> Subscription:
         made = Subscription(self, caller, reader, opening, self._clock() + self._stream_max_s)
-        self._all[made] = None
-        if self._meters is not None:
-            self._meters.streams(reader.kind, 1)
-        if self._is_stopped:
-            made.finish("bye", "the server stops")
+        self._enter(made)
         return made
+
+    def _enter(self, stream: Open) -> None:
+        self._all[stream] = None
+        if self._meters is not None:
+            self._meters.streams(stream.kind, 1)
+        if self._is_stopped:
+            stream.finish("bye", "the server stops")
 
     def _take_slot(self, caller: str) -> Callable[[], None]:
         own = self._slots.get(caller, 0)
@@ -336,18 +379,17 @@ class Hub:
         if not rows:
             return
         self._news_s = self._clock()
-        told = feed_frames(self._epoch, rows, start)
-        by_caller: dict[str | None, list[Told]] = {None: told}
+        told = feed_told(self._epoch, rows, start)
+        by_caller: dict[str | None, list[FeedTold]] = {None: told}
         for one in told:
-            by_caller.setdefault(one.caller, []).append(one)
+            by_caller.setdefault(one.row.caller, []).append(one)
         for caller, group in self._feeds.items():
             own = by_caller.get(caller, [])
-            frames = [one.frame for one in own]
             for subscription in list(group):
                 # Who stood beyond the hub's place when it joined has been told some of this already.
                 assert isinstance(subscription.reader, FeedReader)
                 joined_at = subscription.reader.place.at
-                fresh = frames if joined_at <= start else [one.frame for one in own if one.slot > joined_at]
+                fresh = own if joined_at <= start else [one for one in own if one.place.slot > joined_at]
                 self._give(subscription, fresh)
 
     async def _look_at_jobs(self) -> None:
@@ -359,24 +401,24 @@ class Hub:
                 continue
             self._news_s = self._clock()
             before = track.reader.seq
-            frames = await track.reader.frames(events)
+            told = await track.reader.told(events)
             for subscription in list(track.subscriptions):
                 reader = subscription.reader
                 assert isinstance(reader, JobReader)
                 # A job's numbers have no gap, so what it was told already is so many frames.
-                self._give(subscription, frames[max(0, reader.seq - before) :])
+                self._give(subscription, told[max(0, reader.seq - before) :])
                 reader.catch_up(track.reader)
                 if reader.is_ending:
                     # It reads the rest by itself, and how the job ended.
-                    self._unjoin(subscription)
+                    self.unjoin(subscription)
 
-    def _give(self, subscription: Subscription, frames: Sequence[bytes]) -> None:
+    def _give(self, subscription: Subscription, told: Sequence[Told]) -> None:
         stalled_s = asyncio.get_running_loop().time() - subscription.taken_s
         is_stalled = subscription.waiting >= QUEUE_MAX and stalled_s >= STALLED_S
-        if frames and (is_stalled or subscription.waiting >= BEHIND_MAX):
+        if told and (is_stalled or subscription.waiting >= BEHIND_MAX):
             subscription.drop("slow")
         else:
-            subscription.give(frames)
+            subscription.give(told)
 
 
 def _opening(reader: Reader) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -18,6 +18,8 @@ from windlass.access.secret import Secret
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.looks import JobLooks
+from windlass.api.topics import Wanted
+from windlass.core.caller import CallerContext
 from windlass.engine.installation import Installation
 from windlass.engine.read import Resolver, Waiter
 from windlass.engine.recipes import NamedPlans
@@ -72,6 +74,10 @@ class Follows(Protocol):
 
     async def follow_job(self, job_id: UUID, caller: str, after: int) -> Any:
         """Every event of one job, after a sequence number."""
+        ...
+
+    async def follow_topics(self, caller: CallerContext, topics: Sequence[Wanted]) -> Any:
+        """Several topics in one stream, told as a console needs it."""
         ...
 
     async def stop(self) -> None:

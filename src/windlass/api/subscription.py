@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from windlass.api.follow import FeedReader, JobReader
+from windlass.api.follow import FeedReader, JobReader, Told
 from windlass.api.sse import frame
 from windlass.core.errors import NotFound, Unavailable
 from windlass.store.database import is_transient
@@ -31,7 +31,7 @@ class Joins(Protocol):
         """Let it read on by itself."""
         ...
 
-    async def read(self, reader: Reader) -> list[bytes]:
+    async def read(self, reader: Reader) -> Sequence[Told]:
         """What comes next, when it is its turn."""
         ...
 
@@ -43,7 +43,7 @@ class Joins(Protocol):
         """A client was given up."""
         ...
 
-    def leave(self, subscription: Subscription) -> None:
+    def leave(self, stream: Any) -> None:
         """A stream is over."""
         ...
 
@@ -51,9 +51,11 @@ class Joins(Protocol):
 class Subscription:
     """One open stream: what it is to be sent, and where it stands."""
 
-    def __init__(self, hub: Joins, caller: str, reader: Reader, opening: Sequence[bytes], until_s: float) -> None:
+    def __init__(
+        self, hub: Joins, caller: str, reader: Reader, opening: Sequence[bytes | Told], until_s: float
+    ) -> None:
         self._hub = hub
-        self._frames: deque[bytes] = deque(opening)
+        self._frames: deque[bytes | Told] = deque(opening)
         self._news = asyncio.Event()
         self._is_reading = False
         self.caller = caller
@@ -67,6 +69,11 @@ class Subscription:
         self.on_drop: Callable[[], None] | None = None
 
     @property
+    def kind(self) -> str:
+        """What is counted as: a stream of jobs, or of one."""
+        return self.reader.kind
+
+    @property
     def waiting(self) -> int:
         """How many frames its client has not taken yet."""
         return len(self._frames)
@@ -77,20 +84,26 @@ class Subscription:
             async with asyncio.timeout(within_s):
                 while not self._frames and not self.is_over:
                     self._news.clear()
-                    if not self.is_joined and not self._is_reading:
-                        self._is_reading = True
-                        self._hub.spawn(self._read_on())
+                    self.go_on()
                     await self._news.wait()
         except TimeoutError:
             return None
         self.taken_s = asyncio.get_running_loop().time()
-        taken, size = [], 0
+        taken: list[bytes] = []
+        size = 0
         while self._frames and size < BODY_MAX_BYTES:
-            taken.append(self._frames.popleft())
+            one = self._frames.popleft()
+            taken.append(one if isinstance(one, bytes) else one.frame)
             size += len(taken[-1])
         return b"".join(taken)
 
-    def give(self, frames: Sequence[bytes]) -> None:
+    def go_on(self) -> None:
+        """See that more will come: by reading on, unless that is under way or the hub gives it."""
+        if not self.is_joined and not self._is_reading and not self._frames and not self.is_over:
+            self._is_reading = True
+            self._hub.spawn(self._read_on())
+
+    def give(self, frames: Sequence[bytes | Told]) -> None:
         """Add what is to be sent."""
         if frames and not self.is_over:
             self._frames.extend(frames)
@@ -134,12 +147,20 @@ class Subscription:
             if isinstance(self.reader, JobReader) and self.reader.is_ending and not self._frames:
                 last = await self.reader.end()
                 if last is not None:
-                    self.give([last])
-                    self.finish()
+                    self._end(last)
         except NotFound:
-            self.finish("bye", "the job was removed")
+            self._lose()
         except Exception as error:
             if not isinstance(error, Unavailable) and not is_transient(error):
                 _log.exception("a stream of %s cannot go on", self.caller)
                 self.finish("bye", "a fault of ours")
             await asyncio.sleep(AGAIN_S)
+
+    def _end(self, last: bytes) -> None:
+        """The job has ended, and everything was told."""
+        self.give([last])
+        self.finish()
+
+    def _lose(self) -> None:
+        """The job is there no more."""
+        self.finish("bye", "the job was removed")

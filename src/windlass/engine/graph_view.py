@@ -29,6 +29,7 @@ from windlass.store.statements import sql
 
 STEPS_PAGE_MAX = 500
 WAITS_MAX = 200
+CHILDREN_MAX = 50_000
 RESULTS_FAN_MAX = 1_000
 RESULTS_BYTES_MAX = 16 * 1024 * 1024
 _FAN_PAGE = 100
@@ -68,6 +69,14 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
+class Children:
+    """Where the children of fan-outs stand: for each fan-out their numbers, and for each a place in `statuses`."""
+
+    statuses: list[str]
+    by_fan: dict[int, tuple[list[int], list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
 class GraphView:
     """The whole graph. `incoming` counts, for each node, how many it needs that are not done."""
 
@@ -81,9 +90,10 @@ class GraphView:
     completed: int
     waits: list[Wait]
     results: dict[str, Any] | None = field(default=None)
+    children: Children | None = field(default=None)
 
 
-async def graph(db: Database, job: JobView, *, with_results: bool = False) -> GraphView:
+async def graph(db: Database, job: JobView, *, with_results: bool = False, with_children: bool = False) -> GraphView:
     """The graph of a job that was already read."""
     plan = await plan_of(db, job.plan)
     steps, fans = await overview(db, job.id)
@@ -112,7 +122,20 @@ async def graph(db: Database, job: JobView, *, with_results: bool = False) -> Gr
         completed=done,
         waits=waits,
         results=await results(db, job.id, plan, steps) if with_results else None,
+        children=await children_of(db, job.id) if with_children else None,
     )
+
+
+async def children_of(db: Database, job_id: UUID) -> Children:
+    """Where the children of the job's fan-outs stand, the first CHILDREN_MAX of them."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("graph_children"), job_id, CHILDREN_MAX)
+    codes: dict[str, int] = {}
+    by_fan = {
+        row["node"]: (row["numbers"], [codes.setdefault(status, len(codes)) for status in row["statuses"]])
+        for row in rows
+    }
+    return Children(list(codes), by_fan)
 
 
 def _workflow(

@@ -45,6 +45,7 @@ ROWS: dict[str, Row] = {
     "streams.ticket": Row("R", 201, "queued", {"job_id": "{job_id}"}),
     "streams.jobs": Row("R", 200, is_stream=True),
     "streams.job": Row("R", 200, "queued", is_stream=True),
+    "streams.console": Row("R", 200, query={"topics": "jobs"}, is_stream=True),
     "jobs.submit": Row("W", 202, body=HELLO),
     "jobs.submit_batch": Row("W", 202, body={"jobs": [HELLO, HELLO]}),
     "jobs.bulk": Row("W", 200, body={"action": "cancel", "filter": {"recipe": "hello"}, "dry_run": True}),

@@ -37,7 +37,8 @@ REASONS_MAX = 200
 async def graph(job_id: JobId, query: Annotated[GraphQuery, Query()], caller: Caller, parts: Has) -> Any:
     """Every step of the recipe with where it stands. A fan-out is one node with counts; its children are steps."""
     job = await owned_job(parts, caller, job_id)
-    return graph_document(job, await graph_view.graph(parts.db, job, with_results=query.results))
+    view = await graph_view.graph(parts.db, job, with_results=query.results, with_children=query.children is not None)
+    return graph_document(job, view)
 
 
 @router.get("/jobs/{job_id}/steps", operation_id="jobs.steps", response_model=StepPage, summary="List a job's steps")

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from fastapi import Header, Query
 from starlette.responses import Response
 
+from windlass.api.console_stream import HEARTBEAT_S
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
 from windlass.api.own import owned_job
 from windlass.api.sse import EventStream
-from windlass.api.wire.stream import JobsStreamQuery, StreamQuery, Ticket, TicketRequest
+from windlass.api.topics import TEXT_MAX, parse_topics
+from windlass.api.wire.stream import ConsoleStreamQuery, JobsStreamQuery, StreamQuery, Ticket, TicketRequest
 from windlass.core.caller import Role, Scope
 from windlass.core.errors import BadRequest, Forbidden
 
@@ -63,6 +65,32 @@ async def follow_jobs(
         raise Forbidden("only an admin may follow another caller's jobs")
     after = last_event_id or query.last_event_id or query.after
     return EventStream(await parts.hub.follow_caller(caller.caller_id, after, of=query.caller))
+
+
+@router.get(
+    "/console/stream",
+    operation_id="streams.console",
+    response_model=None,
+    response_class=Response,
+    responses=_FRAMES,
+    summary="Follow what a console shows",
+)
+@guard(Scope.JOBS_READ, takes_ticket=True, codes=("too_many_streams", "bad_input"))
+async def follow_topics(
+    query: Annotated[ConsoleStreamQuery, Query()],
+    caller: Caller,
+    parts: Has,
+    last_event_id: Annotated[
+        str | None, Header(description="The cursor of the last patch.", max_length=TEXT_MAX)
+    ] = None,
+) -> Response:
+    """Several topics as one stream of patches: documents of what was touched, and for single jobs their events.
+
+    `jobs` are all jobs that the caller may see, `job:<id>` is one of them. Frames: `open`, `patch` (its id is a cursor
+    to come back with), `reset` (read the topic's snapshot again), `gone` (a topic that ended or is not there), `bye`.
+    """
+    stream = await parts.hub.follow_topics(caller, parse_topics(last_event_id or query.topics))
+    return EventStream(stream, heartbeat_s=HEARTBEAT_S)
 
 
 @router.get(

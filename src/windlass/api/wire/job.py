@@ -68,6 +68,7 @@ class JobDocument(Told):
     steps_total: int
     steps_open: int
     steps_failed: int
+    seq: int = Field(description="The number of its last event when it was read; it only grows.")
     failed_step: str | None
     error: Any
     parent_job: UUID | None
@@ -138,6 +139,7 @@ def job_values(job: JobView) -> dict[str, Any]:
         "steps_total": job.steps_total,
         "steps_open": job.steps_open,
         "steps_failed": job.steps_failed,
+        "seq": job.event_seq,
         "failed_step": error.get("step") or None,
         "error": job.error,
         "parent_job": job.parent_job,

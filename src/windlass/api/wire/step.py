@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, Field
@@ -30,6 +30,9 @@ class GraphQuery(Sought):
     """What to show beside the graph."""
 
     results: bool = Field(default=False, description="Also what each finished step returned.")
+    children: Literal["states"] | None = Field(
+        default=None, description="`states`: also where each child of each fan-out stands, in a compact form."
+    )
 
 
 class StepsQuery(Sought):
@@ -68,6 +71,7 @@ class StepDocument(Told):
     no: int
     step: str
     index: int | None
+    parent: int | None = Field(description="Of a fan-out's child, the fan-out's number.")
     kind: str
     run: str
     queue: str
@@ -136,10 +140,18 @@ class WaitDocument(Told):
     reason: str
 
 
+class ChildrenDocument(Told):
+    """The children of a fan-out in their order, the first one's index being 0: their numbers and where they stand."""
+
+    no: list[int]
+    status: list[int] = Field(description="For each, a place in `statuses`.")
+
+
 class GraphDocument(Told):
     """A job's graph."""
 
     job_id: UUID
+    seq: int = Field(description="The number of the job's last event when it was read; later ones may show already.")
     status: str
     workflow_status: str | None
     is_paused: bool
@@ -153,6 +165,12 @@ class GraphDocument(Told):
     waiting_for: list[WaitDocument]
     results: dict[str, Any] | None = Field(
         description='`{"steps": {name: {"outputs": …}}}`; a large output is `{"$artifact": …}`, see /steps/{no}/output.'
+    )
+    statuses: list[str] | None = Field(
+        description="What the numbers in `children` mean: a status, of a step that waits with what for: `PARKED:retry`."
+    )
+    children: dict[str, ChildrenDocument] | None = Field(
+        description="By the number of their fan-out; with `children=states`."
     )
 
 
@@ -200,6 +218,8 @@ def step_document(job_id: UUID, plan: Plan, step: StepView) -> StepDocument:
         no=step.no,
         step=node.name,
         index=step.index,
+        # A node's step has its node's number.
+        parent=None if step.index is None else step.node,
         kind=str(node.kind),
         run=node.run,
         queue=step.queue,
@@ -220,8 +240,10 @@ def step_document(job_id: UUID, plan: Plan, step: StepView) -> StepDocument:
 
 def graph_document(job: JobView, view: GraphView) -> GraphDocument:
     """A graph's document."""
+    children = view.children
     return GraphDocument.model_construct(
         job_id=job.id,
+        seq=job.event_seq,
         status=str(job.state),
         workflow_status=None if view.workflow is None else str(view.workflow),
         is_paused=job.is_paused,
@@ -234,6 +256,13 @@ def graph_document(job: JobView, view: GraphView) -> GraphDocument:
         completed_operations=view.completed,
         waiting_for=[_wait(wait) for wait in view.waits],
         results=view.results,
+        statuses=None if children is None else children.statuses,
+        children=None
+        if children is None
+        else {
+            str(fan): ChildrenDocument.model_construct(no=numbers, status=codes)
+            for fan, (numbers, codes) in children.by_fan.items()
+        },
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from windlass.api.topics import TEXT_MAX
 from windlass.api.wire.wire import Asked, Id, Sought, Text, Time, Told
 
 _AFTER = "The id of the last event that is known. The header `Last-Event-ID` wins over it."
@@ -25,6 +26,18 @@ class JobsStreamQuery(StreamQuery):
     caller: Text | None = Field(
         default=None, description="Whose jobs; only an admin may name another, or `*` for everybody."
     )
+
+
+class ConsoleStreamQuery(Sought):
+    """What a console follows."""
+
+    topics: str = Field(
+        max_length=TEXT_MAX,
+        description="`jobs` and `job:<id>` in a list with commas, each with `@` and its place if it has one; up to 64. "
+        "The header `Last-Event-ID` wins over it.",
+        examples=["jobs,job:0199a1b2-0000-7000-8000-000000000000@57"],
+    )
+    ticket: str | None = Field(default=None, max_length=255, description=_TICKET)
 
 
 class TicketRequest(Asked):

@@ -14,6 +14,17 @@ SELECT * FROM windlass.steps
 WHERE job_id = $1 AND index IS NOT NULL AND state IN ('PARKED', 'HELD')
 ORDER BY no LIMIT $2
 
+-- name: graph_children
+-- The children of fan-outs, one row a fan-out. They are numbered in the order of their places.
+SELECT node, array_agg(no ORDER BY no) AS numbers, array_agg(status ORDER BY no) AS statuses
+FROM (
+    SELECT node, no,
+           state || CASE WHEN state IN ('PARKED', 'HELD') AND waiting_for IS NOT NULL
+                         THEN ':' || split_part(waiting_for, ':', 1) ELSE '' END AS status
+    FROM windlass.steps WHERE job_id = $1 AND index IS NOT NULL ORDER BY no LIMIT $2
+) AS child
+GROUP BY node ORDER BY node
+
 -- name: graph_fan_outputs
 -- What the children of one fan-out returned, in order: they are numbered in the order of their places.
 SELECT index, output FROM windlass.steps

@@ -1,0 +1,148 @@
+"""What a patch of a console's stream says: jobs, steps and fan-outs as they are when it is sent, and what happened.
+
+Everything that one patch needs is read in three statements, whatever happened. The job comes first, so what is read of
+its steps is as new as the job's `seq` says, or newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.api.follow import JobTold
+from windlass.api.wire.job import job_document
+from windlass.api.wire.step import FanDocument, step_document
+from windlass.api.wire.wire import rfc3339
+from windlass.core.plan import Plan
+from windlass.engine.read import JobView, StepView, view_of
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+
+@dataclass(slots=True)
+class News:
+    """What has happened to one job since it was last told."""
+
+    plan: Plan
+    seq: int = 0
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    steps: set[int] = field(default_factory=set)
+    # Whether it touched a fan-out or a child of one.
+    is_fanned: bool = False
+
+    def add(self, told: JobTold) -> None:
+        """Take in one more event."""
+        event = told.event
+        self.seq = event.seq
+        self.lines.append(
+            {
+                "seq": event.seq,
+                "at": rfc3339(event.at),
+                "type": event.type,
+                "no": event.no,
+                "step": told.step,
+                "attempt": event.attempt,
+                "source": event.source,
+            }
+        )
+        no, nodes = event.no, self.plan.nodes
+        if no is not None:
+            self.steps.add(no)
+            self.is_fanned = self.is_fanned or no >= len(nodes) or nodes[no].each is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Documents, as JSON, by job."""
+
+    jobs: dict[UUID, msgspec.Raw]
+    steps: dict[UUID, list[msgspec.Raw]]
+    fans: dict[UUID, dict[str, msgspec.Raw]]
+
+
+async def read_jobs(db: Database, ids: Collection[UUID]) -> dict[UUID, JobView]:
+    """The jobs with these ids, without their inputs."""
+
+    async def operation(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+        rows: list[asyncpg.Record] = await connection.fetch(sql("stream_jobs"), sorted(ids))
+        return rows
+
+    rows = await db.run(operation) if ids else []
+    return {row["id"]: view_of(JobView, row) for row in rows}
+
+
+async def read_truth(
+    db: Database, jobs: Collection[UUID], news: Mapping[UUID, News], fans: Mapping[UUID, Plan]
+) -> Truth:
+    """How these jobs stand, the steps that the news are of, and the fan-outs of some of the jobs."""
+    ids = sorted({*jobs, *news})
+    wanted = [(job_id, no) for job_id, one in news.items() for no in sorted(one.steps)]
+
+    async def operation(connection: asyncpg.Connection) -> tuple[list[asyncpg.Record], ...]:
+        return (
+            await connection.fetch(sql("stream_jobs"), ids) if ids else [],
+            await connection.fetch(sql("stream_steps"), [one for one, _ in wanted], [no for _, no in wanted])
+            if wanted
+            else [],
+            await connection.fetch(sql("stream_fans"), sorted(fans)) if fans else [],
+        )
+
+    job_rows, step_rows, fan_rows = await db.run(operation)
+    found = Truth({}, {}, {})
+    for row in job_rows:
+        job = view_of(JobView, row)
+        found.jobs[job.id] = msgspec.Raw(job_document(job).model_dump_json().encode())
+    for row in step_rows:
+        job_id = row["job_id"]
+        document = step_document(job_id, news[job_id].plan, view_of(StepView, row))
+        found.steps.setdefault(job_id, []).append(msgspec.Raw(document.model_dump_json().encode()))
+    for job_id, by_fan in _fans(fan_rows).items():
+        found.fans[job_id] = {
+            str(no): msgspec.Raw(fan.model_dump_json().encode())
+            for no, fan in by_fan.items()
+            if fans[job_id].nodes[no].each is not None
+        }
+    return found
+
+
+def _fans(rows: list[asyncpg.Record]) -> dict[UUID, dict[int, FanDocument]]:
+    totals: dict[tuple[UUID, int], int | None] = {}
+    states: dict[tuple[UUID, int], dict[str, int]] = {}
+    for row in rows:
+        key = (row["job_id"], row["node"])
+        if row["state"] is None:
+            totals[key] = row["total"]
+        else:
+            states.setdefault(key, {})[row["state"]] = row["count"]
+    found: dict[UUID, dict[int, FanDocument]] = {}
+    for key, total in totals.items():
+        by_status = states.get(key, {})
+        fan = FanDocument(total=total, made=sum(by_status.values()), by_status=by_status)
+        found.setdefault(key[0], {})[key[1]] = fan
+    return found
+
+
+def patch_data(jobs: Collection[UUID], news: Mapping[UUID, News], seqs: Mapping[UUID, int], truth: Truth) -> bytes:
+    """The patch. `seqs` says how far each job is told that something is said of."""
+    data: dict[str, Any] = {}
+    if jobs:
+        # A job that was removed in the meantime has no document.
+        data["jobs"] = [truth.jobs[job_id] for job_id in sorted(jobs) if job_id in truth.jobs]
+    of_job = {}
+    for job_id, seq in seqs.items():
+        one = news.get(job_id)
+        of_job[str(job_id)] = {
+            "seq": seq,
+            "job": None if one is None else truth.jobs.get(job_id),
+            "steps": truth.steps.get(job_id, []),
+            "fans": truth.fans.get(job_id, {}),
+            "events": [] if one is None else one.lines,
+        }
+    if of_job:
+        data["job"] = of_job
+    return msgspec.json.encode(data)
