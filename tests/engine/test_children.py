@@ -15,7 +15,7 @@ from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongSt
 from windlass.core.outcome import Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
-from windlass.engine import children, control, read, recipes
+from windlass.engine import children, control, read, recipes, rerun
 from windlass.engine.claim import Claimed
 from windlass.engine.loops import expirer
 from windlass.engine.loops.auditor import Auditor
@@ -259,7 +259,7 @@ async def test_a_retried_parent_goes_on_where_its_child_failed(rig: Rig) -> None
     await rig.loops.run_until_idle()
     assert await rig.state(job) == "FAILED"
     before = await rig.sole_job("child")
-    again = await control.retry(rig.db, job, rig.ids.new())
+    again = await rerun.retry(rig.db, job, rig.ids.new())
     await rig.loops.run_until_idle()
     [after] = [view for view in await read.jobs(rig.db, recipe="child") if view.id != before]
     assert (after.retry_of, after.parent_job) == (before, again)
@@ -280,7 +280,7 @@ async def test_a_retried_parent_starts_afresh_what_is_no_longer_the_same(rig: Ri
     await rig.run_one(BOOM)
     await rig.loops.run_until_idle()
     await recipes.register(rig.db, plan(task("a"), recipe="child"))
-    await control.retry(rig.db, job, rig.ids.new())
+    await rerun.retry(rig.db, job, rig.ids.new())
     await rig.loops.run_until_idle()
     children_now = await read.jobs(rig.db, recipe="child")
     assert sorted(view.retry_of is None for view in children_now) == [True, True]
@@ -292,7 +292,7 @@ async def test_a_rerun_parent_has_new_children(rig: Rig) -> None:
     await rig.run_one()
     await rig.run_one(BOOM)
     await rig.loops.run_until_idle()
-    again = await control.rerun(rig.db, job, rig.ids.new())
+    again = await rerun.rerun(rig.db, job, rig.ids.new())
     await rig.loops.run_until_idle()
     fresh = [view for view in await read.jobs(rig.db, recipe="child") if view.parent_job == again]
     assert [await rig.states(view.id) for view in fresh] == [["QUEUED", "BLOCKED"]]
@@ -309,7 +309,7 @@ async def test_a_retried_fan_out_keeps_the_children_that_succeeded(rig: Rig) -> 
     for one in rest:
         await rig.settle(one)
     await rig.loops.run_until_idle()
-    again = await control.retry(rig.db, job, rig.ids.new())
+    again = await rerun.retry(rig.db, job, rig.ids.new())
     await rig.loops.run_until_idle()
     [only] = [view for view in await read.jobs(rig.db, recipe="leaf") if view.parent_job == again]
     assert only.retry_of == first.job_id
@@ -457,7 +457,7 @@ class TestACommitWhoseAnswerWasLost:
         await rig.run_one()
         await rig.run_one(BOOM)
         await rig.loops.run_until_idle()
-        again = await control.retry(rig.db, job, rig.ids.new())
+        again = await rerun.retry(rig.db, job, rig.ids.new())
         # The router looks what there is to do, then up the line, and then writes.
         faulty.faults.extend([None, None, moment])
         await rig.loops.router.run_once()

@@ -11,7 +11,7 @@ from windlass.core.errors import BadInput, NotFound, WrongState
 from windlass.core.outcome import Cancel, Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure
 from windlass.core.retry import Retry
-from windlass.engine import control, installation, read, recipes
+from windlass.engine import control, installation, read, recipes, rerun
 from windlass.recipe.evaluator import shared_evaluator
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
@@ -83,7 +83,7 @@ async def test_what_is_not_there_cannot_be_controlled(rig: Rig) -> None:
     for action in (control.cancel, control.pause, control.resume, control.delete):
         with pytest.raises(NotFound):
             await action(rig.db, nobody)
-    for again in (control.retry, control.rerun):
+    for again in (rerun.retry, rerun.rerun):
         with pytest.raises(NotFound):
             await again(rig.db, nobody, rig.ids.new())
 
@@ -99,7 +99,7 @@ async def test_retry_keeps_what_succeeded(rig: Rig) -> None:
     for one, outcome in zip(await rig.claim(), [Success('"p"'), BOOM, Success('"r"')], strict=True):
         await rig.settle(one, outcome)
     assert await rig.state(old) == "FAILED"
-    new = await control.retry(rig.db, old, rig.ids.new())
+    new = await rerun.retry(rig.db, old, rig.ids.new())
     view = await read.job(rig.db, new)
     assert (view.retry_of, view.input, view.labels, view.priority) == (old, {"x": 1}, {"k": "v"}, 3)
     assert (view.steps_total, view.steps_open) == (6, 3)
@@ -118,7 +118,7 @@ async def test_retry_of_a_cancelled_job_goes_on_where_it_was(rig: Rig) -> None:
     await rig.run_one()
     await rig.loops.run_until_idle()
     await control.cancel(rig.db, job)
-    new = await control.retry(rig.db, job, rig.ids.new())
+    new = await rerun.retry(rig.db, job, rig.ids.new())
     assert await rig.states(new) == ["COMPLETED", "QUEUED", "QUEUED", "SKIPPED"]
     await rig.run_out()
     assert await rig.state(new) == "COMPLETED"
@@ -127,16 +127,16 @@ async def test_retry_of_a_cancelled_job_goes_on_where_it_was(rig: Rig) -> None:
 async def test_only_a_job_that_ended_badly_can_be_retried(rig: Rig) -> None:
     job = await rig.submit(plan(task("a")))
     with pytest.raises(WrongState, match="is QUEUED"):
-        await control.retry(rig.db, job, rig.ids.new())
+        await rerun.retry(rig.db, job, rig.ids.new())
     await rig.run_out()
     with pytest.raises(WrongState, match="is COMPLETED"):
-        await control.retry(rig.db, job, rig.ids.new())
+        await rerun.retry(rig.db, job, rig.ids.new())
 
 
 async def test_rerun_starts_all_of_it_again(rig: Rig) -> None:
     job = await rig.submit(plan(task("a")), {"x": 1}, deadline_s=99)
     await rig.run_out()
-    new = await control.rerun(rig.db, job, rig.ids.new())
+    new = await rerun.rerun(rig.db, job, rig.ids.new())
     view = await read.job(rig.db, new)
     assert (view.retry_of, view.input, view.state) == (job, {"x": 1}, "QUEUED")
     assert (view.deadline_at - view.created_at).total_seconds() == 99
@@ -264,7 +264,7 @@ async def test_an_actor_that_is_no_text_is_refused(rig: Rig, given: dict[str, st
     for action in (control.cancel, control.pause, control.resume, control.delete):
         with pytest.raises(BadInput):
             await action(rig.db, job, **given)
-    for again in (control.retry, control.rerun):
+    for again in (rerun.retry, rerun.rerun):
         with pytest.raises(BadInput):
             await again(rig.db, job, rig.ids.new(), **given)
     assert await rig.types(job) == ["job.submitted"]
@@ -274,7 +274,7 @@ async def test_an_actor_that_is_no_text_is_refused(rig: Rig, given: dict[str, st
 async def test_the_same_key_gives_the_same_new_job(rig: Rig, key: str) -> None:
     job = await rig.submit(plan(task("a")))
     await rig.run_one(BOOM)
-    for again in (control.retry, control.rerun):
+    for again in (rerun.retry, rerun.rerun):
         new = await again(rig.db, job, rig.ids.new(), key=key, source="ada", request_id="req-1")
         await rig.run_out()
         assert await rig.state(new) == "COMPLETED"
@@ -283,13 +283,13 @@ async def test_the_same_key_gives_the_same_new_job(rig: Rig, key: str) -> None:
         assert (await read.job(rig.db, new)).correlation_id == "req-1"
         assert {e.correlation_id for e in await read.events(rig.db, new)} == {"req-1"}
     with pytest.raises(WrongState, match="is COMPLETED"):
-        await control.retry(rig.db, new, rig.ids.new(), key=key)
+        await rerun.retry(rig.db, new, rig.ids.new(), key=key)
 
 
 async def test_requests_with_one_key_at_once_make_one_job(rig: Rig) -> None:
     job = await rig.submit(plan(task("a")))
     await rig.run_one(BOOM)
-    made = await asyncio.gather(*(control.retry(rig.db, job, rig.ids.new(), key="k") for _ in range(6)))
+    made = await asyncio.gather(*(rerun.retry(rig.db, job, rig.ids.new(), key="k") for _ in range(6)))
     assert len(set(made)) == 1
     await whole(rig, made[0])
 
@@ -324,9 +324,9 @@ async def test_the_error_names_the_first_step_that_failed(rig: Rig) -> None:
 async def test_where_there_is_a_service_a_new_job_is_followed_though_the_old_one_was_not(rig: Rig) -> None:
     job = await rig.submit(plan(task("a")))
     await rig.run_one(BOOM)
-    alone = await control.retry(rig.db, job, rig.ids.new())
+    alone = await rerun.retry(rig.db, job, rig.ids.new())
     assert (await read.job(rig.db, alone)).correlation_id is None
     await installation.serve(rig.db, b"check")
-    for again in (control.retry, control.rerun):
+    for again in (rerun.retry, rerun.rerun):
         new = await again(rig.db, job, rig.ids.new())
         assert {event.correlation_id for event in await read.events(rig.db, new)} == {str(new)}

@@ -16,7 +16,7 @@ from windlass.app.entropy import Ids
 from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongState
 from windlass.core.plan import Node, NodeKind, Plan
 from windlass.core.signal import fits
-from windlass.engine import control, read, signals
+from windlass.engine import control, read, rerun, signals
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.recipes import plan_of
 from windlass.engine.signals import Sent
@@ -256,7 +256,7 @@ async def test_a_retried_job_keeps_what_it_was_told_and_waits_for_the_rest(rig: 
     job = await begun(rig, plan(event("a", with_={"n": 1}), event("b", with_={"n": 2})))
     assert await send(rig, job, {"n": 1}) == "delivered"
     await control.cancel(rig.db, job)
-    again = await control.retry(rig.db, job, rig.ids.new())
+    again = await rerun.retry(rig.db, job, rig.ids.new())
     await rig.loops.run_until_idle()
     assert await rig.states(again) == ["COMPLETED", "PARKED"]
     assert await send(rig, again, {"n": 2}) == "delivered"

@@ -13,7 +13,7 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, Conflict, NotFound
-from windlass.engine import control, read, recipes
+from windlass.engine import control, read, recipes, rerun
 from windlass.engine.recipes import NAME_KEPT_S, NamedPlans
 from windlass.engine.submit import Accepted, Submission, Submitter, Webhook, submit
 
@@ -240,11 +240,11 @@ async def test_the_same_key_with_another_budget_is_a_conflict(rig: Rig) -> None:
 async def test_a_job_that_is_run_again_may_spend_as_much_again(rig: Rig) -> None:
     job = await rig.submit(ONE, budget=Decimal(2))
     await control.cancel(rig.db, job)
-    again = [await control.retry(rig.db, job, rig.ids.new()), await control.rerun(rig.db, job, rig.ids.new())]
+    again = [await rerun.retry(rig.db, job, rig.ids.new()), await rerun.rerun(rig.db, job, rig.ids.new())]
     assert await budgets(rig) == dict.fromkeys(sorted(map(str, [job, *again])), Decimal(2))
     other = await rig.submit(ONE)
     await control.cancel(rig.db, other)
-    await control.retry(rig.db, other, rig.ids.new())
+    await rerun.retry(rig.db, other, rig.ids.new())
     assert len(await budgets(rig)) == 3
 
 

@@ -12,7 +12,7 @@ from windlass.core.errors import Conflict, DatabaseUnavailable
 from windlass.core.outcome import Failure, Fault, Success
 from windlass.core.plan import Node, NodeKind
 from windlass.core.retry import Retry
-from windlass.engine import control, read, recipes
+from windlass.engine import control, read, recipes, rerun
 from windlass.engine.claim import claim, held
 from windlass.engine.note import Note, note
 from windlass.engine.submit import Accepted, Submission, submit
@@ -159,9 +159,9 @@ async def test_a_retry_makes_one_new_job_even_if_it_is_running_when_asked_again(
     await rig.run_one(Failure(Fault("boom", "")))
     new = rig.ids.new()
     faulty.faults.append(moment)
-    assert await control.retry(rig.db, old, new) == new
+    assert await rerun.retry(rig.db, old, new) == new
     await rig.claim_one()
-    assert await control.retry(rig.db, old, new) == new
+    assert await rerun.retry(rig.db, old, new) == new
     assert await rig.states(new) == ["RUNNING", "BLOCKED"]
     await whole(rig, new)
 

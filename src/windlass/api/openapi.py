@@ -25,6 +25,7 @@ _TAGS = {
     "results": "What went into a job and what came out of it.",
     "streams": "What happens, as it happens (server-sent events).",
     "recipes": "What can be submitted.",
+    "overview": "What to look at first, and failures that nobody has dealt with.",
     "webhooks": "Where the end of a job is told.",
     "providers": "Work that others do: who may ask them, and what they tell us.",
     "budgets": "How much may be spent, and what was.",
@@ -60,6 +61,9 @@ _EXAMPLES: dict[str, Any] = {
     "jobs.submit_batch": {"jobs": [{"recipe": "hello"}, {"recipe": "hello", "inputs": {"name": "Ada"}}]},
     "jobs.bulk": {"action": "retry", "filter": {"status": ["FAILED"], "recipe": "hello"}, "dry_run": True},
     "jobs.cancel": {"reason": "no longer needed"},
+    "jobs.rerun": {"from_step": "render", "inputs": {"name": "Ada"}, "dry_run": True},
+    "dead_letters.redrive": {"start": "failed", "dry_run": False, "expect": 3, "reason": "the bucket is back"},
+    "dead_letters.discard": {"dry_run": False, "expect": 3, "reason": "test data"},
     "jobs.complete": {
         "token": "wlc_…",
         "stage": "render",

@@ -22,7 +22,7 @@ from windlass.core.errors import BadInput, BadSetting
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
-from windlass.engine import control, installation, listing, read, recipes, workers
+from windlass.engine import control, installation, listing, read, recipes, rerun, workers
 from windlass.engine.explain import Reason
 from windlass.engine.recipes import plan_of
 
@@ -164,9 +164,9 @@ class LocalDesk(LocalOutside):
             case "resume":
                 return await control.resume(db, job_id)
             case "retry":
-                return await control.retry(db, job_id, ids.new())
+                return await rerun.retry(db, job_id, ids.new())
             case "rerun":
-                return await control.rerun(db, job_id, ids.new())
+                return await rerun.rerun(db, job_id, ids.new())
             case _:
                 await control.delete(db, job_id)
                 return None

@@ -41,6 +41,8 @@ class Template:
     tree: Any
     steps: frozenset[str]
     inputs: frozenset[str]
+    # Whether it reads the inputs as a whole, or one by a name that is known only when it is evaluated.
+    uses_all_inputs: bool
     uses_item: bool
     uses_index: bool
     expressions: tuple[Expression, ...]
@@ -156,6 +158,7 @@ def _template(tree: Any, op: _Op, found: list[Expression]) -> Template:
         tree=tree,
         steps=union(expression.steps for expression in found),
         inputs=union(expression.inputs for expression in found),
+        uses_all_inputs=any(("inputs",) in expression.paths for expression in found),
         uses_item=any(expression.uses("item") for expression in found),
         uses_index=any(expression.uses("index") for expression in found),
         expressions=tuple({e.text: e for e in found if e.path is None}.values()),

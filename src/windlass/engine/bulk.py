@@ -14,14 +14,14 @@ from uuid import UUID
 
 from windlass.core.errors import BadInput, CountChanged, Refused, WrongState
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.engine import control
+from windlass.engine import control, rerun
 from windlass.engine.listing import FIND_MAX, TROUBLE, JobFilter, find
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BULK_MAX = 500
 Action = Literal["cancel", "retry"]
-# What the new jobs of bulk retries are keyed by (`control.retry`).
+# What the new jobs of bulk retries are keyed by (`rerun.retry`).
 _WORD = "bulk"
 _STATES: dict[Action, tuple[JobState, ...]] = {
     "cancel": tuple(state for state in JobState if state not in JOB_TERMINAL),
@@ -69,7 +69,7 @@ async def bulk(
     for job_id in ids[:limit]:
         try:
             if action == "retry":
-                made = await control.retry(db, job_id, new_id(), source=source, key=_WORD, request_id=request_id)
+                made = await rerun.retry(db, job_id, new_id(), source=source, key=_WORD, request_id=request_id)
                 done.append((job_id, made))
             elif await control.cancel(db, job_id, reason=reason, source=source, request_id=request_id):
                 done.append((job_id, None))

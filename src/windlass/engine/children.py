@@ -50,6 +50,12 @@ class Kin(NamedTuple):
     deadline_s: float | None
     ttl_s: float | None
     retry_of: UUID | None
+    # The numbers of the nodes that run afresh in a re-run from a step, as JSON.
+    fresh: str | None = None
+
+    def child_of(self, node: int) -> UUID | None:
+        """The job among whose children one may be that goes on in a child of this node."""
+        return None if self.fresh is not None and node in msgspec.json.decode(self.fresh) else self.retry_of
 
     def submission(self, job_id: UUID, plan: Plan, inputs: Mapping[str, Any], ttl_s: float | None) -> Submission:
         """A job that takes all of it over; it lives for `ttl_s`, or as long as the one that starts it."""
@@ -106,17 +112,19 @@ async def hand_down(connection: asyncpg.Connection, started: Sequence[UUID]) -> 
 
 
 async def kept_children(
-    connection: asyncpg.Connection, calls: Sequence[tuple[UUID, int, Submission]]
+    connection: asyncpg.Connection, calls: Sequence[tuple[UUID, int, int | None, Submission]]
 ) -> dict[UUID, UUID]:
-    """Of steps of retried jobs: the child that failed there before, if it was this very one, by the new child's id."""
+    """Of steps of retried jobs (node and index): the child that failed there before, if it was this very one, by the
+    new child's id.
+    """
     if not calls:
         return {}
-    rows = await connection.fetch(sql("child_before"), [of for of, _, _ in calls], [no for _, no, _ in calls])
-    before = {(row["parent_job"], row["parent_no"]): row for row in rows}
+    rows = await connection.fetch(sql("child_before"), [of for of, *_ in calls], [node for _, node, *_ in calls])
+    before = {(row["parent_job"], row["node"], row["index"]): row for row in rows}
     return {
         new.job_id: row["id"]
-        for of, no, new in calls
-        if (row := before.get((of, no))) is not None
+        for of, node, index, new in calls
+        if (row := before.get((of, node, index))) is not None
         and row["plan"] == new.plan.hash
         and same(msgspec.json.decode(row["input"]), new.inputs)
     }

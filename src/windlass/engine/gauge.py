@@ -5,6 +5,7 @@ Each is one bounded look at an index. Nothing is counted past its limit, and non
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 from windlass.store.database import Database
@@ -55,3 +56,9 @@ async def feed_lag_s(db: Database) -> float:
     """How far behind the present whoever follows the feed is held by a transaction that is still under way."""
     async with db.connection() as connection:
         return await connection.fetchval(sql("gauge_feed_lag"))  # type: ignore[no-any-return]
+
+
+async def now(db: Database) -> datetime:
+    """The database's time, which leases go by."""
+    async with db.connection() as connection:
+        return await connection.fetchval(sql("gauge_now"))  # type: ignore[no-any-return]

@@ -269,7 +269,7 @@ async def ended_as_told(resolver: Resolver, plan: Plan, told: str) -> Ended | No
     number, _, text = told.partition(" ")
     # The number of a fan-out's child is none of a node.
     name = plan.nodes[int(number)].name if number and int(number) < len(plan.nodes) else ""
-    if template.steps != {name} or template.inputs:
+    if template.steps != {name} or template.inputs or template.uses_all_inputs:
         return None
     value = msgspec.json.decode(text)
     if ref_in(value):

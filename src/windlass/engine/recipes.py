@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from windlass.core.errors import Broken, NotFound
 from windlass.core.plan import Plan, plan_from_json
@@ -16,6 +19,11 @@ from windlass.store.statements import sql
 _KEPT_MAX = 2_000
 # A recipe asked for by name is looked up again after this long: a new version applies to new jobs within a second.
 NAME_KEPT_S = 1.0
+# Recent inputs: how many are told; of how many jobs, of how many of the recipe's own, and how large they may be.
+GIVEN_MAX = 10
+_GIVEN_LOOKED_MAX = 5_000
+_GIVEN_COMPARED_MAX = 500
+_GIVEN_MAX_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,15 @@ class RecipeVersion:
     version: int
     plan_hash: str
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a job was given."""
+
+    job_id: UUID
+    at: datetime
+    inputs: Any
 
 
 class Plans:
@@ -143,3 +160,13 @@ async def versions(db: Database, name: str) -> list[RecipeVersion]:
     async with db.connection() as connection:
         rows = await connection.fetch(sql("recipe_versions"), name)
     return [RecipeVersion(name, row["version"], row["plan"], row["created_at"]) for row in rows]
+
+
+async def recent_inputs(db: Database, name: str, caller: str | None) -> list[Given]:
+    """What jobs of a recipe were given lately, the newest first and each once: one caller's, or everybody's."""
+    statement = sql("recent_inputs" if caller is None else "recent_inputs_caller")
+    more = () if caller is None else (caller,)
+    limits = (_GIVEN_LOOKED_MAX, _GIVEN_MAX_BYTES, _GIVEN_COMPARED_MAX, GIVEN_MAX)
+    async with db.connection() as connection:
+        rows = await connection.fetch(statement, name, *limits, *more)
+    return [Given(row["id"], row["created_at"], msgspec.json.decode(row["input"])) for row in rows]

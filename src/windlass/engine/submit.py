@@ -63,6 +63,8 @@ class Submission(NamedTuple):
     webhook: Webhook | None = None
     # What the job may spend in all; None: as much as its recipe and its caller may.
     budget: Decimal | None = None
+    # What else was asked for, beside what the job is made of: the same key with another is a conflict.
+    asked: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse what the tables could not hold or no one could mean."""
@@ -218,6 +220,11 @@ async def _compare(
     return answers
 
 
+def body_hash(submission: Submission) -> str:
+    """What stands for all that was asked for, wherever two requests with one key are compared."""
+    return _body_hash(submission, encode(submission.inputs))
+
+
 def _body_hash(submission: Submission, body: str) -> str:
     # What the caller asked for: the recipe by name, not by plan, as a redeploy must not turn a retry into a conflict.
     asked: list[Any] = [
@@ -228,6 +235,8 @@ def _body_hash(submission: Submission, body: str) -> str:
         asked.append(submission.webhook.url)
     if submission.budget is not None:
         asked.append(["budget", format(submission.budget.normalize(), "f")])
+    if submission.asked:
+        asked.append(list(submission.asked))
     return hashlib.sha256(encode(asked).encode()).hexdigest()
 
 

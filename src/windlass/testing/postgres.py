@@ -20,6 +20,7 @@ _names = count(1)
 TABLES = (
     "provider_jobs", "provider_events", "providers", "slots", "slot_changes", "costs", "budgets", "signals", "waits",
     "webhooks", "audit", "audit_notes", "tickets", "limits", "keys", "caller_aliases", "tallies", "cursors", "engines",
+    "minutes", "redriven",
     "inbox", "events", "steps", "jobs", "workers", "recipes", "plans",
 )  # fmt: skip
 # Deleting few rows takes a thirtieth of the time that truncating takes, but leaves them behind for vacuum.

@@ -98,7 +98,8 @@ class Prepared:
         self.handler = handler
         self.template: Template = plan_templates(plan).nodes[node].with_
         template = self.template
-        refers = template.steps or template.inputs or template.uses_item or template.uses_index
+        reads = template.inputs or template.uses_all_inputs
+        refers = template.steps or reads or template.uses_item or template.uses_index
         self.is_constant = not refers and not template.expressions
 
 

@@ -106,7 +106,8 @@ class Arguments:
 
 
 def _scope(claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> dict[str, Any]:
-    inputs = msgspec.json.decode(claimed.input) if prepared.template.inputs else {}
+    reads = prepared.template.inputs or prepared.template.uses_all_inputs
+    inputs = msgspec.json.decode(claimed.input) if reads else {}
     return scope(inputs, outputs, item=claimed.item, index=claimed.index)
 
 

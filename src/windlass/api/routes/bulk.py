@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
-from windlass.api.wire.listing import BulkDone, BulkItem, BulkRefusal, BulkRequest
+from windlass.api.wire.listing import BulkDone, BulkRequest, bulk_done
 from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.engine.bulk import bulk
@@ -42,11 +42,4 @@ async def act(wish: BulkRequest, caller: Caller, parts: Has, request_id: Request
         source=caller.caller_id,
         request_id=request_id,
     )
-    return BulkDone(
-        action=wish.action,
-        dry_run=wish.dry_run,
-        matched=done.matched,
-        is_more=done.is_more,
-        done=[BulkItem(job_id=job_id, new_job_id=new_id) for job_id, new_id in done.done],
-        refused=[BulkRefusal(job_id=job_id, code=code) for job_id, code in done.refused],
-    )
+    return bulk_done(wish.action, wish.dry_run, done)

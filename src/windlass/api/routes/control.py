@@ -1,18 +1,14 @@
-"""What callers do to jobs: cancel, pause, resume, retry, run again."""
+"""What callers do to jobs: cancel, pause, resume. To run one again: `routes/rerun.py`."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from starlette.responses import Response
-
 from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
 from windlass.api.own import owned_job
 from windlass.api.parts import Parts
-from windlass.api.routes.jobs import IdempotencyKey, accepted_answer
-from windlass.api.submission import checked_key
 from windlass.api.wire.control import CancelRequest
-from windlass.api.wire.job import JobAccepted, JobChanged, job_values
+from windlass.api.wire.job import JobChanged, job_values
 from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext, Scope
 from windlass.engine import control, read
@@ -27,7 +23,7 @@ async def cancel(
     job_id: JobId, caller: Caller, parts: Has, request_id: RequestId, wish: CancelRequest | None = None
 ) -> JobChanged:
     """It ends now; what its steps report later is refused. A job that has ended stays as it is: `changed` is false."""
-    await _noted(parts, caller, job_id, "cancel", request_id)
+    await noted(parts, caller, job_id, "cancel", request_id)
     reason = "" if wish is None else wish.reason
     changed = await control.cancel(parts.db, job_id, reason=reason, source=caller.caller_id, request_id=request_id)
     return await _changed(parts, job_id, changed)
@@ -37,7 +33,7 @@ async def cancel(
 @guard(Scope.JOBS_WRITE, operation="write", codes=_CODES)
 async def pause(job_id: JobId, caller: Caller, parts: Has, request_id: RequestId) -> JobChanged:
     """No further step starts; those that run go on."""
-    await _noted(parts, caller, job_id, "pause", request_id)
+    await noted(parts, caller, job_id, "pause", request_id)
     changed = await control.pause(parts.db, job_id, source=caller.caller_id, request_id=request_id)
     return await _changed(parts, job_id, changed)
 
@@ -46,50 +42,12 @@ async def pause(job_id: JobId, caller: Caller, parts: Has, request_id: RequestId
 @guard(Scope.JOBS_WRITE, operation="write", codes=_CODES)
 async def resume(job_id: JobId, caller: Caller, parts: Has, request_id: RequestId) -> JobChanged:
     """The end of a pause."""
-    await _noted(parts, caller, job_id, "resume", request_id)
+    await noted(parts, caller, job_id, "resume", request_id)
     changed = await control.resume(parts.db, job_id, source=caller.caller_id, request_id=request_id)
     return await _changed(parts, job_id, changed)
 
 
-@router.post(
-    "/jobs/{job_id}/retry",
-    operation_id="jobs.retry",
-    status_code=202,
-    response_model=JobAccepted,
-    summary="Retry a job that ended badly",
-)
-@guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=(*_CODES, "busy"))
-async def retry(
-    job_id: JobId, caller: Caller, parts: Has, request_id: RequestId, idempotency_key: IdempotencyKey = None
-) -> Response:
-    """A new job that keeps every step that succeeded and runs the rest."""
-    key = checked_key(idempotency_key)
-    await _noted(parts, caller, job_id, "retry", request_id)
-    new_id = parts.ids.new()
-    made = await control.retry(parts.db, job_id, new_id, source=caller.caller_id, key=key, request_id=request_id)
-    return await accepted_answer(parts, made, is_new=made == new_id)
-
-
-@router.post(
-    "/jobs/{job_id}/rerun",
-    operation_id="jobs.rerun",
-    status_code=202,
-    response_model=JobAccepted,
-    summary="Run a job again from the start",
-)
-@guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=(*_CODES, "busy"))
-async def rerun(
-    job_id: JobId, caller: Caller, parts: Has, request_id: RequestId, idempotency_key: IdempotencyKey = None
-) -> Response:
-    """A new job with the same plan and inputs. Without an `Idempotency-Key` a repeated request makes a second one."""
-    key = checked_key(idempotency_key)
-    await _noted(parts, caller, job_id, "rerun", request_id)
-    new_id = parts.ids.new()
-    made = await control.rerun(parts.db, job_id, new_id, source=caller.caller_id, key=key, request_id=request_id)
-    return await accepted_answer(parts, made, is_new=made == new_id)
-
-
-async def _noted(parts: Parts, caller: CallerContext, job_id: UUID, action: str, request_id: str) -> None:
+async def noted(parts: Parts, caller: CallerContext, job_id: UUID, action: str, request_id: str) -> None:
     """Make sure that it is their job, and note what they ask: before it is done, so that nothing is done unnoted."""
     await owned_job(parts, caller, job_id)
     await parts.audit.note(None, AuditEvent.JOB_CONTROLLED, caller, job_id=job_id, request_id=request_id, action=action)

@@ -10,9 +10,10 @@ from pydantic import BeforeValidator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from windlass.api.guard import Has, guard, guarded_router
+from windlass.api.guard import Caller, Has, guard, guarded_router
 from windlass.api.routes.jobs import IfNoneMatch
 from windlass.api.tagged import is_known
+from windlass.api.wire.overview import RecentInput, RecentInputs
 from windlass.api.wire.recipe import (
     RecipeDocument,
     RecipeList,
@@ -84,3 +85,17 @@ async def schema(
     if is_known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(msgspec.json.encode(plan.inputs_schema), media_type="application/json", headers=headers)
+
+
+@router.get(
+    "/recipes/{name}/inputs",
+    operation_id="recipes.inputs",
+    response_model=RecentInputs,
+    summary="What a recipe was given lately",
+)
+@guard(Scope.JOBS_READ, codes=("not_found",))
+async def recent_inputs(name: Name, caller: Caller, parts: Has) -> RecentInputs:
+    """Inputs of the newest jobs of a recipe, each once and ten at most; large ones are left out."""
+    await parts.plans.latest(name)
+    found = await recipes.recent_inputs(parts.db, name, caller.owner)
+    return RecentInputs(items=[RecentInput(job_id=one.job_id, at=one.at, inputs=one.inputs) for one in found])

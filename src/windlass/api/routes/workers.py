@@ -15,6 +15,10 @@ router = guarded_router("workers")
 async def list_workers(parts: Has) -> WorkerList:
     """Every worker with what it holds; one whose lease ran out is lost, and its steps run elsewhere."""
     found = await workers.listing(parts.db)
+    at_work = await workers.at_work(parts.db)
+    now = await gauge.now(parts.db)
     return WorkerList.model_construct(
-        items=[worker_document(view) for view in found], engines=await gauge.engines(parts.db)
+        items=[worker_document(view, at_work.get(view.id, []), now) for view in found],
+        engines=await gauge.engines(parts.db),
+        as_of=now,
     )

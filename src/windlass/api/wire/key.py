@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -10,7 +12,9 @@ from pydantic import Field
 from windlass.access.keys import KeyView
 from windlass.api.wire.wire import Asked, Duration, Sought, Text, Time, Told
 from windlass.core.caller import Scope
-from windlass.engine.workers import WorkerView
+from windlass.engine.workers import AtWork, WorkerView
+
+WORKER_STEPS_SHOWN_MAX = 100
 
 
 class Me(Told):
@@ -72,8 +76,17 @@ class KeyList(Told):
     items: list[KeyDocument]
 
 
+class WorkerStep(Told):
+    """A step that a worker has in hand."""
+
+    job_id: UUID
+    no: int
+    step: str
+    since: Time | None
+
+
 class WorkerDocument(Told):
-    """A worker process."""
+    """A worker process. Its steps are those that it began first, as far as they are told."""
 
     id: UUID
     host: str
@@ -85,6 +98,8 @@ class WorkerDocument(Told):
     seen_at: Time
     lease_until: Time
     lost_at: Time | None
+    is_live: bool = Field(description="Whether its lease holds.")
+    steps: list[WorkerStep]
 
 
 class WorkerList(Told):
@@ -92,6 +107,7 @@ class WorkerList(Told):
 
     items: list[WorkerDocument]
     engines: int
+    as_of: Time
 
 
 def key_values(view: KeyView) -> dict[str, object]:
@@ -101,7 +117,16 @@ def key_values(view: KeyView) -> dict[str, object]:
     }
 
 
-def worker_document(view: WorkerView) -> WorkerDocument:
+def worker_document(view: WorkerView, at_work: Sequence[AtWork], now: datetime) -> WorkerDocument:
     """A worker's document."""
-    values = {name: getattr(view, name) for name in WorkerDocument.model_fields if name != "queues"}
-    return WorkerDocument.model_construct(**values, queues=list(view.queues))
+    given = ("queues", "is_live", "steps")
+    values = {name: getattr(view, name) for name in WorkerDocument.model_fields if name not in given}
+    return WorkerDocument.model_construct(
+        **values,
+        queues=list(view.queues),
+        is_live=view.lost_at is None and view.lease_until > now,
+        steps=[
+            WorkerStep(job_id=one.job_id, no=one.no, step=one.step, since=one.since)
+            for one in at_work[:WORKER_STEPS_SHOWN_MAX]
+        ],
+    )

@@ -11,7 +11,7 @@ from windlass.api.wire.wire import Asked, Instant, LongText, Sought, Text, Told
 from windlass.core.caller import CallerContext, Role
 from windlass.core.errors import Forbidden
 from windlass.core.states import JobState
-from windlass.engine.bulk import BULK_MAX
+from windlass.engine.bulk import BULK_MAX, Bulk
 from windlass.engine.listing import PAGE_MAX, JobFilter
 
 PAGE_DEFAULT = 50
@@ -134,6 +134,18 @@ class BulkDone(Told):
     is_more: bool = Field(description="Whether more may match than were counted.")
     done: list[BulkItem]
     refused: list[BulkRefusal]
+
+
+def bulk_done(action: str, dry_run: bool, done: Bulk) -> BulkDone:
+    """The document of what was done."""
+    return BulkDone(
+        action=action,
+        dry_run=dry_run,
+        matched=done.matched,
+        is_more=done.is_more,
+        done=[BulkItem(job_id=job_id, new_job_id=new_id) for job_id, new_id in done.done],
+        refused=[BulkRefusal(job_id=job_id, code=code) for job_id, code in done.refused],
+    )
 
 
 def whose(caller: CallerContext, asked: str | None) -> str | None:

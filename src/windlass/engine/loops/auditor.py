@@ -5,7 +5,7 @@ the feed, appends the records and counts jobs by recipe and state:
 
     audit_notes ──(taken)──┐
                            ├─► records, each hashed with the one before ─► audit      one commit
-    feed ──(own cursor)────┘                                            └─► tallies
+    feed ──(own cursor)────┘                                            └─► tallies, minutes
 
 Any number of processes may run it. Whoever does not get the lock does nothing; whoever is killed leaves nothing half
 done. What it reads twice (its position was lost in a restore) it finds in the chain, and leaves out.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ import msgspec
 
 from windlass.core.audit import GENESIS, AuditEvent, Record, chain_hash, payload_text
 from windlass.core.cursor import arrange
+from windlass.core.length import class_of
 from windlass.core.observer import Observer
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import feed
@@ -170,6 +172,23 @@ async def _tally(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> Non
             [counts[key][0] for key in keys],
             [counts[key][1] for key in keys],
         )
+    await _count_minutes(connection, news)
+
+
+async def _count_minutes(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> None:
+    """Count jobs by the minute of their end and by how long they took."""
+    counts: dict[tuple[datetime, str, str, int], int] = {}
+    for row in news:
+        if (ending := _ENDINGS.get(row.type)) is not None:
+            minute = row.when.replace(second=0, microsecond=0)
+            length = class_of((row.when - row.created_at).total_seconds())
+            key = (minute, row.recipe, str(ending), length)
+            counts[key] = counts.get(key, 0) + 1
+    if counts:
+        keys = sorted(counts)
+        columns = [list(column) for column in zip(*keys, strict=True)]
+        await connection.execute(sql("audit_minutes"), *columns, [counts[key] for key in keys])
+        await connection.execute(sql("minutes_forget"))
 
 
 def _is_text(value: Any) -> bool:

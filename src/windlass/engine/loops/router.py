@@ -16,13 +16,13 @@ import asyncpg
 import msgspec
 
 from windlass.core import route as law
-from windlass.core.draft import Draft, touched_by
+from windlass.core.draft import Draft, Step, touched_by
 from windlass.core.errors import BadExpression, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
 from windlass.core.template import as_condition, as_items, as_key, plan_templates
-from windlass.engine import control
+from windlass.engine import rerun
 from windlass.engine.children import Line, hand_down, kept_children
 from windlass.engine.loops.duty import Done
 from windlass.engine.read import Resolver
@@ -125,7 +125,7 @@ class Router:
                 resolved[at] = (row, Unresolvable(Fault("bad_child", str(error))))
                 continue
             new = kin.submission(self._new_id(), newest[node.run], inputs, node.ttl_s)
-            calls[row["job_id"], row["no"]] = new._replace(retry_of=kin.retry_of)
+            calls[row["job_id"], row["no"]] = new._replace(retry_of=kin.child_of(row["node"]))
         return calls
 
     async def _write(
@@ -153,19 +153,19 @@ class Router:
                         law.route(draft, row["no"], resolution)
             await drafts.write(connection, found)
             await early.write(connection)
-            started = [submission for draft in found for submission in _children_of(draft, calls)]
+            started = [call for draft in found for call in _children_of(draft, calls)]
             if started:
                 await self._start(connection, started)
 
-    async def _start(self, connection: asyncpg.Connection, started: list[Submission]) -> None:
+    async def _start(self, connection: asyncpg.Connection, started: list[tuple[Step, Submission]]) -> None:
         """Make the child jobs. One that is made for a retried job goes on where the one before it failed."""
-        again = [(s.retry_of, s.parent[1], s) for s in started if s.retry_of is not None and s.parent is not None]
+        again = [(new.retry_of, step.node, step.index, new) for step, new in started if new.retry_of is not None]
         kept = await kept_children(connection, again)
-        made = [submission._replace(retry_of=kept.get(submission.job_id)) for submission in started]
+        made = [submission._replace(retry_of=kept.get(submission.job_id)) for _, submission in started]
         await insert(connection, made)
         for submission in made:
             if submission.retry_of is not None:
-                await control.keep(connection, submission.retry_of, submission, self.name)
+                await rerun.keep(connection, submission.retry_of, submission, self.name)
         if timed := [submission.job_id for submission in made if submission.deadline_s is not None]:
             await hand_down(connection, timed)
 
@@ -212,7 +212,8 @@ def _sleep(arguments: Any) -> Resolution:
     return Sleep(float(seconds))
 
 
-def _children_of(draft: Draft, calls: Mapping[tuple[UUID, int], Submission]) -> list[Submission]:
+def _children_of(draft: Draft, calls: Mapping[tuple[UUID, int], Submission]) -> list[tuple[Step, Submission]]:
     return [
-        calls[draft.job.id, new.no]._replace(parent=(draft.job.id, new.no, new.attempt)) for new in draft.child_jobs
+        (draft.steps[new.no], calls[draft.job.id, new.no]._replace(parent=(draft.job.id, new.no, new.attempt)))
+        for new in draft.child_jobs
     ]

@@ -42,6 +42,14 @@ INSERT INTO windlass.tallies AS t (recipe, state, count, seconds)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::float8[])
 ON CONFLICT (recipe, state) DO UPDATE SET count = t.count + excluded.count, seconds = t.seconds + excluded.seconds
 
+-- name: audit_minutes
+INSERT INTO windlass.minutes AS m (minute, recipe, state, length, count)
+SELECT * FROM unnest($1::timestamptz[], $2::text[], $3::text[], $4::smallint[], $5::int[])
+ON CONFLICT (minute, recipe, state, length) DO UPDATE SET count = m.count + excluded.count
+
+-- name: minutes_forget
+DELETE FROM windlass.minutes WHERE minute < windlass.clock() - interval '2 hours'
+
 -- name: audit_page
 -- $1 after which record, $2 how many; $3 to $7 are caller, event, job, since, until, each NULL for any. One statement
 -- per index: a condition that may be absent would keep the planner from all of them.

@@ -9,18 +9,30 @@ FROM windlass.jobs WHERE due_at <= windlass.clock() ORDER BY due_at, depth LIMIT
 UPDATE windlass.jobs SET deleted_at = coalesce(deleted_at, windlass.clock()) WHERE id = $1 RETURNING id
 
 -- name: job_row
-SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total,
+SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total, deleted_at,
        extract(epoch FROM deadline_at - created_at)::float8 AS deadline_s,
        extract(epoch FROM expires_at - created_at)::float8 AS ttl_s,
        (SELECT is_served FROM windlass.installation) AS is_served
 FROM windlass.jobs WHERE id = $1
 
 -- name: job_by_key
-SELECT id FROM windlass.jobs WHERE caller = $1 AND idempotency_key = $2
+SELECT id, body_hash FROM windlass.jobs WHERE caller = $1 AND idempotency_key = $2
 
 -- name: step_rows
 SELECT no, node, index, state, queue, unmet, fan, fanned, item, output, timeout_s FROM windlass.steps
 WHERE job_id = $1 ORDER BY no
+
+-- name: step_states
+-- The same without what may be large.
+SELECT no, node, index, state, unmet, fan, fanned, NULL AS item, NULL AS output FROM windlass.steps
+WHERE job_id = $1 ORDER BY no
+
+-- name: redriven_put
+-- A job that ended badly was run again; says whether that is the first thing that was done about it.
+INSERT INTO windlass.redriven AS r (job_id, new_job, at, by)
+VALUES ($1, $2, windlass.clock(), $3)
+ON CONFLICT (job_id) DO UPDATE SET new_job = excluded.new_job, at = excluded.at, by = excluded.by
+RETURNING xmax = 0
 
 -- name: retry_job
 -- The job is new and nobody has claimed from it: it was inserted by this very transaction.
@@ -78,6 +90,8 @@ WITH old AS (
     DELETE FROM windlass.provider_events WHERE job_id IN (SELECT id FROM old)
 ), cost AS (
     DELETE FROM windlass.costs WHERE job_id IN (SELECT id FROM old)
+), redriven AS (
+    DELETE FROM windlass.redriven WHERE job_id IN (SELECT id FROM old)
 ), budget AS (
     DELETE FROM windlass.budgets WHERE scope = 'job' AND name IN (SELECT id::text FROM old)
 )

@@ -47,3 +47,6 @@ SELECT count(*) FROM windlass.engines WHERE seen_at > windlass.clock() - make_in
 SELECT coalesce(extract(epoch FROM max(windlass.clock() - xact_start)), 0)::float8
 FROM pg_stat_activity
 WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
+
+-- name: gauge_now
+SELECT windlass.clock()

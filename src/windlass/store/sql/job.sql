@@ -127,12 +127,14 @@ SELECT id, parent_job FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND parent_
 
 -- name: child_kin
 -- What jobs hand down to those that they start. The job that one is a retry of, but not one that it is a re-run of: the
--- second event of a retry tells what it kept.
+-- second event of a retry tells what it kept, and of a re-run from a step also which nodes begin afresh.
 SELECT j.id, j.caller, j.priority, j.depth, j.correlation_id,
        extract(epoch FROM j.deadline_at - windlass.clock())::float8,
        extract(epoch FROM j.expires_at - windlass.clock())::float8,
-       (SELECT j.retry_of FROM windlass.events e WHERE e.job_id = j.id AND e.seq = 2 AND e.type = 'job.kept')
-FROM windlass.jobs j WHERE j.id = ANY ($1::uuid[])
+       CASE WHEN e.seq IS NOT NULL THEN j.retry_of END, e.payload ->> 'fresh'
+FROM windlass.jobs j
+LEFT JOIN windlass.events e ON e.job_id = j.id AND e.seq = 2 AND e.type = 'job.kept'
+WHERE j.id = ANY ($1::uuid[])
 
 -- name: child_above
 -- Of jobs ($1) that are about to start a recipe ($2): the jobs of that recipe among them and those above them.
@@ -156,15 +158,17 @@ WHERE c.id = ANY ($1::uuid[]) AND p.id = c.parent_job AND p.deadline_at IS NOT N
 -- name: child_before
 -- The last child of each of these steps, if it ended without a result. Spawned jobs (attempt 0) are their handler's.
 -- Each parent's children are read once, however many of its steps are asked for.
-SELECT DISTINCT ON (c.parent_job, c.parent_no) c.parent_job, c.parent_no, c.id, c.plan, c.input
+-- A step is known by its node and its place in the fan-out: in the new job it may have another number.
+SELECT DISTINCT ON (c.parent_job, s.node, s.index) c.parent_job, s.node, s.index, c.id, c.plan, c.input
 FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) AS p
 CROSS JOIN LATERAL (
     SELECT id, parent_job, parent_no, plan, input FROM windlass.jobs
-    WHERE parent_job = p.id AND parent_no = ANY ($2::int[]) AND parent_attempt > 0
+    WHERE parent_job = p.id AND parent_attempt > 0
       AND state IN ('FAILED', 'DENIED', 'TIMEOUT', 'CANCELLED', 'EXPIRED')
     OFFSET 0
 ) AS c
-ORDER BY c.parent_job, c.parent_no, c.id DESC
+JOIN windlass.steps s ON s.job_id = c.parent_job AND s.no = c.parent_no AND s.node = ANY ($2::int[])
+ORDER BY c.parent_job, s.node, s.index, c.id DESC
 
 -- name: child_spawner
 -- The step whose handler starts a job, and how many it has started.

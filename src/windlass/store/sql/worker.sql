@@ -28,6 +28,14 @@ DELETE FROM windlass.workers w
 WHERE lost_at < windlass.clock() - interval '1 day'
   AND NOT EXISTS (SELECT FROM windlass.steps s WHERE s.worker = w.id AND s.state = 'RUNNING')
 
+-- name: worker_steps
+-- What workers have in hand (by steps_running), $1 at most.
+SELECT s.worker, s.job_id, s.no, s.node, s.index, s.started_at, j.plan FROM (
+    SELECT worker, job_id, no, node, index, started_at FROM windlass.steps WHERE state = 'RUNNING' LIMIT $1
+) s
+JOIN windlass.jobs j ON j.id = s.job_id
+ORDER BY s.started_at, s.job_id, s.no
+
 -- name: worker_list
 SELECT w.*, (SELECT count(*) FROM windlass.steps s WHERE s.worker = w.id AND s.state = 'RUNNING') AS running
 FROM windlass.workers w ORDER BY started_at

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable, WrongState
-from windlass.engine import control, signals
+from windlass.engine import control, rerun, signals
 from windlass.testing.chaos.answers import FAILS_WITH
 from windlass.testing.chaos.ledger import Ledger, Wish
 from windlass.testing.chaos.workload import APPROVED, RECIPES
@@ -159,7 +159,7 @@ class Clients:
     async def _retry(self, job_id: UUID) -> None:
         new_id = self._windlass.ids.new()
         self._ledger.retries[new_id] = job_id
-        await self._insist(lambda: control.retry(self._windlass.db, job_id, new_id))
+        await self._insist(lambda: rerun.retry(self._windlass.db, job_id, new_id))
         self._ledger.retried.add(new_id)
         self._ledger.count("retried")
 

@@ -14,7 +14,7 @@ from windlass.core.errors import BadExpression, Conflict, Refused
 from windlass.core.outcome import Cancel, Failure, Fault, Report, Success
 from windlass.core.plan import Plan
 from windlass.core.template import Template
-from windlass.engine import control, explain, read
+from windlass.engine import control, explain, read, rerun
 from windlass.engine.loops.runner import Loops
 from windlass.engine.settle import settle
 from windlass.engine.submit import Submission, submit
@@ -153,7 +153,7 @@ async def _control(stage: Stage, rng: random.Random, job: UUID) -> None:
         case "retry":
             new = stage.ids.new()
             log.retried[new] = job
-            if await stage.patiently(rng, lambda: control.retry(db, job, new)) is not None:
+            if await stage.patiently(rng, lambda: rerun.retry(db, job, new)) is not None:
                 stage.jobs.append(new)
         case "look":
             await stage.patiently(rng, lambda: explain.why(db, job))

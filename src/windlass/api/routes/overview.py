@@ -1,0 +1,134 @@
+"""What to look at first, and failures that nobody has dealt with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import BeforeValidator
+
+from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
+from windlass.api.parts import Parts
+from windlass.api.wire.listing import BulkDone, bulk_done
+from windlass.api.wire.overview import (
+    DeadLetterList,
+    DiscardRequest,
+    OverviewDocument,
+    RedriveRequest,
+    dead_letter_document,
+    overview_document,
+)
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import CallerContext, Scope
+from windlass.core.errors import NotFound
+from windlass.core.fingerprint import FINGERPRINT_CHARS
+from windlass.engine import dead_letters
+from windlass.engine.overview import overview as look_over
+
+router = guarded_router("overview")
+_CODES = ("not_found", "bad_input", "count_changed", "too_large", "bad_media")
+
+
+def _fingerprint(text: Any) -> str:
+    if isinstance(text, str) and len(text) == FINGERPRINT_CHARS and set(text) <= set("0123456789abcdef"):
+        return text
+    raise NotFound("there are no dead letters of this kind", remedy="GET /dead-letters lists them")
+
+
+Fingerprint = Annotated[str, BeforeValidator(_fingerprint), Path(description="A kind of failure.")]
+
+
+@router.get("/overview", operation_id="overview.get", response_model=OverviewDocument, summary="What to look at first")
+@guard(Scope.JOBS_READ)
+async def overview(caller: Caller, parts: Has) -> OverviewDocument:
+    """What needs attention, what was done in the last hour, what waits. An admin is told of the whole installation."""
+    return overview_document(await look_over(parts.db, caller.owner))
+
+
+@router.get(
+    "/dead-letters", operation_id="dead_letters.list", response_model=DeadLetterList, summary="List dead letters"
+)
+@guard(Scope.JOBS_READ)
+async def list_dead_letters(caller: Caller, parts: Has) -> DeadLetterList:
+    """Failed jobs that nobody ran again, discarded or deleted, by kind of failure. The newest 5,000 are looked at."""
+    found = await dead_letters.look(parts.db, caller.owner)
+    return DeadLetterList(
+        items=[dead_letter_document(kind) for kind in found.kinds],
+        looked_at=found.looked_at,
+        is_capped=found.is_capped,
+    )
+
+
+@router.post(
+    "/dead-letters/{fingerprint}/redrive",
+    operation_id="dead_letters.redrive",
+    response_model=BulkDone,
+    summary="Run dead letters again",
+)
+@guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=(*_CODES, "busy"))
+async def redrive(
+    fingerprint: Fingerprint, wish: RedriveRequest, caller: Caller, parts: Has, request_id: RequestId
+) -> BulkDone:
+    """Nothing is done unless `dry_run` is false. No job is run twice by this, however often it is asked for."""
+    if not wish.dry_run:
+        await _noted(parts, caller, request_id, "redrive", fingerprint, wish, start=wish.start, limit=wish.limit)
+    done = await dead_letters.redrive(
+        parts.db,
+        caller.owner,
+        fingerprint,
+        wish.start,
+        new_id=parts.ids.new,
+        limit=wish.limit,
+        dry_run=wish.dry_run,
+        expect=wish.expect,
+        source=caller.caller_id,
+        request_id=request_id,
+    )
+    return bulk_done("redrive", wish.dry_run, done)
+
+
+@router.post(
+    "/dead-letters/{fingerprint}/discard",
+    operation_id="dead_letters.discard",
+    response_model=BulkDone,
+    summary="Discard dead letters",
+)
+@guard(Scope.JOBS_WRITE, operation="write", codes=_CODES)
+async def discard(
+    fingerprint: Fingerprint, wish: DiscardRequest, caller: Caller, parts: Has, request_id: RequestId
+) -> BulkDone:
+    """The jobs stay as they are, and are no dead letters any more. Nothing is done unless `dry_run` is false."""
+    if not wish.dry_run:
+        await _noted(parts, caller, request_id, "discard", fingerprint, wish)
+    done = await dead_letters.discard(
+        parts.db,
+        caller.owner,
+        fingerprint,
+        dry_run=wish.dry_run,
+        expect=wish.expect,
+        reason=wish.reason,
+        source=caller.caller_id,
+    )
+    return bulk_done("discard", wish.dry_run, done)
+
+
+async def _noted(
+    parts: Parts,
+    caller: CallerContext,
+    request_id: str,
+    action: str,
+    fingerprint: str,
+    wish: DiscardRequest,
+    **more: Any,
+) -> None:
+    await parts.audit.note(
+        None,
+        AuditEvent.BULK_APPLIED,
+        caller,
+        request_id=request_id,
+        action=action,
+        fingerprint=fingerprint,
+        expect=wish.expect,
+        reason=wish.reason,
+        **more,
+    )

@@ -1,0 +1,99 @@
+"""Running a job again, as a new one: from where it failed, from the start, or from a step."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from starlette.responses import Response
+
+from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
+from windlass.api.own import owned_job
+from windlass.api.parts import Parts
+from windlass.api.routes.jobs import IdempotencyKey, accepted_answer
+from windlass.api.submission import checked_key
+from windlass.api.wire.control import RerunPlan, RerunRequest, RetryRequest, rerun_plan
+from windlass.api.wire.job import JobAccepted
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import CallerContext, Scope
+from windlass.engine import rerun as engine
+
+router = guarded_router("jobs")
+_CODES = ("not_found", "wrong_state", "conflict", "bad_input", "too_large", "bad_media", "busy")
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {"model": RerunPlan, "description": "A dry run: what would run again, and what is kept."}
+}
+
+
+@router.post(
+    "/jobs/{job_id}/retry",
+    operation_id="jobs.retry",
+    status_code=202,
+    response_model=JobAccepted,
+    responses=_ANSWERS,
+    summary="Retry a job that ended badly",
+)
+@guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=_CODES)
+async def retry(
+    job_id: JobId,
+    caller: Caller,
+    parts: Has,
+    request_id: RequestId,
+    wish: RetryRequest | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """A new job that keeps every step that succeeded and runs the rest. With `dry_run` it only says which those are."""
+    asked = engine.Wish("retry")
+    is_dry = wish is not None and wish.dry_run
+    return await _answer(parts, caller, job_id, asked, checked_key(idempotency_key), request_id, is_dry=is_dry)
+
+
+@router.post(
+    "/jobs/{job_id}/rerun",
+    operation_id="jobs.rerun",
+    status_code=202,
+    response_model=JobAccepted,
+    responses=_ANSWERS,
+    summary="Run a job again",
+)
+@guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=_CODES)
+async def rerun(
+    job_id: JobId,
+    caller: Caller,
+    parts: Has,
+    request_id: RequestId,
+    wish: RerunRequest | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """A new job of the same plan: from the start, or with `from_step` from there, keeping the other finished steps.
+
+    `inputs`, if given, replace those that it had; what is kept stays as it was made. With `dry_run` nothing is made.
+    Without an `Idempotency-Key` a repeated request makes a second job.
+    """
+    asked = engine.Wish("rerun") if wish is None else engine.Wish("rerun", wish.from_step, wish.inputs)
+    is_dry = wish is not None and wish.dry_run
+    return await _answer(parts, caller, job_id, asked, checked_key(idempotency_key), request_id, is_dry=is_dry)
+
+
+async def _answer(
+    parts: Parts,
+    caller: CallerContext,
+    job_id: UUID,
+    wish: engine.Wish,
+    key: str | None,
+    request_id: str,
+    *,
+    is_dry: bool,
+) -> Response:
+    await owned_job(parts, caller, job_id)
+    if is_dry:
+        told = rerun_plan(await engine.preview(parts.db, job_id, wish))
+        return Response(told.model_dump_json(), media_type="application/json")
+    more = {"from_step": wish.from_step, "inputs": "edited" if wish.inputs is not None else None}
+    noted = {name: value for name, value in more.items() if value is not None}
+    await parts.audit.note(
+        None, AuditEvent.JOB_CONTROLLED, caller, job_id=job_id, request_id=request_id, action=wish.action, **noted
+    )
+    new_id = parts.ids.new()
+    made = await engine.make(parts.db, job_id, wish, new_id, source=caller.caller_id, key=key, request_id=request_id)
+    return await accepted_answer(parts, made, is_new=made == new_id)

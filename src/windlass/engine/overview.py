@@ -1,0 +1,302 @@
+"""What a person looks at first: what needs them, how much gets done, what waits, and how long it takes.
+
+Everything is a bounded look at an index that is there for other reasons, or at `minutes`, which the auditor fills. A
+caller who is no admin is told of its own jobs only, from the newest of them, and nothing of queues and workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import asyncpg
+import msgspec
+
+from windlass.core.length import class_of, share
+from windlass.core.states import JobState
+from windlass.engine import dead_letters, gauge
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+MINUTES = 60
+ENDED_MAX = 50_000
+OPEN_MAX = 10_000
+RUNNING_MAX = 10_000
+WAITS_MAX = 1_000
+SHOWN_MAX = 100
+OWN_MAX = 5_000
+# From when on something is worth a person's attention.
+OLD_S = 300.0
+LOST_S = 3600.0
+FAILING_MINUTES = 15
+FAILING_MIN, FAILING_PART = 3, 0.2
+_NOT_BEGUN = (JobState.PENDING, JobState.APPROVAL_REQUIRED, JobState.QUEUED)
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that may need a person, and where in the console to look."""
+
+    kind: str
+    title: str
+    detail: str
+    count: int
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLook:
+    """A queue: how many steps are ready and run, how old the oldest that is ready is, and who serves it."""
+
+    queue: str
+    ready: int
+    running: int
+    oldest_s: float
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeLook:
+    """How the jobs of a recipe ended in the last hour."""
+
+    recipe: str
+    completed: int
+    failed: int
+    p50_s: float | None
+    p95_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All of it; `is_capped` when something was counted only in part."""
+
+    as_of: datetime
+    attention: list[Attention]
+    minutes: list[datetime]
+    completed: list[int]
+    failed: list[int]
+    queues: list[QueueLook]
+    recipes: list[RecipeLook]
+    totals: dict[str, int]
+    is_capped: bool
+
+
+@dataclass(slots=True)
+class _Ended:
+    """Jobs that ended, by minute and by recipe."""
+
+    completed: dict[datetime, int] = field(default_factory=dict)
+    failed: dict[datetime, int] = field(default_factory=dict)
+    # Of each recipe: how long the completed ones took, how many failed, and how many ended lately in either way.
+    lengths: dict[str, dict[int, int]] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    late: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, minute: datetime, recipe: str, state: str, length: int, count: int, now: datetime) -> None:
+        """Count so many."""
+        is_late = minute > now - timedelta(minutes=FAILING_MINUTES)
+        late = self.late.setdefault(recipe, [0, 0])
+        if state == JobState.COMPLETED:
+            self.completed[minute] = self.completed.get(minute, 0) + count
+            of_recipe = self.lengths.setdefault(recipe, {})
+            of_recipe[length] = of_recipe.get(length, 0) + count
+            late[0] += count if is_late else 0
+        elif state != JobState.CANCELLED:
+            # That somebody cancelled a job is no failure.
+            self.failed[minute] = self.failed.get(minute, 0) + count
+            self.failures[recipe] = self.failures.get(recipe, 0) + count
+            late[1] += count if is_late else 0
+
+
+async def overview(db: Database, caller: str | None) -> Overview:
+    """The overview of one caller's jobs, or of the whole installation."""
+    letters = await dead_letters.look(db, caller)
+    waiting = await gauge.queues(db, OPEN_MAX) if caller is None else {}
+    async with db.connection() as connection:
+        workers = await connection.fetchrow(sql("overview_workers"), LOST_S)
+        now: datetime = workers["now"]
+        ended, looked = await _ended(connection, caller, now)
+        totals, is_open_capped = await _totals(connection, caller)
+        waits = await connection.fetch(sql("overview_waits"), WAITS_MAX, caller)
+        queues: list[QueueLook] = []
+        attention = [*_failing(ended), *_people(waits), *_letters(letters)]
+        if caller is None:
+            running = await connection.fetch(sql("overview_running"), RUNNING_MAX)
+            breakers = await connection.fetch(sql("overview_breakers"), SHOWN_MAX)
+            queues = _queues(waiting, running, msgspec.json.decode(workers["served"]))
+            attention += [*_idle(queues), *_lost(workers), *_breakers(breakers), *_old(queues)]
+    newest = now.replace(second=0, microsecond=0)
+    minutes = [newest - timedelta(minutes=back) for back in range(MINUTES - 1, -1, -1)]
+    return Overview(
+        as_of=now,
+        attention=attention[:SHOWN_MAX],
+        minutes=minutes,
+        completed=[ended.completed.get(minute, 0) for minute in minutes],
+        failed=[ended.failed.get(minute, 0) for minute in minutes],
+        queues=queues[:SHOWN_MAX],
+        recipes=_recipes(ended)[:SHOWN_MAX],
+        totals=totals,
+        is_capped=looked or is_open_capped or any(queue.ready >= OPEN_MAX for queue in queues),
+    )
+
+
+async def _ended(connection: asyncpg.Connection, caller: str | None, now: datetime) -> tuple[_Ended, bool]:
+    found = _Ended()
+    if caller is None:
+        rows = await connection.fetch(sql("overview_minutes"), MINUTES, ENDED_MAX)
+        for row in rows:
+            found.add(row["minute"], row["recipe"], row["state"], row["length"], row["count"], now)
+        return found, len(rows) >= ENDED_MAX
+    rows = await connection.fetch(sql("overview_ended_caller"), MINUTES, OWN_MAX, caller)
+    for row in rows:
+        found.add(row["minute"], row["recipe"], row["state"], class_of(row["seconds"]), 1, now)
+    return found, len(rows) >= OWN_MAX
+
+
+async def _totals(connection: asyncpg.Connection, caller: str | None) -> tuple[dict[str, int], bool]:
+    """Open jobs: those that nothing was begun of, those of which something runs, and the rest, which wait."""
+    if caller is None:
+        rows = await connection.fetch(sql("overview_open"), OPEN_MAX)
+    else:
+        rows = await connection.fetch(sql("overview_open_caller"), OWN_MAX, caller)
+    is_open = sum(row["count"] for row in rows)
+    queued = sum(row["count"] for row in rows if row["state"] in _NOT_BEGUN)
+    running: int = await connection.fetchval(sql("overview_running_jobs"), RUNNING_MAX, caller)
+    running = min(running, is_open - queued)
+    totals = {"open": is_open, "running": running, "queued": queued, "waiting": is_open - queued - running}
+    return totals, is_open >= (OPEN_MAX if caller is None else OWN_MAX)
+
+
+def _queues(
+    waiting: Mapping[str, gauge.Queue], running: Iterable[asyncpg.Record], served: Mapping[str, int]
+) -> list[QueueLook]:
+    at_work = {row["queue"]: row["steps"] for row in running}
+    names = sorted({*waiting, *at_work, *served})
+    nothing = gauge.Queue(0, 0.0)
+    return [
+        QueueLook(
+            name,
+            waiting.get(name, nothing).steps,
+            at_work.get(name, 0),
+            round(waiting.get(name, nothing).age_s, 3),
+            served.get(name, 0),
+        )
+        for name in names
+    ]
+
+
+def _recipes(ended: _Ended) -> list[RecipeLook]:
+    names = {*ended.lengths, *ended.failures}
+    found = [
+        RecipeLook(
+            name,
+            sum(ended.lengths.get(name, {}).values()),
+            ended.failures.get(name, 0),
+            share(ended.lengths.get(name, {}), 0.5),
+            share(ended.lengths.get(name, {}), 0.95),
+        )
+        for name in names
+    ]
+    return sorted(found, key=lambda one: (-(one.completed + one.failed), one.recipe))
+
+
+def _failing(ended: _Ended) -> list[Attention]:
+    found = [
+        (failed, done, name)
+        for name, (done, failed) in ended.late.items()
+        if failed >= FAILING_MIN and failed >= FAILING_PART * (done + failed)
+    ]
+    return [
+        Attention(
+            "failing_recipe",
+            f"{name} is failing",
+            f"{failed} of {done + failed} jobs failed in the last {FAILING_MINUTES} minutes",
+            failed,
+            _link("/jobs", status="FAILED", recipe=name),
+        )
+        for failed, done, name in sorted(found, key=lambda one: (-one[0], one[2]))
+    ]
+
+
+def _people(waits: Sequence[asyncpg.Record]) -> list[Attention]:
+    return [
+        Attention(
+            "waiting_person",
+            f"{_jobs(row['jobs'])} wait{'s' if row['jobs'] == 1 else ''} for “{row['name']}”",
+            f"The first of them is {row['oldest']}",
+            row["jobs"],
+            f"/jobs/{row['oldest']}" if row["jobs"] == 1 else _link("/jobs", status="PROCESSING,DISPATCHING"),
+        )
+        for row in waits
+    ]
+
+
+def _letters(look: dead_letters.Look) -> list[Attention]:
+    count = sum(len(kind.job_ids) for kind in look.kinds)
+    if not count:
+        return []
+    kinds = len(look.kinds)
+    told = f"of {kinds} kinds" if kinds > 1 else f"all of them: {look.kinds[0].message[:200] or look.kinds[0].code}"
+    title = f"{_jobs(count)} failed and nobody ran {'it' if count == 1 else 'them'} again"
+    return [Attention("dead_letters", title, told, count, "/dead-letters")]
+
+
+def _idle(queues: Iterable[QueueLook]) -> list[Attention]:
+    return [
+        Attention(
+            "no_workers",
+            f"Nobody serves the queue {one.queue}",
+            f"{_steps(one.ready)} {'is' if one.ready == 1 else 'are'} ready",
+            one.ready,
+            "/workers",
+        )
+        for one in queues
+        if one.ready and not one.workers
+    ]
+
+
+def _lost(workers: asyncpg.Record) -> list[Attention]:
+    count = workers["lost"]
+    if not count:
+        return []
+    title = f"{count} worker{'' if count == 1 else 's'} lost in the last hour"
+    return [Attention("lost_worker", title, "Their steps were given to others", count, "/workers")]
+
+
+def _breakers(rows: Iterable[asyncpg.Record]) -> list[Attention]:
+    return [
+        Attention(
+            "breaker_open", f"Provider {row['name']} is not asked", (row["error"] or "It failed too often")[:200], 1,
+            "/providers",
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def _old(queues: Iterable[QueueLook]) -> list[Attention]:
+    return [
+        Attention(
+            "old_queue",
+            f"The queue {one.queue} is behind",
+            f"The oldest job in it was made {round(one.oldest_s / 60)} minutes ago; {_steps(one.ready)} ready",
+            one.ready,
+            "/workers",
+        )
+        for one in queues
+        if one.workers and one.oldest_s >= OLD_S
+    ]
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} job{'' if count == 1 else 's'}"
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'' if count == 1 else 's'}"
+
+
+def _link(path: str, **query: Any) -> str:
+    return f"{path}?{urlencode(query)}"

@@ -1,0 +1,144 @@
+-- What a person looks at first, and the failures that nobody has dealt with. Each looks at a stated number of rows at
+-- most, by an index that is there for other reasons.
+
+-- name: dead_letters
+-- The newest $1 failed jobs of all callers (by jobs_trouble). A part of another job is that job's affair, unless a
+-- handler started it; one that was run again, discarded or deleted is nobody's any more.
+SELECT j.id, j.recipe, j.plan, j.finished_at, j.error ->> 'code' AS code, left(j.error ->> 'message', $2) AS message,
+       j.error ->> 'step' AS step
+FROM (
+    SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt FROM windlass.jobs
+    WHERE trouble = 'FAILED' ORDER BY id DESC LIMIT $1
+) j
+WHERE j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
+  AND NOT EXISTS (SELECT FROM windlass.redriven r WHERE r.job_id = j.id)
+ORDER BY j.id DESC
+
+-- name: dead_letters_seen
+-- How many failed jobs there are to look at, up to $1.
+SELECT count(*) FROM (SELECT FROM windlass.jobs WHERE trouble = 'FAILED' ORDER BY id DESC LIMIT $1) j
+
+-- name: dead_letters_caller
+-- The same of one caller: among the newest $1 that ended badly in any way (by jobs_caller_trouble).
+SELECT j.id, j.recipe, j.plan, j.finished_at, j.error ->> 'code' AS code, left(j.error ->> 'message', $2) AS message,
+       j.error ->> 'step' AS step
+FROM (
+    SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs
+    WHERE caller = $3 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
+) j
+WHERE j.trouble = 'FAILED' AND j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
+  AND NOT EXISTS (SELECT FROM windlass.redriven r WHERE r.job_id = j.id)
+ORDER BY j.id DESC
+
+-- name: dead_letters_seen_caller
+SELECT count(*) FROM (
+    SELECT FROM windlass.jobs WHERE caller = $2 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
+) j
+
+-- name: dead_letter_discard
+-- Those that nobody has dealt with meanwhile.
+INSERT INTO windlass.redriven (job_id, at, by, reason)
+SELECT id, windlass.clock(), $2, $3 FROM unnest($1::uuid[]) AS d (id)
+ON CONFLICT DO NOTHING
+
+-- name: dead_letter_discarded
+SELECT job_id FROM windlass.redriven WHERE job_id = ANY ($1::uuid[]) AND new_job IS NULL
+
+-- name: plan_versions
+-- The newest version of a recipe that each of these plans is.
+SELECT r.name, r.plan, max(r.version) AS version FROM windlass.recipes r
+JOIN (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS d (name, plan)) d ON d.name = r.name AND d.plan = r.plan
+GROUP BY r.name, r.plan
+
+-- name: overview_minutes
+-- How jobs ended in the last $1 minutes, by the minute; $2 rows at most, the newest first.
+SELECT minute, recipe, state, length, count FROM windlass.minutes
+WHERE minute > windlass.clock() - make_interval(mins => $1) ORDER BY minute DESC LIMIT $2
+
+-- name: overview_ended_caller
+-- The same of one caller, from the newest $2 of its jobs (by jobs_caller).
+SELECT date_trunc('minute', j.finished_at) AS minute, j.recipe, j.state,
+       extract(epoch FROM j.finished_at - j.created_at)::float8 AS seconds
+FROM (
+    SELECT recipe, state, created_at, finished_at FROM windlass.jobs WHERE caller = $3 ORDER BY id DESC LIMIT $2
+) j
+WHERE j.finished_at > windlass.clock() - make_interval(mins => $1)
+
+-- name: overview_open
+-- Open jobs by state, among the $1 that are due first (by jobs_due, which has no others).
+SELECT j.state, count(*) AS count FROM (
+    SELECT state FROM windlass.jobs WHERE due_at IS NOT NULL ORDER BY due_at LIMIT $1
+) j
+GROUP BY j.state
+
+-- name: overview_open_caller
+-- The same among the newest $1 jobs of one caller (by jobs_caller).
+SELECT j.state, count(*) AS count FROM (
+    SELECT state, due_at FROM windlass.jobs WHERE caller = $2 ORDER BY id DESC LIMIT $1
+) j
+WHERE j.due_at IS NOT NULL
+GROUP BY j.state
+
+-- name: overview_running
+-- Attempts under way (by steps_running), $1 at most.
+SELECT s.queue, count(*) AS steps FROM (SELECT queue FROM windlass.steps WHERE state = 'RUNNING' LIMIT $1) s
+GROUP BY s.queue
+
+-- name: overview_running_jobs
+-- Jobs with an attempt under way, of all callers or of one.
+SELECT count(DISTINCT s.job_id) FROM (
+    SELECT job_id FROM windlass.steps WHERE state = 'RUNNING' LIMIT $1
+) s
+WHERE $2::text IS NULL OR EXISTS (SELECT FROM windlass.jobs j WHERE j.id = s.job_id AND j.caller = $2)
+
+-- name: overview_waits
+-- Jobs that wait to be told something, by what; $1 at most are looked at.
+SELECT w.name, count(DISTINCT w.job_id) AS jobs, min(w.job_id::text)::uuid AS oldest
+FROM (SELECT job_id, name FROM windlass.waits LIMIT $1) w
+JOIN windlass.jobs j ON j.id = w.job_id AND j.due_at IS NOT NULL AND ($2::text IS NULL OR j.caller = $2)
+GROUP BY w.name ORDER BY jobs DESC, w.name
+
+-- name: overview_workers
+-- Which queues are served by how many live workers, and how many workers were lost lately.
+SELECT coalesce((
+           SELECT json_object_agg(queue, n) FROM (
+               SELECT queue, count(*) AS n FROM windlass.workers w, unnest(w.queues) AS queue
+               WHERE w.lost_at IS NULL AND w.lease_until > windlass.clock() GROUP BY queue
+           ) s
+       ), '{}') AS served,
+       (SELECT count(*) FROM windlass.workers
+        WHERE lost_at > windlass.clock() - make_interval(secs => $1)) AS lost,
+       (SELECT max(lost_at) FROM windlass.workers) AS last_lost,
+       windlass.clock() AS now
+
+-- name: overview_breakers
+SELECT name, opened_at, error FROM windlass.providers WHERE opened_at IS NOT NULL ORDER BY name LIMIT $1
+
+-- name: recent_inputs
+-- What a recipe was given lately, each once: of the newest $2 jobs of all callers, as far as it is small.
+SELECT j.id, j.created_at, j.input FROM (
+    SELECT DISTINCT ON (md5(j.input::text)) j.id, j.created_at, j.input FROM (
+        SELECT j.id, j.created_at, j.input FROM (
+            SELECT id, created_at, input, recipe, deleted_at FROM windlass.jobs ORDER BY id DESC LIMIT $2
+        ) j
+        WHERE j.recipe = $1 AND j.deleted_at IS NULL AND pg_column_size(j.input) <= $3
+        ORDER BY j.id DESC LIMIT $4
+    ) j
+    ORDER BY md5(j.input::text), j.id DESC
+) j
+ORDER BY j.id DESC LIMIT $5
+
+-- name: recent_inputs_caller
+-- The same of one caller (by jobs_caller).
+SELECT j.id, j.created_at, j.input FROM (
+    SELECT DISTINCT ON (md5(j.input::text)) j.id, j.created_at, j.input FROM (
+        SELECT j.id, j.created_at, j.input FROM (
+            SELECT id, created_at, input, recipe, deleted_at FROM windlass.jobs
+            WHERE caller = $6 ORDER BY id DESC LIMIT $2
+        ) j
+        WHERE j.recipe = $1 AND j.deleted_at IS NULL AND pg_column_size(j.input) <= $3
+        ORDER BY j.id DESC LIMIT $4
+    ) j
+    ORDER BY md5(j.input::text), j.id DESC
+) j
+ORDER BY j.id DESC LIMIT $5
