@@ -12,11 +12,13 @@ from uuid import UUID
 from starlette.requests import Request
 
 from windlass.access.limiter import OverLimit
+from windlass.access.sessions import Session
+from windlass.api.browser import cookie_of
 from windlass.api.parts import Parts
 from windlass.api.visit import visit_of
 from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext, stranger
-from windlass.core.errors import Limited, Unauthenticated
+from windlass.core.errors import BadCsrf, Limited, Unauthenticated
 from windlass.core.key import parse_key
 from windlass.telemetry import logs
 
@@ -25,6 +27,8 @@ _MINUTE_S = 60.0
 _ADDRESSES_MAX = 10_000
 _CREDENTIAL_MAX = 4_096
 _UNREADABLE = "unreadable"
+CSRF_HEADER = "x-windlass-csrf"
+_SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class Refusals:
@@ -50,29 +54,64 @@ class Refusals:
 
 
 async def authenticate(request: Request, parts: Parts, *, takes_ticket: bool) -> CallerContext:
-    """Who asks, by a key or, where it is taken, by a ticket."""
-    visit = visit_of(request)
-    refusals: Refusals = request.app.state.refusals
-    refusals.check(visit.address, asyncio.get_running_loop().time())
-    credential: str | None = None
+    """Who asks: by a key, by a ticket where it is taken, or by the cookie of the console."""
+    check_refusals(request)
+    credential = cookie = None
     try:
         credential = _credential(request)
         ticket = request.query_params.get("ticket") if takes_ticket and credential is None else None
         if ticket is not None:
-            visit.caller = await parts.tickets.spend(ticket[:_CREDENTIAL_MAX], _job_in(request))
-        elif credential is None:
-            raise stranger()
+            caller = await parts.tickets.spend(ticket[:_CREDENTIAL_MAX], _job_in(request))
+        elif credential is not None:
+            caller = await parts.verifier.verify(credential)
+        elif (cookie := cookie_of(request, parts)) is not None:
+            caller = (await signed_in(request, parts, cookie)).caller
         else:
-            visit.caller = await parts.verifier.verify(credential)
+            raise stranger()
     except Unauthenticated:
-        refusals.add(visit.address)
-        known = parse_key(credential) if credential is not None else None
-        who = known.id if known is not None else _UNREADABLE if credential is not None else "none"
-        parts.audit.refused(AuditEvent.AUTH_REJECTED, who, "bad_credential", visit.request_id)
+        refused(request, parts, "session" if cookie is not None else claimed(credential))
         # One text for all: whether a key is unknown, revoked or expired is nobody's business.
         raise stranger() from None
-    logs.caller.set(visit.caller.caller_id)
-    return visit.caller
+    return known(request, caller)
+
+
+async def signed_in(request: Request, parts: Parts, cookie: str) -> Session:
+    """Whose cookie this is. What changes something must also carry what only the console's own page was told."""
+    session = await parts.sessions.look(cookie)
+    if request.method not in _SAFE and not session.is_sent_with(request.headers.get(CSRF_HEADER, "")):
+        who = session.caller.key_id or session.caller.caller_id
+        parts.audit.refused(AuditEvent.AUTH_REJECTED, who, BadCsrf.code, visit_of(request).request_id)
+        raise BadCsrf("a change that is made with the cookie needs the session's csrf")
+    return session
+
+
+def known(request: Request, caller: CallerContext) -> CallerContext:
+    """From here on it is known who asks."""
+    visit_of(request).caller = caller
+    logs.caller.set(caller.caller_id)
+    return caller
+
+
+def check_refusals(request: Request) -> None:
+    """Turn away an address that has sent too many bad credentials."""
+    refusals: Refusals = request.app.state.refusals
+    refusals.check(visit_of(request).address, asyncio.get_running_loop().time())
+
+
+def refused(request: Request, parts: Parts, who: str) -> None:
+    """A credential was not good: it is counted, and told to the audit."""
+    visit = visit_of(request)
+    refusals: Refusals = request.app.state.refusals
+    refusals.add(visit.address)
+    parts.audit.refused(AuditEvent.AUTH_REJECTED, who, "bad_credential", visit.request_id)
+
+
+def claimed(credential: str | None) -> str:
+    """Which key it says it is, for the audit: the public part of what has the form of one."""
+    if credential is None:
+        return "none"
+    key = parse_key(credential)
+    return _UNREADABLE if key is None else key.id
 
 
 async def charged(request: Request, parts: Parts, caller: CallerContext, cost: int) -> None:

@@ -22,6 +22,7 @@ from windlass.api.routes import (
     budgets,
     bulk,
     callbacks,
+    console,
     control,
     demo,
     graph,
@@ -35,10 +36,12 @@ from windlass.api.routes import (
     recipes,
     rerun,
     results,
+    session,
     streams,
     webhooks,
     workers,
 )
+from windlass.api.static import Console
 from windlass.core.errors import Broken, MethodNotAllowed
 
 # The first route that matches answers, so a path that is spelled out comes before one with a name in its place.
@@ -65,6 +68,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     demo.router,
     health.router,
     pages.router,
+    session.router,
+    # Last: whatever is below /console and nobody else's is a page.
+    console.router,
 )
 
 # FastAPI would send spans and logs of its own, with what callers sent in them. The edge has the spans that are ours.
@@ -82,6 +88,7 @@ def create(parts: Parts) -> FastAPI:
     app = bare()
     app.state.parts = parts
     app.state.refusals = Refusals()
+    app.state.console = Console()
     app.add_middleware(Edge, parts=parts)
     return app
 

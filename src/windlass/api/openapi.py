@@ -33,7 +33,7 @@ _TAGS = {
     "keys": "Keys of an installation without a Membership service.",
     "audit": "What was done, by whom, in a chain that shows tampering.",
     "workers": "The processes that do the work.",
-    "console": "What the web console needs beside the rest.",
+    "console": "Signing in at the web console, and what it needs beside the rest.",
     "health": "For load balancers and whoever watches.",
 }
 _ABOUT = (
@@ -72,6 +72,7 @@ _EXAMPLES: dict[str, Any] = {
     },
     "jobs.send_event": {"name": "approved", "body": {"by": "ada"}},
     "budgets.set": {"most": "25.00"},
+    "console.sign_in": {"token": "wll_…"},
     "keys.create": {"caller": "indexer", "name": "nightly indexing", "caller_type": "service"},
 }
 # One answer of each operation, as a server gave it; a test holds them against the models.
@@ -124,6 +125,8 @@ def _complete(operation: dict[str, Any], own: Guard) -> None:
     for answer in answers.values():
         answer.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
     codes = {*_ALWAYS, *own.codes, *(() if own.is_open else _KEYED)}
+    if not own.is_open and own.operation == "write":
+        codes.add("bad_csrf")
     for status, rows in _by_status(codes).items():
         answers.setdefault(str(status), _problem(rows))
     if own.is_open:

@@ -15,6 +15,7 @@ from windlass.access.depth import Depth
 from windlass.access.keys import Keys
 from windlass.access.limiter import Limiter
 from windlass.access.secret import Secret
+from windlass.access.sessions import Sessions
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.looks import JobLooks
@@ -123,6 +124,7 @@ class Parts:
     limiter: Limiter
     depth: Depth
     tickets: Tickets
+    sessions: Sessions
     audit: Audit
     secret: Secret
     callbacks: Callbacks

@@ -27,6 +27,7 @@ from windlass.access.keys import Keys
 from windlass.access.limiter import Limiter, PostgresLimits
 from windlass.access.membership import Membership
 from windlass.access.secret import Secret
+from windlass.access.sessions import Sessions
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.app import create
@@ -180,6 +181,7 @@ async def making_parts(
         await hub.start()
         stack.push_async_callback(hub.stop)
         verifier.close_on(hub.forget)
+        sessions = await _sessions(windlass, secret, verifier, hub)
         depth = Depth(db, settings.queue_depth_max, time.monotonic)
         exposition = Exposition(meters.registry, looks(db, meters, depth.most, depth.look))
         stack.push_async_callback(exposition.close)
@@ -197,6 +199,7 @@ async def making_parts(
             limiter=_limiter(windlass),
             depth=depth,
             tickets=Tickets(db, secret, entropy=secrets.token_bytes),
+            sessions=sessions,
             audit=audit,
             secret=secret,
             callbacks=Callbacks(secret),
@@ -224,6 +227,13 @@ def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:
         clock=time.monotonic,
         meters=meters,
     )
+
+
+async def _sessions(windlass: Windlass, secret: Secret, verifier: Verifier, hub: Hub) -> Sessions:
+    sessions = Sessions(windlass.db, secret, verifier, entropy=secrets.token_bytes)
+    await sessions.start()
+    sessions.close_on(hub.forget)
+    return sessions
 
 
 def _checks(secret: Secret) -> tuple[bytes, list[bytes]]:

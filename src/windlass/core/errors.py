@@ -14,6 +14,7 @@
     │   ├── Unauthenticated    no key, or none that is good
     │   │   └── BadSignature   a provider's webhook, or a token, that is not signed as it must be
     │   ├── Forbidden          the key is good and does not allow this
+    │   │   └── BadCsrf        a change by a browser that its own page did not make
     │   ├── NotFound           no such job, step, recipe or artifact
     │   ├── MethodNotAllowed   the path is known, the method is not
     │   ├── Conflict           the same idempotency key with another body
@@ -143,6 +144,12 @@ class Forbidden(Refused):
     """The key is good and does not allow this."""
 
     code = "forbidden"
+
+
+class BadCsrf(Forbidden):
+    """A browser's cookie was sent, without the sign that only the console's own page has."""
+
+    code = "bad_csrf"
 
 
 class NotFound(Refused):

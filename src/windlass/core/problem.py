@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windlass.core.errors import (
+    BadCsrf,
     BadExpression,
     BadInput,
     BadMedia,
@@ -73,6 +74,7 @@ _ROWS = (
     Kind(Unauthenticated, 401, "No good key", "Send a key in X-API-Key, or as Authorization: Bearer."),
     Kind(BadSignature, 401, "Not signed as it must be", "Sign the raw body with the secret, and send it at once."),
     Kind(Forbidden, 403, "The key does not allow this", "Ask for a key with the scope that is named."),
+    Kind(BadCsrf, 403, "A page that is not the console sent it", "Send the session's `csrf` in X-Windlass-CSRF."),
     Kind(NotFound, 404, "No such thing", "Check the path; what belongs to another caller is not shown either."),
     Kind(MethodNotAllowed, 405, "The path has no such method", "Use one of the methods in `Allow`."),
     Kind(Conflict, 409, "The idempotency key was used for another body", "Use a new key for a new request."),

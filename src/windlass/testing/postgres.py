@@ -19,9 +19,9 @@ _names = count(1)
 # The children before what they refer to.
 TABLES = (
     "provider_jobs", "provider_events", "providers", "slots", "slot_changes", "costs", "budgets", "signals", "waits",
-    "webhooks", "audit", "audit_notes", "tickets", "limits", "keys", "caller_aliases", "tallies", "cursors", "engines",
-    "minutes", "redriven",
-    "inbox", "events", "steps", "jobs", "workers", "recipes", "plans",
+    "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits", "keys",
+    "caller_aliases", "tallies", "minutes", "redriven", "cursors", "engines", "inbox", "events", "steps", "jobs",
+    "workers", "recipes", "plans",
 )  # fmt: skip
 # Deleting few rows takes a thirtieth of the time that truncating takes, but leaves them behind for vacuum.
 _TRUNCATE_OVER_BYTES = 4 * 1024 * 1024

@@ -41,6 +41,14 @@ ROWS: dict[str, Row] = {
     "docs.openapi": Row("-", 200),
     "docs.page": Row("-", 200),
     "docs.problem": Row("-", 200, path={"code": "not_found"}),
+    # Only who asks for a page is sent to the console; the other two are pages, to whoever asks.
+    "console.root": Row("-", 404),
+    "console.home": Row("-", 307),
+    "console.page": Row("-", 200, path={"path": "jobs"}),
+    # A browser's: a key opens no session but by its text, and says nothing of the cookie.
+    "console.sign_in": Row("-", 401, body={"token": "used"}),
+    "console.session": Row("-", 401),
+    "console.sign_out": Row("-", 204),
     "callers.me": Row("*", 200),
     "streams.ticket": Row("R", 201, "queued", {"job_id": "{job_id}"}),
     "streams.jobs": Row("R", 200, is_stream=True),

@@ -46,7 +46,7 @@ def test_the_guard_is_what_the_row_says(route: APIRoute) -> None:
     assert guard.is_open == (who == "-")
     assert guard.scope == NEEDS.get(who)
     # Whatever writes is told apart from what reads, by its guard as by its method.
-    assert (guard.operation == "write") == (route.methods != {"GET"})
+    assert (guard.operation == "write") == bool(route.methods - {"GET", "HEAD"})
 
 
 def caller_of(person: str) -> str:
@@ -144,7 +144,7 @@ class Stage:
 
     async def ask(self, route: APIRoute, row: Row, person: str, values: dict[str, str]) -> httpx.Response:
         key = self.keys[person]
-        [method] = route.methods
+        method = min(route.methods)
         async with self.api.client(key) as client:
             path = route.path_format.format(**values)
             self._made += 1

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from windlass.api.admission import authenticate
 from windlass.api.guard import Has, guard, guarded_router
 from windlass.api.readiness import Probe
+from windlass.api.routes.console import console_of
 from windlass.api.wire.health import Health, Readiness, Version
 from windlass.core.caller import Scope
 from windlass.core.errors import Forbidden
@@ -65,9 +66,10 @@ async def metrics(request: Request, parts: Has) -> Response:
 
 @router.get("/version", operation_id="health.version", response_model=Version, summary="The release that answers")
 @guard(is_open=True, cost=0)
-async def version() -> Version:
-    """The version of Windlass."""
-    return Version(version=metadata.version("windlass"))
+async def version(request: Request) -> Version:
+    """The version of Windlass, and which console it serves."""
+    build = console_of(request).build()
+    return Version(version=metadata.version("windlass"), console=build.kind, console_build=build.hash)
 
 
 def _probe(request: Request) -> Probe:

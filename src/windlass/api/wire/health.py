@@ -33,3 +33,5 @@ class Version(Told):
     """The release that answers."""
 
     version: str = Field(examples=["0.1.0"])
+    console: Literal["full", "lite"] = Field(description="Which console is served at /console/.")
+    console_build: str = Field(description="Another one for every build of the console.", examples=["5f2c0b1f9a77"])

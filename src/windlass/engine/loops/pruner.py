@@ -24,12 +24,13 @@ class Pruner:
         self._retention_s = retention_s
 
     async def run_once(self) -> Done:
-        """Remove one batch; when there is none, what else is over: workers gone for a day, tickets, old events."""
+        """Remove one batch; when there is none, what else is over: workers gone for a day, tickets, sessions."""
         rows = await self._db.run(lambda connection: connection.fetch(sql("prune"), self._retention_s, BATCH_MAX))
         if not rows:
             await self._db.run(lambda connection: connection.execute(sql("worker_forget")))
             await self._db.run(lambda connection: connection.execute(sql("engine_forget")))
             await self._db.run(lambda connection: connection.execute(sql("ticket_forget"), BATCH_MAX))
+            await self._db.run(lambda connection: connection.execute(sql("console_forget"), BATCH_MAX))
             await self._db.run(lambda connection: connection.execute(sql("limit_forget"), BATCH_MAX))
             return await self._forget_events()
         return Done(len(rows), len(rows) >= BATCH_MAX)

@@ -1,0 +1,248 @@
+"""Sessions of the console: a browser signs in once, and from then on a cookie stands for the key.
+
+    key or link token ── sign in ──▶ a row with the digest of the cookie ── each request ──▶ the key's caller
+
+The cookie is a 256-bit number. The table has its digest, so a copy of the database signs nobody in. A session is good
+for what its key is good for at that moment: each request looks at the key's own row, so a key that is revoked or runs
+out ends its sessions with it, in every process.
+
+Keys of a Membership service are not ours to look up. Such a session keeps the key itself, sealed with a secret that is
+made of the cookie and the installation's own: the row alone opens nothing. The service is asked as for any request.
+
+A session that is not used for IDLE_S ends, and none lasts longer than LIFE_S. Every process hears of one that is ended
+by hand, so that its open streams end too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+
+from windlass.access.audit import write_note
+from windlass.access.secret import Secret
+from windlass.access.verifier import Verifier
+from windlass.core.audit import AuditEvent
+from windlass.core.caller import CallerContext
+from windlass.core.errors import BadSetting, DatabaseUnavailable, Unauthenticated
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+IDLE_S = 12 * 3600.0
+LIFE_S = 30 * 86400.0
+# How often at most a session that is used is put off: a page asks many times a minute.
+PUT_OFF_S = 300.0
+TOKEN_S = 600.0
+SESSIONS_PER_CALLER_MAX = 100
+LOOK_WITHIN_S = 5.0
+CHANNEL = "windlass_sessions"
+TOKEN_PREFIX = "wll_"
+_PREFIX = "wls_"
+_BYTES = 32
+_NONCE_BYTES = 12
+_COOKIE = re.compile(r"wls_[A-Za-z0-9_-]{43}")
+_TOKEN = re.compile(r"wll_[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody who is signed in. `csrf` is what a change made with the cookie must be sent with."""
+
+    caller: CallerContext
+    csrf: str
+    expires_at: datetime
+
+    def is_sent_with(self, csrf: str) -> bool:
+        """Whether this is the session's own."""
+        return hmac.compare_digest(self.csrf.encode(), csrf.encode())
+
+
+class Sessions:
+    """Makes sessions and knows them. `entropy` gives so many random bytes."""
+
+    def __init__(
+        self, db: Database, secret: Secret, verifier: Verifier, *, entropy: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        self._db = db
+        self._secret = secret
+        self._verifier = verifier
+        self._entropy = entropy
+        self._forget: list[Callable[[str], None]] = []
+        # Cookies go by host, not by port: two installations of one machine must not overwrite each other's. The name
+        # is made of the secret, so it is the same for all processes of one.
+        self.names = tuple(f"windlass_session_{one.hex()[:8]}" for one in secret.digests("console", b""))
+
+    def close_on(self, forget: Callable[[str], None]) -> None:
+        """Call `forget` with the id of a caller one of whose sessions was ended."""
+        self._forget.append(forget)
+
+    async def start(self) -> None:
+        """Hear of sessions that end."""
+        await self._db.listen(CHANNEL, self._on_bell)
+
+    async def make_token(self, caller: CallerContext) -> tuple[str, datetime]:
+        """A link token that signs this caller in, once, and until when it is good. It takes a built-in key."""
+        if caller.key_id is None:
+            raise BadSetting("a link takes a key of this installation", remedy="Sign in with a key of the service")
+        text = TOKEN_PREFIX + self._text(_BYTES)
+        digest = self._secret.digest("console-token", text.encode())
+
+        async def operation(connection: asyncpg.Connection) -> datetime:
+            until: datetime = await connection.fetchval(sql("console_token_put"), digest, caller.key_id, TOKEN_S)
+            return until
+
+        return text, await self._db.run(operation)
+
+    async def begin_by_token(self, token: str, *, request_id: str | None = None) -> str:
+        """The cookie of a new session, for whoever was given this link. The token is gone with that."""
+        if not _TOKEN.fullmatch(token):
+            raise no_session()
+        tokens = self._secret.digests("console-token", token.encode())
+        cookie = _PREFIX + self._text(_BYTES)
+        digest = self._digest(cookie)
+
+        async def operation(connection: asyncpg.Connection) -> bool:
+            async with connection.transaction():
+                row = await connection.fetchrow(sql("console_session_by_token"), tokens, digest, IDLE_S)
+                if row is not None:
+                    await self._begun(connection, row, "link", request_id)
+                    return True
+            # The commit may have come to pass and its answer not: then the session is there.
+            return await connection.fetchrow(sql("console_session_look"), [digest], IDLE_S, LIFE_S, 0.0) is not None
+
+        if not await self._db.run(operation):
+            raise no_session()
+        return cookie
+
+    async def begin_by_key(self, caller: CallerContext, key: str, *, request_id: str | None = None) -> str:
+        """The cookie of a new session, for the caller whose key this was found to be."""
+        cookie = _PREFIX + self._text(_BYTES)
+        sealed = None if caller.key_id is not None else self._seal(cookie, key)
+        values = (self._digest(cookie), caller.caller_id, caller.key_id, sealed, IDLE_S)
+
+        async def operation(connection: asyncpg.Connection) -> None:
+            async with connection.transaction():
+                row = await connection.fetchrow(sql("console_session_put"), *values)
+                if row is not None:
+                    await self._begun(connection, row, "key", request_id)
+
+        await self._db.run(operation)
+        return cookie
+
+    async def look(self, cookie: str) -> Session:
+        """Who is signed in by this cookie; Unauthenticated if nobody is, or is any more."""
+        if not _COOKIE.fullmatch(cookie):
+            raise no_session()
+        digests = self._digests(cookie)
+        try:
+            async with asyncio.timeout(LOOK_WITHIN_S):
+                row = await self._db.run(
+                    lambda connection: connection.fetchrow(
+                        sql("console_session_look"), digests, IDLE_S, LIFE_S, PUT_OFF_S
+                    )
+                )
+        except TimeoutError:
+            raise DatabaseUnavailable("PostgreSQL did not say in time who is signed in", remedy="Try again") from None
+        if row is None:
+            raise no_session()
+        caller = await self._caller(cookie, row)
+        expires_at = row["expires_at"]
+        if row["is_due"]:
+            expires_at = await self._put_off(row["digest"]) or expires_at
+        return Session(caller, self._csrf(cookie), expires_at)
+
+    async def end(self, cookie: str, *, request_id: str | None = None) -> None:
+        """Sign out. Ending it again changes nothing."""
+        if not _COOKIE.fullmatch(cookie):
+            return
+        digests = self._digests(cookie)
+
+        async def operation(connection: asyncpg.Connection) -> None:
+            async with connection.transaction():
+                row = await connection.fetchrow(sql("console_session_end"), digests)
+                if row is not None:
+                    await write_note(
+                        connection,
+                        AuditEvent.CONSOLE_SIGNED_OUT,
+                        row["caller"],
+                        request_id=request_id,
+                        key=row["key_id"],
+                    )
+
+        await self._db.run(operation)
+
+    async def _begun(
+        self, connection: asyncpg.Connection, row: asyncpg.Record, by: str, request_id: str | None
+    ) -> None:
+        await connection.execute(sql("console_session_trim"), row["caller"], SESSIONS_PER_CALLER_MAX)
+        await write_note(
+            connection, AuditEvent.CONSOLE_SIGNED_IN, row["caller"], request_id=request_id, key=row["key_id"], by=by
+        )
+
+    async def _caller(self, cookie: str, row: asyncpg.Record) -> CallerContext:
+        if row["key_id"] is None:
+            key = self._open(cookie, row["sealed"])
+            if key is None:
+                raise no_session()
+            return await self._verifier.verify(key)
+        return CallerContext(
+            row["caller"], row["caller_type"], row["tier"], frozenset(row["scopes"]), {}, key_id=row["key_id"]
+        )
+
+    async def _put_off(self, digest: bytes) -> datetime | None:
+        async def operation(connection: asyncpg.Connection) -> datetime | None:
+            until: datetime | None = await connection.fetchval(sql("console_session_seen"), digest, IDLE_S, LIFE_S)
+            return until
+
+        return await self._db.run(operation)
+
+    def _on_bell(self, caller: str) -> None:
+        # After a reconnect it is not known who: streams end by themselves within ten minutes.
+        for forget in self._forget if caller else ():
+            forget(caller)
+
+    def _text(self, count: int) -> str:
+        return base64.urlsafe_b64encode(self._entropy(count)).rstrip(b"=").decode()
+
+    def _digest(self, cookie: str) -> bytes:
+        return self._secret.digest("console-session", cookie.encode())
+
+    def _digests(self, cookie: str) -> list[bytes]:
+        return self._secret.digests("console-session", cookie.encode())
+
+    def _csrf(self, cookie: str) -> str:
+        """Made of the cookie, which no script can read; so it is known only to those who were told."""
+        digest = self._secret.digest("console-csrf", cookie.encode())
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def _seal(self, cookie: str, key: str) -> bytes:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = self._entropy(_NONCE_BYTES)
+        return nonce + AESGCM(self._secret.digest("console-seal", cookie.encode())).encrypt(nonce, key.encode(), None)
+
+    def _open(self, cookie: str, sealed: bytes) -> str | None:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        for secret in self._secret.digests("console-seal", cookie.encode()):
+            try:
+                return AESGCM(secret).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None).decode()
+            except InvalidTag:
+                continue
+        return None
+
+
+def no_session() -> Unauthenticated:
+    """One refusal for a cookie or a link that is unknown, used or over: which of these is not told."""
+    return Unauthenticated(
+        "nobody is signed in here, or not any more",
+        remedy="Sign in with a key; a link signs in once, within ten minutes of being made",
+    )

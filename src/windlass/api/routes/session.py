@@ -1,0 +1,118 @@
+"""Signing in at the console, and out. A cookie stands for the key from then on; see `access/sessions.py`."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from windlass.access.sessions import Session, no_session
+from windlass.api.admission import charged, check_refusals, claimed, known, refused, signed_in
+from windlass.api.browser import check_own_page, cookie_of, put_cookie
+from windlass.api.guard import Has, RequestId, guard, guarded_router
+from windlass.api.parts import Parts
+from windlass.api.routes.console import console_of
+from windlass.api.wire.session import Demo, SessionDocument, SignIn
+from windlass.core.caller import Role
+from windlass.core.errors import Unauthenticated
+
+router = guarded_router("console")
+_CODES = ("unauthenticated", "rate_limited", "membership_unavailable", "database_unavailable")
+
+
+@router.post(
+    "/console/session",
+    operation_id="console.sign_in",
+    status_code=201,
+    response_model=SessionDocument,
+    summary="Sign in at the console",
+)
+@guard(is_open=True, cost=0, operation="write", codes=(*_CODES, "bad_csrf", "bad_input", "bad_media", "too_large"))
+async def sign_in(
+    wish: SignIn, request: Request, answer: Response, parts: Has, request_id: RequestId
+) -> SessionDocument:
+    """With the token of a link, which is good once, or with a key. The answer sets a cookie that no script can read.
+
+    With the cookie every route can be used that the key can, streams too. A request that changes something also needs
+    the header `X-Windlass-CSRF` with the `csrf` of this answer.
+    """
+    check_own_page(request, parts)
+    check_refusals(request)
+    former = cookie_of(request, parts)
+    try:
+        if wish.token is not None:
+            cookie = await parts.sessions.begin_by_token(wish.token, request_id=request_id)
+        else:
+            key = wish.key or ""
+            caller = known(request, await parts.verifier.verify(key))
+            await charged(request, parts, caller, 1)
+            cookie = await parts.sessions.begin_by_key(caller, key, request_id=request_id)
+        session = await parts.sessions.look(cookie)
+    except Unauthenticated:
+        refused(request, parts, "link" if wish.token is not None else claimed(wish.key))
+        raise no_session() from None
+    known(request, session.caller)
+    if former is not None:
+        await parts.sessions.end(former, request_id=request_id)
+    put_cookie(request, parts, answer, cookie)
+    return _document(request, parts, session)
+
+
+@router.get(
+    "/console/session", operation_id="console.session", response_model=SessionDocument, summary="Who is signed in"
+)
+@guard(is_open=True, cost=0, codes=_CODES)
+async def session(request: Request, parts: Has) -> SessionDocument:
+    """Whoever the cookie belongs to. A key says nothing here: 401 without a good cookie."""
+    check_refusals(request)
+    cookie = cookie_of(request, parts)
+    if cookie is None:
+        # Everybody who opens the page for the first time asks this: it is no attempt at anything.
+        raise no_session()
+    try:
+        found = await signed_in(request, parts, cookie)
+    except Unauthenticated:
+        refused(request, parts, "session")
+        raise no_session() from None
+    known(request, found.caller)
+    return _document(request, parts, found)
+
+
+@router.delete(
+    "/console/session",
+    operation_id="console.sign_out",
+    status_code=204,
+    response_class=Response,
+    summary="Sign out",
+)
+@guard(is_open=True, cost=0, operation="write", codes=(*_CODES, "bad_csrf"))
+async def sign_out(request: Request, parts: Has, request_id: RequestId) -> Response:
+    """The cookie is good no more, everywhere, and streams that it opened end. 204 too when nobody is signed in."""
+    check_own_page(request, parts)
+    check_refusals(request)
+    cookie = cookie_of(request, parts)
+    if cookie is not None:
+        try:
+            known(request, (await signed_in(request, parts, cookie)).caller)
+        except Unauthenticated:
+            refused(request, parts, "session")
+        await parts.sessions.end(cookie, request_id=request_id)
+    answer = Response(status_code=204)
+    put_cookie(request, parts, answer, None)
+    return answer
+
+
+def _document(request: Request, parts: Parts, session: Session) -> SessionDocument:
+    caller, demo = session.caller, parts.demo
+    is_admin = caller.role is Role.ADMIN
+    return SessionDocument(
+        caller=caller.caller_id,
+        role="admin" if is_admin else "caller",
+        scopes=sorted(map(str, caller.scopes)),
+        csrf=session.csrf,
+        expires_at=session.expires_at,
+        version=metadata.version("windlass"),
+        console=console_of(request).build().kind,
+        demo=Demo(job_id=demo.job_id, can_kill=demo.can_kill) if demo is not None and is_admin else None,
+    )

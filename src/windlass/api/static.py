@@ -1,0 +1,185 @@
+"""The console's files, in memory: what is served is what was found in the folder, by its exact name.
+
+No path of a request ever reaches the file system, so none can lead out of the folder. A build has some dozens of files
+and about a megabyte. They are read again when the build has changed, which is looked for at most once a second, when
+somebody opens a page; until a new build is whole, the former one is served.
+
+Nothing is compressed here: a build brings each text as it is, as brotli and as gzip.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from windlass.api.console_files import INDEX, find_console
+from windlass.core.errors import BadSetting
+
+ASSETS = "assets"
+LOOK_EVERY_S = 1.0
+FILES_MAX = 2_000
+BYTES_MAX = 64 * 1024 * 1024
+_SUFFIXES = {"br": ".br", "gzip": ".gz"}
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
+}
+_BINARY = "application/octet-stream"
+_POLICY = (
+    "default-src 'self'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self'; worker-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'; object-src 'none'"
+)
+_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+_log = logging.getLogger("windlass.api")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file in the forms that it may be sent in; `identity` is as it is. The tag is of its content."""
+
+    media_type: str
+    tag: str
+    forms: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A console: its files by their names, and what its pages may load."""
+
+    kind: Literal["full", "lite"]
+    files: Mapping[str, File]
+    policy: str
+
+    @property
+    def hash(self) -> str:
+        """Another one for every build, as the first page names the others by their contents."""
+        return self.files[INDEX].tag[:12]
+
+
+class Console:
+    """The build that is served now."""
+
+    def __init__(
+        self, find: Callable[[], Path | None] = find_console, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._find = find
+        self._clock = clock
+        self._looked_s = clock()
+        self._stamp: object = None
+        # A folder that is named in the settings and is not there is told before anything is served.
+        self._build = self._read(find()) or lite()
+
+    def build(self) -> Build:
+        """The build, looked for again if that was a while ago."""
+        now_s = self._clock()
+        if now_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = now_s
+            # A folder that is being written anew may have no first page just now: what was read before is whole.
+            with contextlib.suppress(BadSetting):
+                self._build = self._read(self._find()) or self._build
+        return self._build
+
+    def _read(self, folder: Path | None) -> Build | None:
+        """The build in the folder if it is another one than before, and whole."""
+        if folder is None:
+            return None
+        try:
+            stamp = _stamp(folder)
+            if stamp == self._stamp:
+                return None
+            found = full(folder)
+            if stamp != _stamp(folder):
+                return None
+        except OSError as error:
+            _log.warning("the console in %s cannot be read: %s", folder, error)
+            return None
+        self._stamp = stamp
+        return found
+
+
+def full(folder: Path) -> Build:
+    """What was built: the files of the folder itself and of its assets."""
+    found: dict[str, File] = {}
+    left = BYTES_MAX
+    for name, path in _listed(folder):
+        if path.suffix in _SUFFIXES.values() and path.with_suffix("").is_file():
+            continue
+        body = path.read_bytes()
+        forms = {"identity": body, **_compressed(path)}
+        left -= sum(map(len, forms.values()))
+        if left < 0 or len(found) >= FILES_MAX:
+            raise BadSetting(
+                f"the console in {folder} has over {FILES_MAX:,} files or {BYTES_MAX:,} bytes",
+                remedy="Name a folder that holds nothing but a built console",
+            )
+        found[name] = File(_TYPES.get(path.suffix, _BINARY), sha256(body).hexdigest()[:32], forms)
+    return Build("full", found, _POLICY.format(scripts=""))
+
+
+def lite() -> Build:
+    """The page that is always there. Its one script is allowed by its hash: it is in the page."""
+    body = files("windlass.api").joinpath("lite.html").read_bytes()
+    hashes = (base64.b64encode(sha256(script).digest()).decode() for script in _SCRIPT.findall(body))
+    page = File(
+        _TYPES[".html"], sha256(body).hexdigest()[:32], {"identity": body, "gzip": gzip.compress(body, mtime=0)}
+    )
+    return Build("lite", {INDEX: page}, _POLICY.format(scripts="".join(f" 'sha256-{one}'" for one in hashes)))
+
+
+def chosen(accepted: str, forms: Mapping[str, bytes]) -> str:
+    """The form to send to whoever accepts these codings: brotli before gzip before what it is."""
+    weights = dict(map(_weight, accepted.lower().split(",")))
+    rest = weights.get("*", 0.0)
+    for coding in _SUFFIXES:
+        if coding in forms and weights.get(coding, rest) > 0:
+            return coding
+    return "identity"
+
+
+def _weight(text: str) -> tuple[str, float]:
+    coding, _, parameter = text.partition(";")
+    name, _, value = parameter.partition("=")
+    try:
+        return coding.strip(), float(value) if name.strip() == "q" else 1.0
+    except ValueError:
+        return coding.strip(), 0.0
+
+
+def _listed(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Each file with its name in an address. Links are followed by nobody: a build has none."""
+    for place, prefix in ((folder, ""), (folder / ASSETS, f"{ASSETS}/")):
+        if place.is_dir():
+            for path in sorted(place.iterdir()):
+                if path.is_file() and not path.is_symlink():
+                    yield prefix + path.name, path
+
+
+def _compressed(path: Path) -> dict[str, bytes]:
+    beside = {coding: path.with_name(path.name + suffix) for coding, suffix in _SUFFIXES.items()}
+    return {coding: one.read_bytes() for coding, one in beside.items() if one.is_file() and not one.is_symlink()}
+
+
+def _stamp(folder: Path) -> object:
+    """Differs when the build does: a new one has another first page, or other files beside it."""
+    names = (folder / INDEX, folder, folder / ASSETS)
+    return [(one.stat().st_mtime_ns, one.stat().st_size) for one in names if one.exists()]
