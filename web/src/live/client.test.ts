@@ -56,6 +56,7 @@ test("what was on its way before the hub went back does not hide what is between
   const first = follow(50);
   open(50);
   say(51, 57);
+  client.flush();
   const second = follow(52);
   // Sent before the hub heard of the second one.
   say(58, 58);
