@@ -26,7 +26,15 @@ describe("patches", () => {
   test("tell one who stands further only the rest", () => {
     expect(numbers(newTo(5, patch(3, 8)))).toEqual([6, 7, 8]);
     expect(numbers(newTo(2, patch(3, 8)))).toEqual([3, 4, 5, 6, 7, 8]);
-    expect(newTo(8, patch(3, 8))).toBeNull();
+    expect(newTo(9, patch(3, 8))).toBeNull();
+    expect(newTo(8, { ...patch(3, 8), fans: {} })).toBeNull();
+  });
+
+  test("tell how a fan-out stands though nothing else happened", () => {
+    const only = { ...patch(8, 8), events: [], steps: [], job: null };
+    expect(newTo(8, only)).toEqual(only);
+    expect(numbers(newTo(8, mergeJobPatches(patch(3, 8), only)))).toEqual([]);
+    expect(numbers(newTo(5, mergeJobPatches(patch(3, 8), only)))).toEqual([6, 7, 8]);
   });
 
   test("of the list keep the later document, whatever the order", () => {

@@ -48,7 +48,9 @@ export function mergeJobPatches(earlier: JobPatch, later: JobPatch): JobPatch {
 
 /** What of a patch is new to one who has been told up to `seq`; null if nothing is. */
 export function newTo(seq: number, patch: JobPatch): JobPatch | null {
-  if (patch.seq <= seq) return null;
+  if (patch.seq < seq) return null;
+  // Fan-outs are counted at a pace of their own: their figures come without an event too.
+  if (patch.seq === seq && Object.keys(patch.fans).length === 0) return null;
   const first = patch.events[0];
   if (first === undefined || first.seq > seq) return patch;
   return { ...patch, events: patch.events.filter((event) => event.seq > seq) };
