@@ -64,6 +64,13 @@ describe("the same submission elsewhere", () => {
     expect(shell("")).toBe("''");
   });
 
+  test("without anything that hides in what is pasted", () => {
+    const odd = { recipe: "r", inputs: { a: "x\u202ey", b: "🚀\n" } };
+    for (const text of [asCli(odd), asCurl(odd, "http://h"), asPython(odd)]) expect(text).toMatch(/^[\n -~]*$/);
+    expect(asPython(odd)).toContain('"a": "x\\u202ey", "b": "\\U0001f680\\n"');
+    expect(asCli(odd)).toContain(`'a="x\\u202ey"' --input 'b="\\ud83d\\ude80\\n"'`);
+  });
+
   test("with curl, the key in its header", () => {
     const text = asCurl(wanted, "http://127.0.0.1:8420");
     expect(text).toContain("-H 'Idempotency-Key: k 1'");

@@ -30,7 +30,7 @@ export function asCli(wanted: Submission): string {
 export function asCurl(wanted: Submission, origin: string): string {
   const lines = [`curl ${shell(`${origin}/jobs`)}`, '-H "X-API-Key: $WINDLASS_API_KEY"'];
   if (wanted.key) lines.push(`-H ${shell(`Idempotency-Key: ${wanted.key}`)}`);
-  lines.push(`--json ${shell(JSON.stringify(bodyOf(wanted)))}`);
+  lines.push(`--json ${shell(ascii(JSON.stringify(bodyOf(wanted))))}`);
   return lines.join(" \\\n  ");
 }
 
@@ -50,10 +50,15 @@ export function asPython(wanted: Submission): string {
   ].join("\n");
 }
 
-/** A text that the command line would read as JSON or as a file's name is quoted as JSON. */
+/** A text that the command line would read as JSON or as a file's name, or that could hide something, goes as JSON. */
 function cliValue(value: Json): string {
-  if (typeof value !== "string") return JSON.stringify(value);
-  return value === "" || value.startsWith("@") || isJson(value) ? JSON.stringify(value) : value;
+  const isPlain = typeof value === "string" && /^[ -?A-~][ -~]*$/.test(value) && !isJson(value);
+  return isPlain ? value : ascii(JSON.stringify(value));
+}
+
+/** Printable ASCII: a line separator, or a mark that turns text around, must not hide in what is pasted. */
+function ascii(json: string): string {
+  return json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 function isJson(text: string): boolean {
@@ -80,6 +85,9 @@ export function python(value: Json): string {
     return `{${Object.entries(value)
       .map(([name, one]) => `${python(name)}: ${python(one)}`)
       .join(", ")}}`;
-  // JSON's escapes are Python's, too, but for the pairs that JSON makes of characters outside the first plane.
-  return JSON.stringify(value);
+  // JSON's escapes are Python's too, but a character that JSON writes as two is one to Python.
+  return JSON.stringify(value).replace(/[^ -~]/gu, (char) => {
+    const code = (char.codePointAt(0) ?? 0).toString(16);
+    return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
+  });
 }

@@ -1,10 +1,112 @@
+import { List } from "lucide-react";
+import { useEffect } from "react";
+import { Link, useParams } from "wouter";
+import { Json } from "../../ui/Json";
 import { Page } from "../../ui/Page";
-import { Skeleton } from "../../ui/Skeleton";
+import { Select } from "../../ui/Select";
+import { TabPanel, Tabs } from "../../ui/Tabs";
+import { useSearch } from "../../use/useSearch";
+import { Loaded } from "../Loaded";
+import { useVersions } from "../recipes/recipes";
+import { PlanView } from "./PlanView";
+import type { RecipeDocument } from "./plan";
+import { useRecipe } from "./recipe";
+import { StepsTable } from "./StepsTable";
+import { SubmitPanel } from "./SubmitPanel";
+import { VersionsTable } from "./VersionsTable";
 
-export default function Recipe() {
+const FIRST = { tab: "graph", version: 0, step: "" };
+const TABS = [
+  { id: "graph", label: "Graph" },
+  { id: "steps", label: "Steps" },
+  { id: "schema", label: "Inputs and output" },
+  { id: "versions", label: "Versions" },
+];
+
+export default function RecipePage() {
+  const { name = "" } = useParams<{ name: string }>();
+  const [search, setSearch] = useSearch(FIRST);
+  const recipe = useRecipe(name, search.version);
+  const versions = useVersions(name);
   return (
-    <Page title="Recipe">
-      <Skeleton rows={6} />
+    <Page
+      title={name}
+      isFull
+      lead={
+        versions.data !== undefined && (
+          <Select
+            aria-label="Version"
+            value={String(search.version)}
+            onChange={(version) => setSearch({ version: Number(version), step: "" }, "push")}
+            choices={versions.data.map((one, i) => ({
+              value: String(i === 0 ? 0 : one.version),
+              label: i === 0 ? `v${one.version}, the newest` : `v${one.version}`,
+            }))}
+          />
+        )
+      }
+      actions={
+        <Link
+          href={`/jobs?recipe=${encodeURIComponent(name)}`}
+          className="flex items-center gap-1.5 text-accent hover:underline"
+        >
+          <List size={13} aria-hidden="true" />
+          Its jobs
+        </Link>
+      }
+    >
+      <Loaded query={recipe} rows={6}>
+        {(found) => <Sides recipe={found} name={name} />}
+      </Loaded>
     </Page>
   );
+}
+
+/** The recipe at the left, its form at the right; on a narrow screen one below the other. */
+function Sides({ recipe, name }: { readonly recipe: RecipeDocument; readonly name: string }) {
+  const [search, setSearch] = useSearch(FIRST);
+  const tab = TABS.some((one) => one.id === search.tab) ? search.tab : "graph";
+  useSubmitInView();
+  return (
+    <div className="min-h-0 flex-1 overflow-y-auto border-line border-t lg:grid lg:grid-cols-[minmax(0,1fr)_minmax(340px,400px)] lg:overflow-hidden">
+      <div className="flex min-h-0 min-w-0 flex-col lg:border-line lg:border-r">
+        <Tabs value={tab} onChange={(id) => setSearch({ tab: id })} tabs={TABS} label="Views of the recipe" />
+        <TabPanel
+          id={tab}
+          className={`min-h-0 flex-1 ${tab === "graph" ? "flex h-[420px] flex-none flex-col lg:h-auto lg:flex-1" : "lg:overflow-y-auto"}`}
+        >
+          {tab === "graph" && <PlanView recipe={recipe} step={search.step} onStep={(step) => setSearch({ step })} />}
+          {tab === "steps" && <StepsTable nodes={recipe.nodes} />}
+          {tab === "schema" && (
+            <div className="flex flex-col gap-3 p-4">
+              <h2 className="font-semibold">Schema of the inputs</h2>
+              <Json value={recipe.inputs_schema} label="Schema of the inputs" />
+              <h2 className="font-semibold">Output</h2>
+              <Json value={recipe.output} label="Output" />
+            </div>
+          )}
+          {tab === "versions" && (
+            <VersionsTable
+              name={name}
+              plan={recipe.plan}
+              onShow={(version) => setSearch({ version, step: "" }, "push")}
+            />
+          )}
+        </TabPanel>
+      </div>
+      <div className="flex min-h-0 min-w-0 flex-col border-line border-t lg:border-t-0">
+        <SubmitPanel key={recipe.plan} recipe={recipe} version={search.version} />
+      </div>
+    </div>
+  );
+}
+
+/** Whoever came to submit finds the form, and the first field ready. */
+function useSubmitInView(): void {
+  useEffect(() => {
+    if (location.hash !== "#submit") return;
+    const form = document.getElementById("submit");
+    form?.scrollIntoView({ block: "nearest" });
+    form?.querySelector<HTMLElement>("input, textarea, select")?.focus();
+  }, []);
 }

@@ -1,6 +1,7 @@
 /** A recipe before any job of it: the same graph, planned. */
 import type { components } from "../../api/types.gen";
 import type { Edge, GraphNode, Structure } from "../../graph/types";
+import { expressionText } from "./words";
 
 export type RecipeDocument = components["schemas"]["RecipeDocument"];
 export type RecipeNode = components["schemas"]["RecipeNode"];
@@ -34,8 +35,8 @@ function nodeOf(node: RecipeNode, no: number): GraphNode {
 
 /** What decides whether and where it runs, the more surprising first. */
 export function metaOf(node: RecipeNode): string {
-  if (node.when !== null) return `if ${node.when}`;
-  if (node.each !== null) return `for each of ${node.each}`;
+  if (node.when !== null) return `if ${expressionText(node.when)}`;
+  if (node.each !== null) return `for each of ${expressionText(node.each)}`;
   if (node.provider !== "") return `at ${node.provider}`;
   return node.queue;
 }

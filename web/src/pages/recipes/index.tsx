@@ -123,7 +123,7 @@ function Row({ recipe, state }: { readonly recipe: RecipeSummary; readonly state
       </Td>
       <Td className="w-0 whitespace-nowrap text-right">
         <Link
-          href={`${path}?tab=submit`}
+          href={`${path}#submit`}
           className="text-accent hover:underline"
           aria-label={`Submit a job of ${recipe.name}`}
         >

@@ -1,10 +1,94 @@
+import { Cpu } from "lucide-react";
+import { Ago } from "../../ui/Ago";
+import { Empty } from "../../ui/Empty";
 import { Page } from "../../ui/Page";
-import { Skeleton } from "../../ui/Skeleton";
+import { Panel } from "../../ui/Panel";
+import { Table, Td, Th, Tr } from "../../ui/Table";
+import { Loaded } from "../Loaded";
+import { WorkerCard } from "./WorkerCard";
+import { grouped, useWorkers, type Worker } from "./workers";
 
-export default function Workers() {
+export default function WorkersPage() {
+  const workers = useWorkers();
+  const groups = workers.data && grouped(workers.data.items);
   return (
-    <Page title="Workers">
-      <Skeleton rows={6} />
+    <Page
+      title="Workers"
+      lead={
+        groups &&
+        workers.data && (
+          <span className="tabular-nums">
+            {groups.alive.length} at work · {workers.data.engines} {workers.data.engines === 1 ? "engine" : "engines"}
+          </span>
+        )
+      }
+    >
+      <Loaded query={workers} rows={6}>
+        {({ items }) => {
+          const { alive, lost } = grouped(items);
+          return (
+            <div className="flex flex-col gap-4 px-4 pb-6">
+              {alive.length === 0 ? (
+                <Empty
+                  icon={Cpu}
+                  title="No workers"
+                  line={
+                    lost.length === 0
+                      ? "Jobs wait until there is one. Start one, and it is here at once:"
+                      : "All of them are lost, and jobs wait until there is one again:"
+                  }
+                  command="windlass worker app.py"
+                />
+              ) : (
+                <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,340px),1fr))] items-start gap-3">
+                  {alive.map((worker) => (
+                    <WorkerCard key={worker.id} worker={worker} />
+                  ))}
+                </div>
+              )}
+              {lost.length > 0 && <LostTable workers={lost} />}
+            </div>
+          );
+        }}
+      </Loaded>
     </Page>
+  );
+}
+
+function LostTable({ workers }: { readonly workers: readonly Worker[] }) {
+  return (
+    <Panel title="Lost" lead="of the last day; their steps moved to others">
+      <Table aria-label="Lost workers">
+        <thead>
+          <tr>
+            <Th>Worker</Th>
+            <Th>Queues</Th>
+            <Th className="text-right">Started</Th>
+            <Th className="text-right">Last heartbeat</Th>
+            <Th className="text-right">Lost</Th>
+          </tr>
+        </thead>
+        <tbody>
+          {workers.map((worker) => (
+            <Tr key={worker.id}>
+              <Td className="whitespace-nowrap">
+                {worker.host}
+                <span className="text-dim tabular-nums">:{worker.pid}</span>
+              </Td>
+              <Td className="max-w-64 truncate font-mono text-[12px] text-dim">{worker.queues.join(", ")}</Td>
+              <Td className="text-right text-dim">
+                <Ago at={worker.started_at} />
+              </Td>
+              <Td className="text-right text-dim">
+                <Ago at={worker.seen_at} />
+              </Td>
+              <Td className="text-right">
+                <Ago at={worker.lost_at} />
+              </Td>
+            </Tr>
+          ))}
+        </tbody>
+      </Table>
+    </Panel>
   );
 }

@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { grouped, pulseOf, type Worker } from "./workers";
+
+const WORKER: Worker = {
+  id: "w",
+  host: "a",
+  pid: 1,
+  queues: [],
+  concurrency: 1,
+  running: [],
+  started_at: "2026-01-01T00:00:00Z",
+  seen_at: "2026-01-01T00:00:00Z",
+  lease_until: "2026-01-01T00:00:20Z",
+  lost_at: null,
+};
+
+describe("workers", () => {
+  test("stand by place, the lost ones apart and the latest first", () => {
+    const lost = (id: string, at: string): Worker => ({ ...WORKER, id, lost_at: at });
+    const all = [
+      { ...WORKER, id: "b9", host: "b", pid: 9 },
+      lost("early", "2026-01-01T00:00:00Z"),
+      { ...WORKER, id: "a10", pid: 10 },
+      { ...WORKER, id: "a9", pid: 9 },
+      lost("late", "2026-01-01T01:00:00Z"),
+    ];
+    expect(grouped(all).alive.map((one) => one.id)).toEqual(["a9", "a10", "b9"]);
+    expect(grouped(all).lost.map((one) => one.id)).toEqual(["late", "early"]);
+  });
+
+  test.each([
+    [5, "good"],
+    [16, "late"],
+    [20, "overdue"],
+    [90, "overdue"],
+  ])("have a pulse: after %s s it is %s", (seconds, pulse) => {
+    expect(pulseOf(WORKER, Date.parse(WORKER.seen_at) + seconds * 1_000)).toBe(pulse);
+  });
+});

@@ -1,0 +1,63 @@
+/** The processes that do the work, as the page shows them. */
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { ask } from "../../api/client";
+
+export interface RunningStep {
+  readonly job_id: string;
+  readonly no: number;
+  readonly step: string;
+  readonly since: string;
+}
+export interface Worker {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly queues: readonly string[];
+  readonly concurrency: number;
+  readonly running: readonly RunningStep[];
+  readonly started_at: string;
+  readonly seen_at: string;
+  readonly lease_until: string;
+  readonly lost_at: string | null;
+  readonly version?: string | null;
+}
+export interface WorkerList {
+  readonly items: readonly Worker[];
+  readonly engines: number;
+}
+
+const REFRESH_MS = 3_000;
+
+export function useWorkers(): UseQueryResult<WorkerList> {
+  return useQuery({
+    queryKey: ["workers"],
+    queryFn: ({ signal }) => ask<WorkerList>("/workers", { signal }),
+    refetchInterval: REFRESH_MS,
+    retry: false,
+  });
+}
+
+export interface Grouped {
+  readonly alive: readonly Worker[];
+  readonly lost: readonly Worker[];
+}
+
+/** Those at work by place, and apart from them those that are gone, the latest first. */
+export function grouped(workers: readonly Worker[]): Grouped {
+  const place = (one: Worker): string => `${one.host}\0${String(one.pid).padStart(10, "0")}`;
+  return {
+    alive: workers.filter((one) => one.lost_at === null).sort((a, b) => (place(a) < place(b) ? -1 : 1)),
+    lost: workers
+      .filter((one) => one.lost_at !== null)
+      .sort((a, b) => Date.parse(b.lost_at ?? "") - Date.parse(a.lost_at ?? "")),
+  };
+}
+
+export type Pulse = "good" | "late" | "overdue";
+
+/** How its heartbeat is: late when half of its lease is gone without one, overdue when all of it is. */
+export function pulseOf(worker: Pick<Worker, "seen_at" | "lease_until">, now: number): Pulse {
+  const [seen, until] = [Date.parse(worker.seen_at), Date.parse(worker.lease_until)];
+  if (now >= until) return "overdue";
+  return now - seen > (until - seen) * 0.75 ? "late" : "good";
+}
