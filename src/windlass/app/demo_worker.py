@@ -7,6 +7,7 @@ and when the pipe closes, for whatever reason, this process hands back what it r
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -75,6 +76,8 @@ def _end_with_parent(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
     """Wait, in a thread of its own, until the pipe closes. A handler that holds the loop cannot hold this."""
     while sys.stdin.buffer.read(4096):
         pass
+    # It hands back what it runs, as it should, every time that `up` is stopped: nothing to warn anybody of.
+    logging.getLogger("windlass.worker").setLevel(logging.ERROR)
     try:
         loop.call_soon_threadsafe(lambda: worker.stop(now=True))
     except RuntimeError:

@@ -161,16 +161,24 @@ async def up(
             _demo(windlass, is_wanted=is_wanted) as demo,
             answering_if_installed(windlass, listen, service.alive, demo) as url,
         ):
-            if demo is not None:
-                await demo.submit()
+            link = await _link(windlass, url, demo) if url is not None else None
             _report(at, settings, dsn, service)
             _report_api(at, settings, url)
-            _next_commands(at, app, url, demo)
+            _next_commands(at, app, url, link)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
             await service.until_stopped()
             _note(at, "stopping; once more to stop at once")
     _note(at, "stopped; the data stays, and open jobs go on at the next `windlass up`")
     return Exit.DONE
+
+
+async def _link(windlass: Windlass, url: str, demo: Demo | None) -> str:
+    """Where the console begins: at the demo's job if there is a demo, and signed in, if the keys are ours to make."""
+    from windlass.app.console_link import console_token
+
+    page = f"jobs/{await demo.submit()}" if demo is not None else ""
+    token = await console_token(windlass)
+    return f"{url}/console/{page}" + (f"?token={token}" if token is not None else "")
 
 
 def _report(at: Ambient, settings: Settings, dsn: str, service: Service) -> None:
@@ -205,15 +213,14 @@ def _report_console(at: Ambient) -> None:
     )
 
 
-def _next_commands(at: Ambient, app: App, url: str | None, demo: Demo | None) -> None:
+def _next_commands(at: Ambient, app: App, url: str | None, link: str | None) -> None:
     home = f"--home {at.home} " if at.home else ""
     recipe = DEMO_RECIPE if DEMO_RECIPE in app.recipes else next(iter(app.recipes), "RECIPE")
     schema = app.recipes[recipe].plan.inputs_schema if recipe in app.recipes else {}
     flags = "".join(f" --input {name}=…" for name in schema.get("required", ()))
-    page = f"jobs/{demo.job_id}" if demo is not None else ""
     at.screen.line("")
     for label, text in (
-        *([("Console", f"{url}/console/{page}")] if url else []),
+        *([("Console", link)] if link else []),
         ("Run one", f"windlass {home}submit {recipe}{flags} --follow"),
         ("See all", f"windlass {home}jobs"),
         ("Watch", f"windlass {home}watch @last"),
