@@ -5,6 +5,7 @@ import { useIsDark, usePreference } from "../use/usePreference";
 import { IconButton } from "./IconButton";
 import { Kbd } from "./Kbd";
 import { Mark } from "./Mark";
+import { MOD } from "./mod";
 import { Nav } from "./Nav";
 import { TipLayer } from "./TipLayer";
 import { Toaster } from "./toast";
@@ -44,7 +45,7 @@ export function Shell({ children, live, account, onSearch }: ShellProps) {
           <Search size={13} aria-hidden="true" className="shrink-0" />
           <span className="truncate">Search or jump to…</span>
           <span className="ml-auto max-sm:hidden">
-            <Kbd>{MOD}K</Kbd>
+            <Kbd>{MOD === "⌘" ? "⌘K" : "Ctrl K"}</Kbd>
           </span>
         </button>
         <div className="ml-auto flex shrink-0 items-center gap-1 sm:gap-2">
@@ -64,8 +65,6 @@ export function Shell({ children, live, account, onSearch }: ShellProps) {
     </div>
   );
 }
-
-const MOD = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘" : "Ctrl ";
 
 /** On a narrow screen the ways to the pages are behind a button. */
 function Drawer() {

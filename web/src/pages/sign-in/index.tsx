@@ -1,12 +1,18 @@
+import { KeyRound } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { type Problem, problemOf } from "../../api/client";
 import { Button } from "../../ui/Button";
+import { Copy } from "../../ui/Copy";
 import { Field } from "../../ui/Field";
 import { Input } from "../../ui/Input";
 import { Mark } from "../../ui/Mark";
 import { ProblemView } from "../../ui/ProblemView";
+import { TipLayer } from "../../ui/TipLayer";
+import { Toaster } from "../../ui/toast";
 import { useSignIn } from "../../use/useSession";
 import { useTitle } from "../../use/useTitle";
+
+const NEW_KEY = "windlass keys create --caller you";
 
 /** Signing in needs no mail and no account elsewhere: the link that the server printed, or a key. */
 export default function SignIn() {
@@ -31,29 +37,55 @@ export default function SignIn() {
 
   return (
     <main className="grid h-full place-items-center overflow-y-auto p-4">
-      <div className="w-full max-w-sm">
-        <div className="mb-5 flex flex-col items-center gap-3 text-center">
-          <Mark size={34} />
+      <div className="w-full max-w-[380px] py-6">
+        <div className="mb-6 flex flex-col items-center gap-3 text-center">
+          <span className="grid size-12 place-items-center rounded-2xl border border-line bg-panel shadow-raise">
+            <Mark size={26} />
+          </span>
           <h1 className="font-semibold text-[18px] tracking-[-0.015em]">Sign in to Windlass</h1>
         </div>
         <form onSubmit={submit} className="flex flex-col gap-3 rounded-xl border border-line bg-panel p-5 shadow-raise">
-          <Field label="API key">
+          <Field label="API key" hint="It is traded for a cookie and not kept in this browser.">
             <Input
               type="password"
               name="key"
               autoComplete="current-password"
               spellCheck={false}
-              className="font-mono"
+              placeholder="wl_…"
+              className="h-8 font-mono"
               value={key}
               onChange={(event) => setKey(event.target.value)}
             />
           </Field>
           {problem !== undefined && <ProblemView problem={problem} />}
-          <Button type="submit" variant="primary" busy={isBusy} className="h-8">
+          <Button
+            type="submit"
+            variant="primary"
+            busy={isBusy}
+            why={key.trim() === "" ? "Paste a key first" : undefined}
+            icon={<KeyRound size={14} aria-hidden="true" />}
+            className="h-8"
+          >
             Sign in
           </Button>
         </form>
+        <section aria-label="Other ways" className="mt-5 flex flex-col gap-3 px-1 text-[12px] text-dim leading-normal">
+          <p>
+            <b className="font-medium text-fg">Started it yourself?</b> The link that{" "}
+            <code className="font-mono text-fg">windlass up</code> prints signs you in. It works once, for ten minutes:
+            start it again for a new one.
+          </p>
+          <div>
+            <b className="font-medium text-fg">On a server?</b> Whoever runs it can make you a key:
+            <div className="mt-1.5 flex items-center rounded-md border border-line bg-field py-0.5 pr-0.5 pl-2.5">
+              <code className="min-w-0 flex-1 truncate font-mono text-fg">{NEW_KEY}</code>
+              <Copy text={NEW_KEY} label="Copy the command" />
+            </div>
+          </div>
+        </section>
       </div>
+      <Toaster />
+      <TipLayer />
     </main>
   );
 }
