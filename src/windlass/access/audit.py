@@ -144,19 +144,21 @@ async def records(
     since: datetime | None = None,
     until: datetime | None = None,
     after_no: int = 0,
+    before_no: int | None = None,
     limit: int = 100,
 ) -> list[tuple[Record, bytes]]:
-    """Records with their hashes, in the order of the chain, that fit all that is given."""
+    """Records with their hashes that fit all that is given: in the order of the chain, or backwards from one."""
+    way = "audit_page" if before_no is None else "audit_newest"
     if job_id is not None:
-        statement = "audit_page_job"
+        statement = f"{way}_job"
     elif caller is not None:
-        statement = "audit_page_caller"
+        statement = f"{way}_caller"
     elif event is not None:
-        statement = "audit_page_event"
+        statement = f"{way}_event"
     else:
-        statement = "audit_page"
-    values = (after_no, min(limit, PAGE_MAX), caller, event, job_id, since, until)
-    return await _page(db, statement, values)
+        statement = way
+    start = after_no if before_no is None else before_no
+    return await _page(db, statement, (start, min(limit, PAGE_MAX), caller, event, job_id, since, until))
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,10 @@ def _complete(operation: dict[str, Any], own: Guard) -> None:
         operation["requestBody"]["content"]["application/json"]["example"] = _EXAMPLES[name]
     for good in ("200", "201", "202"):
         content = answers.get(good, {}).get("content", {})
-        if name in ANSWERS and "application/json" in content:
-            content["application/json"]["example"] = ANSWERS[name]
+        # What is accepted can also be asked for without being done.
+        key = f"{name}.dry_run" if good == "200" and "202" in answers else name
+        if key in ANSWERS and "application/json" in content:
+            content["application/json"]["example"] = ANSWERS[key]
     if name in ("jobs.submit", "jobs.retry", "jobs.rerun"):
         links = {one: {"operationId": one, "parameters": {"job_id": "$response.body#/job_id"}} for one in _LINKED}
         answers["202"]["links"] = links

@@ -1,8 +1,8 @@
 """One action on many jobs: those that a filter finds and that the action can mean something to.
 
 The ids are collected first and acted on one commit each, so a bulk action that is cut off has done a part of its work
-and may be asked for again: a cancelled job is no longer found, and neither is one that a bulk action has retried,
-because the new job has an idempotency key made from the old one's id.
+and may be asked for again: a cancelled job is no longer found, and neither is one that somebody ran again or discarded
+(`redriven`). Two that act at once make one new job of an old one: it has an idempotency key made from the old one's id.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BULK_MAX = 500
+RUNNING_MAX = 10_000
 Action = Literal["cancel", "retry"]
 # What the new jobs of bulk retries are keyed by (`rerun.retry`).
 _WORD = "bulk"
@@ -31,14 +32,15 @@ _STATES: dict[Action, tuple[JobState, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """`matched` jobs were found (`is_more`: at least); `done` has each job acted on, with its new job after a retry;
-    `refused` has the others with the code of the reason.
+    """`matched` jobs were found (`is_more`: at least), with so many steps running that a cancel would stop; `done` has
+    each job acted on, with its new job after a retry; `refused` has the others with the code of the reason.
     """
 
     matched: int
     is_more: bool
     done: tuple[tuple[UUID, UUID | None], ...] = ()
     refused: tuple[tuple[UUID, str], ...] = ()
+    running_steps: int = 0
 
 
 async def bulk(
@@ -59,7 +61,7 @@ async def bulk(
         raise BadInput(f"a bulk action takes 1 to {BULK_MAX} jobs at a time, not {limit}")
     ids, is_more = await targets(db, wanted, action)
     if dry_run:
-        return Bulk(len(ids), is_more)
+        return Bulk(len(ids), is_more, running_steps=await _running(db, ids) if action == "cancel" else 0)
     if expect is not None and expect != len(ids):
         raise CountChanged(
             f"{len(ids)} jobs match, not {expect}", remedy="Ask for a dry run again and look at what it would touch"
@@ -89,8 +91,14 @@ async def targets(db: Database, wanted: JobFilter, action: Action) -> tuple[list
 
     async def not_retried(ids: list[UUID]) -> list[UUID]:
         async with db.connection() as connection:
-            rows = await connection.fetch(sql("list_retried"), ids, _WORD)
-        retried = {row["id"] for row in rows}
+            rows = await connection.fetch(sql("list_retried"), ids)
+        retried = {row["job_id"] for row in rows}
         return [job_id for job_id in ids if job_id not in retried]
 
     return await find(db, narrow, FIND_MAX, not_retried if action == "retry" else None)
+
+
+async def _running(db: Database, ids: list[UUID]) -> int:
+    """How many attempts of these jobs are under way; so many are looked at in all."""
+    async with db.connection() as connection:
+        return await connection.fetchval(sql("list_running"), ids, RUNNING_MAX)  # type: ignore[no-any-return]

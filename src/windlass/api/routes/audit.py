@@ -8,7 +8,7 @@ from fastapi import Query
 
 from windlass.access import audit
 from windlass.api.guard import Has, guard, guarded_router
-from windlass.api.wire.audit import AuditPage, AuditQuery, Verdict, VerifyQuery, record_document
+from windlass.api.wire.audit import NO_MAX, AuditPage, AuditQuery, Verdict, VerifyQuery, record_document
 from windlass.core.caller import Scope
 
 router = guarded_router("audit")
@@ -18,7 +18,7 @@ VERIFIED_MAX = 50_000
 @router.get("/audit", operation_id="audit.list", response_model=AuditPage, summary="List records")
 @guard(Scope.AUDIT_READ, codes=("bad_input",))
 async def list_records(query: Annotated[AuditQuery, Query()], parts: Has) -> Any:
-    """Records of everybody's doings, in the order of the chain."""
+    """Records of everybody's doings, in the order of the chain; with `order=desc` the newest first."""
     found = await audit.records(
         parts.db,
         caller=query.caller,
@@ -27,6 +27,7 @@ async def list_records(query: Annotated[AuditQuery, Query()], parts: Has) -> Any
         since=query.since,
         until=query.until,
         after_no=query.after,
+        before_no=None if query.order == "asc" else query.before or NO_MAX,
         limit=query.limit,
     )
     items = [record_document(record, digest) for record, digest in found]

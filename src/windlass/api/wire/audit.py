@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from windlass.api.wire.wire import Id, Instant, Sought, Text, Time, Told
 from windlass.core.audit import Record
@@ -24,8 +24,16 @@ class AuditQuery(Sought):
     job_id: Id | None = None
     since: Instant | None = None
     until: Instant | None = None
+    order: Literal["asc", "desc"] = Field(default="asc", description="`desc` for the newest first.")
     after: int = Field(default=0, ge=0, le=NO_MAX, description="The number of the last record that is known.")
+    before: int | None = Field(default=None, ge=1, le=NO_MAX, description="With `desc`: `next` of the page before.")
     limit: int = Field(default=100, ge=1, le=PAGE_MAX)
+
+    @model_validator(mode="after")
+    def _has_one_place(self) -> AuditQuery:
+        if (self.before is not None and self.order == "asc") or (self.after and self.order == "desc"):
+            raise ValueError("`after` goes with the order asc, `before` with desc")
+        return self
 
 
 class VerifyQuery(Sought):
@@ -53,7 +61,7 @@ class RecordDocument(Told):
 
 
 class AuditPage(Told):
-    """Records in the order of the chain."""
+    """Records in the order that was asked for; `next` is where to go on: as `after`, or with `desc` as `before`."""
 
     items: list[RecordDocument]
     next: int | None

@@ -132,6 +132,7 @@ class BulkDone(Told):
     dry_run: bool
     matched: int
     is_more: bool = Field(description="Whether more may match than were counted.")
+    running_steps: int = Field(default=0, description="Of a dry run of cancel: how many running steps it would stop.")
     done: list[BulkItem]
     refused: list[BulkRefusal]
 
@@ -143,6 +144,7 @@ def bulk_done(action: str, dry_run: bool, done: Bulk) -> BulkDone:
         dry_run=dry_run,
         matched=done.matched,
         is_more=done.is_more,
+        running_steps=done.running_steps,
         done=[BulkItem(job_id=job_id, new_job_id=new_id) for job_id, new_id in done.done],
         refused=[BulkRefusal(job_id=job_id, code=code) for job_id, code in done.refused],
     )

@@ -81,6 +81,35 @@ WHERE no > $1
   AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
 ORDER BY no LIMIT $2
 
+-- name: audit_newest
+-- The same backwards: $1 is before which record.
+SELECT * FROM windlass.audit
+WHERE no < $1
+  AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR event = $4) AND ($5::uuid IS NULL OR job_id = $5)
+  AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
+ORDER BY no DESC LIMIT $2
+
+-- name: audit_newest_caller
+SELECT * FROM windlass.audit
+WHERE caller = $3 AND no < $1
+  AND ($4::text IS NULL OR event || '' = $4) AND ($5::uuid IS NULL OR job_id = $5)
+  AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
+ORDER BY caller DESC, no DESC LIMIT $2
+
+-- name: audit_newest_event
+SELECT * FROM windlass.audit
+WHERE event = $4 AND no < $1
+  AND ($3::text IS NULL OR caller || '' = $3) AND ($5::uuid IS NULL OR job_id = $5)
+  AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
+ORDER BY event DESC, no DESC LIMIT $2
+
+-- name: audit_newest_job
+SELECT * FROM (SELECT * FROM windlass.audit WHERE job_id = $5 OFFSET 0) AS of_job
+WHERE no < $1
+  AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR event = $4)
+  AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
+ORDER BY no DESC LIMIT $2
+
 -- name: audit_has_head
 -- Whether a hash that was noted is among the records up to $1, which were looked at before.
 SELECT EXISTS (SELECT FROM windlass.audit WHERE no <= $1 AND hash = $2)

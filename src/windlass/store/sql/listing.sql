@@ -219,7 +219,10 @@ LEFT JOIN LATERAL (
 ORDER BY j.id DESC
 
 -- name: list_retried
--- Which of these jobs have a successor that was made under this word: one look into jobs_idempotency each.
-SELECT j.id FROM unnest($1::uuid[]) AS x (id)
-JOIN windlass.jobs j ON j.id = x.id
-JOIN windlass.jobs r ON r.caller = j.caller AND r.idempotency_key = 'retry:' || j.id || ':' || $2::text
+-- Which of these jobs somebody ran again, or discarded.
+SELECT job_id FROM windlass.redriven WHERE job_id = ANY ($1::uuid[])
+
+-- name: list_running
+-- How many attempts of these jobs are under way, among the $2 that are looked at (by steps_running).
+SELECT count(*) FROM (SELECT job_id FROM windlass.steps WHERE state = 'RUNNING' LIMIT $2) s
+WHERE s.job_id = ANY ($1::uuid[])
