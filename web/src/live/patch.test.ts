@@ -8,7 +8,7 @@ const patch = (from: number, to: number): JobPatch => ({
   seq: to,
   job: job("a", to),
   steps: [{ no: 1, attempts: to }, ...(to > 5 ? [{ no: 2, attempts: to }] : [])] as unknown as JobPatch["steps"],
-  fans: { 1: { at: to } },
+  fans: { 1: { total: to, made: 0, by_status: {} } },
   events: Array.from({ length: to - from + 1 }, (_, i) => ({ seq: from + i })) as unknown as JobPatch["events"],
 });
 const numbers = (of: JobPatch | null) => of?.events.map((event) => event.seq);
@@ -19,7 +19,7 @@ describe("patches", () => {
     expect(numbers(merged)).toEqual([3, 4, 5, 6, 7, 8]);
     expect(merged.seq).toBe(8);
     expect(merged.steps.map((step) => step.no)).toEqual([1, 2]);
-    expect(merged.fans).toEqual({ 1: { at: 8 } });
+    expect(merged.fans[1]?.total).toBe(8);
     expect(mergeJobPatches(patch(3, 5), { ...patch(6, 6), job: null }).job?.seq).toBe(5);
   });
 

@@ -5,9 +5,7 @@ import type { components } from "../api/types.gen";
 export type JobDocument = components["schemas"]["JobDocument"] & { readonly seq: number };
 export type StepDocument = components["schemas"]["StepDocument"];
 
-export interface FanDocument {
-  readonly [key: string]: unknown;
-}
+export type FanDocument = components["schemas"]["FanDocument"];
 
 export interface EventLine {
   readonly seq: number;
