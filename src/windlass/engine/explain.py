@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -48,16 +48,25 @@ async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int
             raise NotFound(f"job {job_id} has no step {step}", remedy=f"Its steps are {known}")
     else:
         chosen = [row for row in rows if row.state not in STEP_DONE]
+    states = {row.no: row.state for row in rows}
     async with db.connection() as connection:
-        return [await _reason(connection, view, plan, rows, row) for row in chosen[:limit]]
+        return [await _reason(connection, view, plan, states, row) for row in chosen[:limit]]
+
+
+async def reason_of(db: Database, view: JobView, plan: Plan, row: StepView) -> Reason:
+    """The reason of one step that was already read, without a look at the others but for those that it needs."""
+    async with db.connection() as connection:
+        needs = [plan.number[name] for name in plan.nodes[row.node].needs] if row.state is StepState.BLOCKED else []
+        found = await connection.fetch(sql("attempt_states"), view.id, needs) if needs else []
+        return await _reason(connection, view, plan, {one["no"]: StepState(one["state"]) for one in found}, row)
 
 
 async def _reason(
-    connection: asyncpg.Connection, view: JobView, plan: Plan, rows: Sequence[StepView], row: StepView
+    connection: asyncpg.Connection, view: JobView, plan: Plan, states: Mapping[int, StepState], row: StepView
 ) -> Reason:
     name = step_name(plan, row)
     if row.state is StepState.BLOCKED:
-        unmet = [n for n in plan.nodes[row.node].needs if rows[plan.number[n]].state not in STEP_DONE]
+        unmet = [n for n in plan.nodes[row.node].needs if states[plan.number[n]] not in STEP_DONE]
         return Reason(name, row.state, f"needs {', '.join(unmet)}", {"needs": unmet})
     if row.state is StepState.QUEUED:
         return await _queued(connection, view, name, row)

@@ -195,10 +195,19 @@ async def overview(db: Database, job_id: UUID) -> tuple[list[StepView], list[Fan
     return nodes, counts
 
 
-async def events(db: Database, job_id: UUID, *, after: int = 0, limit: int = PAGE_MAX) -> list[EventView]:
-    """A job's events in order, after the one with this sequence number."""
+async def events(
+    db: Database,
+    job_id: UUID,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    is_newest_first: bool = False,
+    limit: int = PAGE_MAX,
+) -> list[EventView]:
+    """A job's events in order, after the one with this sequence number and before another's."""
+    name = "read_events_newest" if is_newest_first else "read_events"
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("read_events"), job_id, after, limit)
+        rows = await connection.fetch(sql(name), job_id, after, before, limit)
     return [view_of(EventView, row) for row in rows]
 
 

@@ -64,6 +64,8 @@ ROWS: dict[str, Row] = {
     "jobs.output": Row("R", 200, "completed"),
     "jobs.graph": Row("R", 200, "queued"),
     "jobs.steps": Row("R", 200, "queued"),
+    "jobs.step": Row("R", 200, "queued", path={"no": "0"}),
+    "jobs.attempts": Row("R", 200, "queued"),
     "jobs.step_output": Row("R", 200, "completed", path={"no": "0"}),
     "jobs.events": Row("R", 200, "queued"),
     "jobs.why": Row("R", 200, "queued"),

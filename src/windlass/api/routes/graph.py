@@ -9,6 +9,8 @@ from fastapi import Query
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
 from windlass.api.own import owned_job
 from windlass.api.wire.step import (
+    EVENTS_PAGE_MAX,
+    NEWEST_EVENTS,
     EventPage,
     EventsQuery,
     GraphDocument,
@@ -65,9 +67,13 @@ async def steps(job_id: JobId, query: Annotated[StepsQuery, Query()], caller: Ca
 async def events(job_id: JobId, query: Annotated[EventsQuery, Query()], caller: Caller, parts: Has) -> Any:
     """Everything that happened to the job, in order and without a gap. /jobs/{job_id}/stream tells it as it happens."""
     await owned_job(parts, caller, job_id)
-    found = await read.events(parts.db, job_id, after=query.after, limit=query.limit)
+    is_newest_first = query.order == "desc"
+    limit = query.limit or (NEWEST_EVENTS if is_newest_first else EVENTS_PAGE_MAX)
+    found = await read.events(
+        parts.db, job_id, after=query.after, before=query.before, is_newest_first=is_newest_first, limit=limit
+    )
     items = [event_document(job_id, event) for event in found]
-    return EventPage.model_construct(items=items, next=found[-1].seq if len(found) == query.limit else None)
+    return EventPage.model_construct(items=items, next=found[-1].seq if len(found) == limit else None)
 
 
 @router.get("/jobs/{job_id}/why", operation_id="jobs.why", response_model=Reasons, summary="Why a job stands still")

@@ -15,6 +15,7 @@ from windlass.engine.graph_view import STEPS_PAGE_MAX, GraphView, NodeView, Wait
 from windlass.engine.read import EventView, JobView, StepView
 
 EVENTS_PAGE_MAX = 1_000
+NEWEST_EVENTS = 200
 NO_MAX = 2**31 - 1
 
 
@@ -45,10 +46,14 @@ class StepsQuery(Sought):
 
 
 class EventsQuery(Sought):
-    """From where on."""
+    """From where on, and which way."""
 
     after: int = Field(default=0, ge=0, le=NO_MAX, description="The last `seq` that is known.")
-    limit: int = Field(default=EVENTS_PAGE_MAX, ge=1, le=EVENTS_PAGE_MAX)
+    before: int | None = Field(default=None, ge=0, le=NO_MAX, description="Only those with a lower `seq`.")
+    order: Literal["asc", "desc"] = Field(default="asc", description="`desc`: the newest first.")
+    limit: int | None = Field(
+        default=None, ge=1, le=EVENTS_PAGE_MAX, description="1,000, and the newest first 200, unless it is given."
+    )
 
 
 class WhyQuery(Sought):
@@ -189,7 +194,7 @@ class EventDocument(Told):
 
 
 class EventPage(Told):
-    """Events in order; `next` is the `after` of the next page, and is there while the page is full."""
+    """Events in order; `next` is there while the page is full: the `after` of the next page, or with `desc` its `before`."""
 
     items: list[EventDocument]
     next: int | None

@@ -43,7 +43,12 @@ FROM windlass.steps WHERE job_id = $1 AND index IS NOT NULL GROUP BY node, state
 SELECT * FROM windlass.steps WHERE job_id = $1 AND index IS NULL ORDER BY no
 
 -- name: read_events
-SELECT * FROM windlass.events WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3
+SELECT * FROM windlass.events
+WHERE job_id = $1 AND seq > $2 AND seq < coalesce($3::int, 2147483647) ORDER BY seq LIMIT $4
+
+-- name: read_events_newest
+SELECT * FROM windlass.events
+WHERE job_id = $1 AND seq > $2 AND seq < coalesce($3::int, 2147483647) ORDER BY seq DESC LIMIT $4
 
 -- name: read_ended
 SELECT j.state, j.input, s.no, s.output

@@ -1,0 +1,152 @@
+"""One step in full, and attempts, on the wire."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from windlass.api.wire.money import MoneyTold
+from windlass.api.wire.step import NO_MAX, ReasonDocument, StepDocument, reason_document, step_document
+from windlass.api.wire.wire import Sought, Time, Told
+from windlass.core.plan import Plan
+from windlass.engine.attempts import ATTEMPTS_PAGE_MAX, AttemptView
+from windlass.engine.external import WorkView
+from windlass.engine.step_view import StepDetail
+
+
+class AttemptsQuery(Sought):
+    """From where on."""
+
+    after: int = Field(default=0, ge=0, le=NO_MAX, description="`next` of the page before.")
+    limit: int = Field(default=ATTEMPTS_PAGE_MAX, ge=1, le=ATTEMPTS_PAGE_MAX)
+
+
+class AttemptDocument(Told):
+    """One attempt of a step."""
+
+    no: int
+    step: str
+    index: int | None
+    attempt: int
+    started_at: Time
+    finished_at: Time | None
+    outcome: str = Field(description="`running`, `succeeded`, `failed`, `lost`, `waiting` or `cancelled`.")
+    worker: UUID | None = Field(description="Null where no worker was needed: for a child job, or an event.")
+    error: Any
+
+
+class AttemptPage(Told):
+    """Attempts in the order in which they began; `next` is there while the page is full."""
+
+    items: list[AttemptDocument]
+    next: int | None
+
+
+class LogDocument(Told):
+    """A line that an attempt logged."""
+
+    at: str = Field(description="By the clock of the worker.")
+    level: str
+    text: str
+    attempt: int
+
+
+class StepWorkDocument(Told):
+    """What a provider does, or did, for the step."""
+
+    provider: str
+    external_id: str | None
+    state: str
+    status: str | None = Field(description="As the provider says it.")
+    attempt: int
+    polls: int
+    next_poll_at: Time | None
+    created_at: Time
+    submitted_at: Time | None
+    ended_at: Time | None
+
+
+class StepCostDocument(Told):
+    """What the step's attempts cost, all together."""
+
+    amount: MoneyTold
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+
+
+class StepDetailDocument(StepDocument):
+    """A step with everything that is known of it."""
+
+    needs: list[str]
+    idempotency_key: str = Field(description="The same on every attempt: `ctx.key`.")
+    attempts: list[AttemptDocument] = Field(description="The first 200; /jobs/{job_id}/attempts has all.")
+    logs: list[LogDocument] = Field(description="The newest 100 lines, or 16 KiB.")
+    provider: StepWorkDocument | None
+    why: ReasonDocument | None = Field(description="What it waits for; null once it is done.")
+    cost: StepCostDocument | None
+    inputs: Any = Field(description="What its handler is given; see `inputs_state`.")
+    inputs_state: str = Field(
+        description="`resolved`; `template` while something that it needs is not there, or is kept as an artifact; "
+        "`large`: over 64 KiB, and left out."
+    )
+
+
+def attempt_document(plan: Plan, one: AttemptView) -> AttemptDocument:
+    """An attempt's document."""
+    return AttemptDocument.model_construct(
+        no=one.no,
+        step=plan.nodes[one.node].name,
+        index=one.index,
+        attempt=one.attempt,
+        started_at=one.started_at,
+        finished_at=one.finished_at,
+        outcome=one.outcome,
+        worker=one.worker,
+        error=one.error,
+    )
+
+
+def detail_document(job_id: UUID, found: StepDetail) -> StepDetailDocument:
+    """A step's document with all that is known."""
+    plan, costs = found.plan, found.costs
+    return StepDetailDocument.model_construct(
+        **dict(step_document(job_id, plan, found.step)),
+        needs=list(plan.nodes[found.step.node].needs),
+        idempotency_key=found.key,
+        attempts=[attempt_document(plan, one) for one in found.attempts],
+        logs=[
+            LogDocument.model_construct(at=one.at, level=one.level, text=one.text, attempt=one.attempt)
+            for one in found.logs
+        ],
+        provider=None if found.work is None else _work(found.work),
+        why=None if found.why is None else reason_document(found.why),
+        cost=None
+        if not costs
+        else StepCostDocument.model_construct(
+            amount=sum((one.amount for one in costs), Decimal(0)),
+            tokens_in=sum(one.tokens_in for one in costs),
+            tokens_out=sum(one.tokens_out for one in costs),
+            seconds=sum(one.seconds for one in costs),
+        ),
+        inputs=found.inputs,
+        inputs_state=found.inputs_state,
+    )
+
+
+def _work(work: WorkView) -> StepWorkDocument:
+    return StepWorkDocument.model_construct(
+        provider=work.provider,
+        external_id=work.external_id,
+        state=work.state,
+        status=work.status,
+        attempt=work.attempt,
+        polls=work.polls,
+        next_poll_at=work.due_at,
+        created_at=work.created_at,
+        submitted_at=work.submitted_at,
+        ended_at=work.ended_at,
+    )

@@ -1,0 +1,132 @@
+"""A job's attempts, told from its events: when each began, on which worker, how it ended; and what it logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.draft import RETRY
+from windlass.core.states import StepState
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+Outcome = Literal["running", "succeeded", "failed", "lost", "waiting", "cancelled"]
+
+ATTEMPTS_PAGE_MAX = 1_000
+LOG_LINES_MAX = 100
+LOG_CHARS_MAX = 16 * 1024
+# Each has at least a line.
+_LOG_EVENTS_MAX = LOG_LINES_MAX
+_WORDS: dict[str, Outcome] = {
+    "step.completed": "succeeded",
+    "step.failed": "failed",
+    "step.denied": "failed",
+    "step.quarantined": "failed",
+    "step.cancelled": "cancelled",
+}
+_RELEASED = {"code": "released", "message": "its worker ended, and handed it back"}
+_LOST = {"code": "worker_lost", "message": "its worker died while it ran"}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt. `seq` is the number of the event that began it."""
+
+    seq: int
+    no: int
+    node: int
+    index: int | None
+    attempt: int
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: Outcome
+    worker: UUID | None
+    error: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that an attempt logged; `at` is its worker's clock."""
+
+    at: str
+    level: str
+    text: str
+    attempt: int
+
+
+async def attempts(
+    db: Database, job_id: UUID, *, no: int | None = None, after: int = 0, limit: int = ATTEMPTS_PAGE_MAX
+) -> list[AttemptView]:
+    """The attempts that began after this event, of one step or of all, in the order in which they began."""
+    async with db.connection() as connection:
+        begun = await connection.fetch(sql("attempt_begins"), job_id, after, no, limit)
+        if not begun:
+            return []
+        numbers = sorted({row["no"] for row in begun})
+        ends = await connection.fetch(sql("attempt_ends"), job_id, begun[0]["seq"], numbers)
+    ended = {(row["no"], row["attempt"]): row for row in ends}
+    return [_view(row, ended.get((row["no"], row["attempt"]))) for row in begun]
+
+
+async def logs(db: Database, job_id: UUID, no: int) -> list[LogLine]:
+    """What the step's attempts logged last, in order: so many lines, so many characters."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("attempt_logs"), job_id, no, _LOG_EVENTS_MAX)
+    found: list[LogLine] = []
+    chars = 0
+    for row in rows:
+        for line in reversed(lines_of(msgspec.json.decode(row["payload"]), row["attempt"])):
+            chars += len(line.text)
+            if found and (len(found) >= LOG_LINES_MAX or chars > LOG_CHARS_MAX):
+                return found[::-1]
+            found.append(line)
+    return found[::-1]
+
+
+def lines_of(payload: Any, attempt: int | None) -> list[LogLine]:
+    """The lines of one `step.log` event."""
+    lines = payload.get("lines", ()) if isinstance(payload, Mapping) else ()
+    return [LogLine(str(one["at"]), str(one["level"]), str(one["text"]), attempt or 0) for one in lines]
+
+
+def _view(begin: asyncpg.Record, end: asyncpg.Record | None) -> AttemptView:
+    said = _decoded(begin["payload"])
+    worker = said.get("worker")
+    outcome, finished_at, error = _end(StepState(begin["state"]), end)
+    return AttemptView(
+        begin["seq"],
+        begin["no"],
+        begin["node"],
+        begin["index"],
+        begin["attempt"],
+        begin["at"],
+        finished_at,
+        outcome,
+        None if worker is None else UUID(worker),
+        error,
+    )
+
+
+def _end(state: StepState, end: asyncpg.Record | None) -> tuple[Outcome, datetime | None, Any]:
+    if end is None:
+        # Only the last attempt has no end, so the step's state is its own.
+        return ("waiting" if state is StepState.PARKED else "running"), None, None
+    said = _decoded(end["payload"])
+    error = said.get("error")
+    if end["type"] in ("step.queued", "step.held"):
+        return "lost", end["at"], _RELEASED if said.get("because") == "released" else _LOST
+    if end["type"] == "step.parked":
+        return ("failed" if said.get("waiting_for") == RETRY else "waiting"), end["at"], error
+    if isinstance(error, Mapping) and error.get("code") == "worker_lost":
+        return "lost", end["at"], error
+    return _WORDS[end["type"]], end["at"], error
+
+
+def _decoded(payload: str | None) -> dict[str, Any]:
+    return {} if payload is None else msgspec.json.decode(payload, type=dict)

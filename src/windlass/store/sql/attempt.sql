@@ -1,0 +1,46 @@
+-- A job's attempts and what they logged, as its events tell them.
+
+-- name: attempt_begins
+-- What began after an event, of one step or of all. A worker's claim begins an attempt; where there is no worker, the
+-- wait for a child job or for an event does.
+SELECT e.seq, e.at, e.no, e.attempt, e.payload, s.node, s.index, s.state
+FROM (
+    SELECT seq, at, no, attempt, payload FROM windlass.events
+    WHERE job_id = $1 AND seq > $2 AND ($3::int IS NULL OR no = $3) AND attempt > 0
+      AND (type = 'step.running'
+           OR (type = 'step.parked' AND (payload ->> 'waiting_for' = 'child' OR payload ->> 'waiting_for' LIKE 'event:%')))
+    ORDER BY seq LIMIT $4
+) AS e
+JOIN windlass.steps s ON s.job_id = $1 AND s.no = e.no
+ORDER BY e.seq
+
+-- name: attempt_ends
+-- The first event after it began that ended each attempt of these steps. A wait for somebody outside ends none.
+SELECT DISTINCT ON (no, attempt) no, attempt, at, type, payload
+FROM windlass.events
+WHERE job_id = $1 AND seq > $2 AND no = ANY ($3::int[]) AND attempt > 0
+  AND (type = ANY ('{step.completed,step.failed,step.queued,step.held,step.cancelled,step.denied,step.quarantined}')
+       OR (type = 'step.parked' AND payload ->> 'waiting_for' IN ('retry', 'snooze')))
+ORDER BY no, attempt, seq
+
+-- name: attempt_logs
+-- The newest of what a step's attempts logged.
+SELECT seq, attempt, payload FROM windlass.events
+WHERE job_id = $1 AND no = $2 AND type = 'step.log' ORDER BY seq DESC LIMIT $3
+
+-- name: attempt_step
+SELECT * FROM windlass.steps WHERE job_id = $1 AND no = $2
+
+-- name: attempt_states
+-- Where some of a job's steps stand.
+SELECT no, state FROM windlass.steps WHERE job_id = $1 AND no = ANY ($2::int[])
+
+-- name: attempt_costs
+SELECT c.no, s.node, s.index, c.attempt, c.provider, c.amount, c.tokens_in, c.tokens_out, c.seconds, c.at
+FROM windlass.costs c JOIN windlass.steps s ON s.job_id = c.job_id AND s.no = c.no
+WHERE c.job_id = $1 AND c.no = $2 ORDER BY c.attempt
+
+-- name: attempt_work
+-- What the provider was asked for last.
+SELECT job_id, no, round, attempt, provider, external_id, state, status, polls, due_at, created_at, submitted_at, ended_at
+FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2 ORDER BY round DESC LIMIT 1
