@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List records
-         * @description Records of everybody's doings, in the order of the chain.
+         * @description Records of everybody's doings, in the order of the chain; with `order=desc` the newest first.
          *
          *     Scope: `audit:read`.
          */
@@ -99,6 +99,172 @@ export interface paths {
          *     Scope: `admin`.
          */
         delete: operations["budgets.remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/demo/kill-worker": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Kill the demo's worker
+         * @description SIGKILL, really. Its lease runs out within seconds, and its steps go on in the worker that takes its place.
+         *
+         *     Scope: `admin`.
+         */
+        post: operations["demo.kill_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/demo/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run the demo again
+         * @description Another job like the one that `windlass up` begins with.
+         *
+         *     Scope: `admin`.
+         */
+        post: operations["demo.run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who is signed in
+         * @description Whoever the cookie belongs to. A key says nothing here: 401 without a good cookie.
+         */
+        get: operations["console.session"];
+        put?: never;
+        /**
+         * Sign in at the console
+         * @description With the token of a link, which is good once, or with a key. The answer sets a cookie that no script can read.
+         *
+         *     With the cookie every route can be used that the key can, streams too. A request that changes something also needs
+         *     the header `X-Windlass-CSRF` with the `csrf` of this answer.
+         */
+        post: operations["console.sign_in"];
+        /**
+         * Sign out
+         * @description The cookie is good no more, everywhere, and streams that it opened end. 204 too when nobody is signed in.
+         */
+        delete: operations["console.sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/console/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow what a console shows
+         * @description Several topics as one stream of patches: documents of what was touched, and for single jobs their events.
+         *
+         *     `jobs` are all jobs that the caller may see, `job:<id>` is one of them. Frames: `open`, `patch` (its id is a cursor
+         *     to come back with), `reset` (read the topic's snapshot again), `gone` (a topic that ended or is not there), `bye`.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["streams.console"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dead-letters": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List dead letters
+         * @description Failed jobs that nobody ran again, discarded or deleted, by kind of failure. The newest 5,000 are looked at.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["dead_letters.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dead-letters/{fingerprint}/discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Discard dead letters
+         * @description The jobs stay as they are, and are no dead letters any more. Nothing is done unless `dry_run` is false.
+         *
+         *     Scope: `jobs:write`.
+         */
+        post: operations["dead_letters.discard"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dead-letters/{fingerprint}/redrive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run dead letters again
+         * @description Nothing is done unless `dry_run` is false. No job is run twice by this, however often it is asked for.
+         *
+         *     Scope: `jobs:write`.
+         */
+        post: operations["dead_letters.redrive"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -254,6 +420,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a job's attempts
+         * @description Every attempt of every step, in the order in which they began: when, on which worker, and how it ended.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.attempts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/cancel": {
         parameters: {
             query?: never;
@@ -290,7 +478,7 @@ export interface paths {
          * @description For services that do a step elsewhere: how it ended, or how far it is. The token is the attempt's own.
          *
          *     Sent twice, or after the step went on, it is answered 200 with `already_advanced` and changes nothing; so it can be
-         *     sent again until it is answered.
+         *     sent again until it is answered. Only progress counts against the caller's limit: work that is done must be told.
          *
          *     Scope: `jobs:write`; internal services and admins only.
          */
@@ -450,8 +638,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run a job again from the start
-         * @description A new job with the same plan and inputs. Without an `Idempotency-Key` a repeated request makes a second one.
+         * Run a job again
+         * @description A new job of the same plan: from the start, or with `from_step` from there, keeping the other finished steps.
+         *
+         *     `inputs`, if given, replace those that it had; what is kept stays as it was made. With `dry_run` nothing is made.
+         *     Without an `Idempotency-Key` a repeated request makes a second job.
          *
          *     Scope: `jobs:write`.
          */
@@ -495,7 +686,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a job that ended badly
-         * @description A new job that keeps every step that succeeded and runs the rest.
+         * @description A new job that keeps every step that succeeded and runs the rest. With `dry_run` it only says which those are.
          *
          *     Scope: `jobs:write`.
          */
@@ -520,6 +711,28 @@ export interface paths {
          *     Scope: `jobs:read`.
          */
         get: operations["jobs.steps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/steps/{no}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look at a step
+         * @description Where it stands, its attempts, what they logged, what it was given, what it waits for, and what it cost.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.step"];
         put?: never;
         post?: never;
         delete?: never;
@@ -730,6 +943,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What to look at first
+         * @description What needs attention, what was done in the last hour, what waits. An admin is told of the whole installation.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["overview.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/providers": {
         parameters: {
             query?: never;
@@ -840,6 +1075,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/recipes/{name}/inputs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a recipe was given lately
+         * @description Inputs of the newest jobs of a recipe, each once and ten at most; large ones are left out.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["recipes.inputs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/recipes/{name}/schema": {
         parameters: {
             query?: never;
@@ -915,7 +1172,7 @@ export interface paths {
         };
         /**
          * The release that answers
-         * @description The version of Windlass.
+         * @description The version of Windlass, and which console it serves.
          */
         get: operations["health.version"];
         put?: never;
@@ -1032,8 +1289,73 @@ export interface components {
             job_id: string;
         };
         /**
+         * AttemptDocument
+         * @description One attempt of a step.
+         */
+        AttemptDocument: {
+            /** Attempt */
+            attempt: number;
+            /** Error */
+            error: unknown;
+            /** Finished At */
+            finished_at: string | null;
+            /** Index */
+            index: number | null;
+            /** No */
+            no: number;
+            /**
+             * Outcome
+             * @description `running`, `succeeded`, `failed`, `lost`, `waiting` or `cancelled`.
+             */
+            outcome: string;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Step */
+            step: string;
+            /**
+             * Worker
+             * @description Null where no worker was needed: for a child job, or an event.
+             */
+            worker: string | null;
+        };
+        /**
+         * AttemptPage
+         * @description Attempts in the order in which they began; `next` is there while the page is full.
+         */
+        AttemptPage: {
+            /** Items */
+            items: components["schemas"]["AttemptDocument"][];
+            /** Next */
+            next: number | null;
+        };
+        /**
+         * AttentionDocument
+         * @description Something that may need a person.
+         */
+        AttentionDocument: {
+            /** Count */
+            count: number;
+            /** Detail */
+            detail: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "failing_recipe" | "waiting_person" | "dead_letters" | "no_workers" | "lost_worker" | "breaker_open" | "old_queue";
+            /**
+             * Link
+             * @description A page of the console, below /console, with the filter applied.
+             */
+            link: string;
+            /** Title */
+            title: string;
+        };
+        /**
          * AuditPage
-         * @description Records in the order of the chain.
+         * @description Records in the order that was asked for; `next` is where to go on: as `after`, or with `desc` as `before`.
          */
         AuditPage: {
             /** Items */
@@ -1136,6 +1458,12 @@ export interface components {
             matched: number;
             /** Refused */
             refused: components["schemas"]["BulkRefusal"][];
+            /**
+             * Running Steps
+             * @description Of a dry run of cancel: how many running steps it would stop.
+             * @default 0
+             */
+            running_steps: number;
         };
         /**
          * BulkFilter
@@ -1237,6 +1565,19 @@ export interface components {
              * @default
              */
             reason: string;
+        };
+        /**
+         * ChildrenDocument
+         * @description The children of a fan-out in their order, the first one's index being 0: their numbers and where they stand.
+         */
+        ChildrenDocument: {
+            /** No */
+            no: number[];
+            /**
+             * Status
+             * @description For each, a place in `statuses`.
+             */
+            status: number[];
         };
         /**
          * CompleteDocument
@@ -1392,11 +1733,109 @@ export interface components {
             total: string;
         };
         /**
+         * DeadLetterDocument
+         * @description Failed jobs of one kind that nobody ran again, discarded or deleted.
+         */
+        DeadLetterDocument: {
+            /** Code */
+            code: string;
+            /** Count */
+            count: number;
+            /**
+             * Example Job
+             * Format: uuid
+             */
+            example_job: string;
+            /** Fingerprint */
+            fingerprint: string;
+            /**
+             * First At
+             * Format: date-time
+             */
+            first_at: string;
+            /**
+             * Job Ids
+             * @description The newest 20.
+             */
+            job_ids: string[];
+            /**
+             * Last At
+             * Format: date-time
+             */
+            last_at: string;
+            /**
+             * Message
+             * @description Of the newest.
+             */
+            message: string;
+            /** Recipe */
+            recipe: string;
+            /** Step */
+            step: string | null;
+            /** Versions */
+            versions: number[];
+        };
+        /**
+         * DeadLetterList
+         * @description Kinds of failures, the one that happened last first.
+         */
+        DeadLetterList: {
+            /**
+             * Is Capped
+             * @description Whether there may be older ones.
+             */
+            is_capped: boolean;
+            /** Items */
+            items: components["schemas"]["DeadLetterDocument"][];
+            /**
+             * Looked At
+             * @description How many failed jobs were looked at.
+             */
+            looked_at: number;
+        };
+        /**
          * DeliveryState
          * @description How far the word of a job's end has come.
          * @enum {string}
          */
         DeliveryState: "WAITING" | "DUE" | "DELIVERED" | "DEAD";
+        /**
+         * Demo
+         * @description The example job of `windlass up`.
+         */
+        Demo: {
+            /**
+             * Can Kill
+             * @description Whether there is a worker that may be killed to see what happens.
+             */
+            can_kill: boolean;
+            /**
+             * Job Id
+             * @description The newest example job, if there is one.
+             */
+            job_id: string | null;
+        };
+        /**
+         * DiscardRequest
+         * @description Leave the jobs of a kind as they are.
+         */
+        DiscardRequest: {
+            /**
+             * Dry Run
+             * @default true
+             */
+            dry_run: boolean;
+            /**
+             * Expect
+             * @description How many there must be.
+             */
+            expect?: number | null;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+        };
         /**
          * EdgeDocument
          * @description `target` needs `source`.
@@ -1439,7 +1878,7 @@ export interface components {
         };
         /**
          * EventPage
-         * @description Events in order; `next` is the `after` of the next page, and is there while the page is full.
+         * @description Events in order; `next` is there while the page is full: the `after` of the next page, or with `desc` its `before`.
          */
         EventPage: {
             /** Items */
@@ -1515,6 +1954,13 @@ export interface components {
          * @description A job's graph.
          */
         GraphDocument: {
+            /**
+             * Children
+             * @description By the number of their fan-out; with `children=states`.
+             */
+            children: {
+                [key: string]: components["schemas"]["ChildrenDocument"];
+            } | null;
             /** Completed Operations */
             completed_operations: number;
             /** Counts */
@@ -1550,8 +1996,18 @@ export interface components {
             results: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Seq
+             * @description The number of the job's last event when it was read; later ones may show already.
+             */
+            seq: number;
             /** Status */
             status: string;
+            /**
+             * Statuses
+             * @description What the numbers in `children` mean: a status, of a step that waits with what for: `PARKED:retry`.
+             */
+            statuses: string[] | null;
             /** Waiting For */
             waiting_for: components["schemas"]["WaitDocument"][];
             /** Workflow Status */
@@ -1650,6 +2106,11 @@ export interface components {
             recipe_version: number | null;
             /** Retry Of */
             retry_of: string | null;
+            /**
+             * Seq
+             * @description The number of its last event when it was read; it only grows.
+             */
+            seq: number;
             /** Started At */
             started_at: string | null;
             /** Status */
@@ -1729,6 +2190,11 @@ export interface components {
             recipe_version: number | null;
             /** Retry Of */
             retry_of: string | null;
+            /**
+             * Seq
+             * @description The number of its last event when it was read; it only grows.
+             */
+            seq: number;
             /** Started At */
             started_at: string | null;
             /** Status */
@@ -1806,6 +2272,11 @@ export interface components {
             recipe_version: number | null;
             /** Retry Of */
             retry_of: string | null;
+            /**
+             * Seq
+             * @description The number of its last event when it was read; it only grows.
+             */
+            seq: number;
             /** Started At */
             started_at: string | null;
             /** Status */
@@ -1971,6 +2442,36 @@ export interface components {
             tier?: string | null;
         };
         /**
+         * KilledWorker
+         * @description The worker that was killed. Its steps run elsewhere when its lease is over.
+         */
+        KilledWorker: {
+            /** Pid */
+            pid: number;
+            /**
+             * Worker
+             * Format: uuid
+             */
+            worker: string;
+        };
+        /**
+         * LogDocument
+         * @description A line that an attempt logged.
+         */
+        LogDocument: {
+            /**
+             * At
+             * @description By the clock of the worker.
+             */
+            at: string;
+            /** Attempt */
+            attempt: number;
+            /** Level */
+            level: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * Me
          * @description Who the key belongs to, and what it allows.
          */
@@ -2069,6 +2570,30 @@ export interface components {
             waiting_for: string | null;
             /** Wake At */
             wake_at: string | null;
+        };
+        /**
+         * OverviewDocument
+         * @description What to look at first. Of a caller who is no admin: its own jobs, and no queues.
+         */
+        OverviewDocument: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
+            /** Attention */
+            attention: components["schemas"]["AttentionDocument"][];
+            /**
+             * Is Capped
+             * @description Whether something was counted only in part.
+             */
+            is_capped: boolean;
+            /** Queues */
+            queues: components["schemas"]["QueueDocument"][];
+            /** Recipes */
+            recipes: components["schemas"]["RecipeRate"][];
+            throughput: components["schemas"]["ThroughputDocument"];
+            totals: components["schemas"]["TotalsDocument"];
         };
         /**
          * Problem
@@ -2203,6 +2728,25 @@ export interface components {
             items: components["schemas"]["ProviderDocument"][];
         };
         /**
+         * QueueDocument
+         * @description A queue that holds something, or that somebody serves.
+         */
+        QueueDocument: {
+            /**
+             * Oldest S
+             * @description How long ago the oldest job among the ready ones was made.
+             */
+            oldest_s: number;
+            /** Queue */
+            queue: string;
+            /** Ready */
+            ready: number;
+            /** Running */
+            running: number;
+            /** Workers */
+            workers: number;
+        };
+        /**
          * Readiness
          * @description Whether the process can do its work now.
          */
@@ -2255,6 +2799,32 @@ export interface components {
             is_more: boolean;
             /** Items */
             items: components["schemas"]["ReasonDocument"][];
+        };
+        /**
+         * RecentInput
+         * @description What a job was given.
+         */
+        RecentInput: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Inputs */
+            inputs: unknown;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+        };
+        /**
+         * RecentInputs
+         * @description The newest first, each once.
+         */
+        RecentInputs: {
+            /** Items */
+            items: components["schemas"]["RecentInput"][];
         };
         /**
          * RecipeDocument
@@ -2327,6 +2897,22 @@ export interface components {
             when: string | null;
         };
         /**
+         * RecipeRate
+         * @description How a recipe's jobs ended in the last hour; how long those took that completed, to within 5 %.
+         */
+        RecipeRate: {
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /** P50 S */
+            p50_s: number | null;
+            /** P95 S */
+            p95_s: number | null;
+            /** Recipe */
+            recipe: string;
+        };
+        /**
          * RecipeSummary
          * @description One version of a recipe.
          */
@@ -2373,6 +2959,258 @@ export interface components {
             tier: string | null;
         };
         /**
+         * RedriveRequest
+         * @description Run the jobs of a kind again.
+         */
+        RedriveRequest: {
+            /**
+             * Dry Run
+             * @default true
+             */
+            dry_run: boolean;
+            /**
+             * Expect
+             * @description How many there must be.
+             */
+            expect?: number | null;
+            /**
+             * Limit
+             * @description How many at most; ask again for the rest.
+             * @default 500
+             */
+            limit: number;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /**
+             * Start
+             * @description From where they failed, or from their first step.
+             * @default failed
+             * @enum {string}
+             */
+            start: "failed" | "first";
+        };
+        /**
+         * RerunPlan
+         * @description What a job that runs again would do; steps by name, in the order of the recipe.
+         */
+        RerunPlan: {
+            /**
+             * Inputs Changed
+             * @description The names of inputs that are not what they were.
+             */
+            inputs_changed: string[];
+            /**
+             * Kept
+             * @description Finished steps whose outputs are taken over.
+             */
+            kept: string[];
+            /**
+             * Kept Children
+             * @description Of fan-outs that run again: how many children they keep.
+             */
+            kept_children: {
+                [key: string]: number;
+            };
+            /** Run Again */
+            run_again: string[];
+            /**
+             * Stale
+             * @description Of what is kept: steps that read an input that changed, or a stale output.
+             */
+            stale: string[];
+        };
+        /**
+         * RerunRequest
+         * @description How a job is run again. Without a step it runs from the start, without inputs it has those that it had.
+         */
+        RerunRequest: {
+            /**
+             * Dry Run
+             * @description Only say what would run again.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * From Step
+             * @description This step and all that depend on it run again; a fan-out's child is named as `render[3]`.
+             * @example render
+             */
+            from_step?: string | null;
+            /**
+             * Inputs
+             * @description All of its inputs, in place of those it had.
+             */
+            inputs?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * RetryRequest
+         * @description How a job is retried.
+         */
+        RetryRequest: {
+            /**
+             * Dry Run
+             * @description Only say what would run again.
+             * @default false
+             */
+            dry_run: boolean;
+        };
+        /**
+         * SessionDocument
+         * @description Who is signed in, and what the page needs to know of the server.
+         */
+        SessionDocument: {
+            /** Caller */
+            caller: string;
+            /**
+             * Console
+             * @enum {string}
+             */
+            console: "full" | "lite";
+            /**
+             * Csrf
+             * @description To be sent as `X-Windlass-CSRF` with every change that is made with the cookie.
+             */
+            csrf: string;
+            /** @description In `windlass up`, for admins; else null. */
+            demo: components["schemas"]["Demo"] | null;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When the session ends if it is not used until then.
+             */
+            expires_at: string;
+            /**
+             * Role
+             * @enum {string}
+             */
+            role: "admin" | "caller";
+            /** Scopes */
+            scopes: string[];
+            /**
+             * Version
+             * @example 0.1.0
+             */
+            version: string;
+        };
+        /**
+         * SignIn
+         * @description Either the token of a link, which is good once, or a key.
+         */
+        SignIn: {
+            /**
+             * Key
+             * @description An API key.
+             */
+            key?: string | null;
+            /**
+             * Token
+             * @description What stands in the address of a link.
+             */
+            token?: string | null;
+        };
+        /**
+         * StepCostDocument
+         * @description What the step's attempts cost, all together.
+         */
+        StepCostDocument: {
+            /**
+             * Amount
+             * @example 12.5
+             */
+            amount: string;
+            /** Seconds */
+            seconds: number;
+            /** Tokens In */
+            tokens_in: number;
+            /** Tokens Out */
+            tokens_out: number;
+        };
+        /**
+         * StepDetailDocument
+         * @description A step with everything that is known of it.
+         */
+        StepDetailDocument: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Attempts
+             * @description The first 200; /jobs/{job_id}/attempts has all.
+             */
+            attempts: components["schemas"]["AttemptDocument"][];
+            cost: components["schemas"]["StepCostDocument"] | null;
+            /** Error */
+            error: unknown;
+            /** Failures */
+            failures: number;
+            /** Finished At */
+            finished_at: string | null;
+            /**
+             * Idempotency Key
+             * @description The same on every attempt: `ctx.key`.
+             */
+            idempotency_key: string;
+            /** Index */
+            index: number | null;
+            /**
+             * Inputs
+             * @description What its handler is given; see `inputs_state`.
+             */
+            inputs: unknown;
+            /**
+             * Inputs State
+             * @description `resolved`; `template` while something that it needs is not there, or is kept as an artifact; `large`: over 64 KiB, and left out.
+             */
+            inputs_state: string;
+            /** Kind */
+            kind: string;
+            /** Links */
+            links: {
+                [key: string]: string;
+            };
+            /**
+             * Logs
+             * @description The newest 100 lines, or 16 KiB.
+             */
+            logs: components["schemas"]["LogDocument"][];
+            /** Losses */
+            losses: number;
+            /** Needs */
+            needs: string[];
+            /** No */
+            no: number;
+            /**
+             * Parent
+             * @description Of a fan-out's child, the fan-out's number.
+             */
+            parent: number | null;
+            /** Progress */
+            progress: unknown;
+            provider: components["schemas"]["StepWorkDocument"] | null;
+            /** Queue */
+            queue: string;
+            /** Run */
+            run: string;
+            /** Started At */
+            started_at: string | null;
+            /** Status */
+            status: string;
+            /** Step */
+            step: string;
+            /** Waiting For */
+            waiting_for: string | null;
+            /** Wake At */
+            wake_at: string | null;
+            /** @description What it waits for; null once it is done. */
+            why: components["schemas"]["ReasonDocument"] | null;
+            /** Worker */
+            worker: string | null;
+        };
+        /**
          * StepDocument
          * @description A step of a job.
          */
@@ -2397,6 +3235,11 @@ export interface components {
             losses: number;
             /** No */
             no: number;
+            /**
+             * Parent
+             * @description Of a fan-out's child, the fan-out's number.
+             */
+            parent: number | null;
             /** Progress */
             progress: unknown;
             /** Queue */
@@ -2427,6 +3270,53 @@ export interface components {
             next: number | null;
         };
         /**
+         * StepWorkDocument
+         * @description What a provider does, or did, for the step.
+         */
+        StepWorkDocument: {
+            /** Attempt */
+            attempt: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** External Id */
+            external_id: string | null;
+            /** Next Poll At */
+            next_poll_at: string | null;
+            /** Polls */
+            polls: number;
+            /** Provider */
+            provider: string;
+            /** State */
+            state: string;
+            /**
+             * Status
+             * @description As the provider says it.
+             */
+            status: string | null;
+            /** Submitted At */
+            submitted_at: string | null;
+        };
+        /**
+         * ThroughputDocument
+         * @description Jobs that ended, by the minute, the oldest first; the last minute is not over.
+         */
+        ThroughputDocument: {
+            /** Completed */
+            completed: number[];
+            /**
+             * Failed
+             * @description Ended in another way than completed or cancelled.
+             */
+            failed: number[];
+            /** Minutes */
+            minutes: string[];
+        };
+        /**
          * Ticket
          * @description A right to open one stream, once: `?ticket=…`.
          */
@@ -2449,6 +3339,20 @@ export interface components {
              * @description One job's; else the ticket opens any one stream.
              */
             job_id?: string | null;
+        };
+        /**
+         * TotalsDocument
+         * @description Open jobs: nothing begun, something running, and the others.
+         */
+        TotalsDocument: {
+            /** Open */
+            open: number;
+            /** Queued */
+            queued: number;
+            /** Running */
+            running: number;
+            /** Waiting */
+            waiting: number;
         };
         /**
          * Verdict
@@ -2479,6 +3383,18 @@ export interface components {
          * @description The release that answers.
          */
         Version: {
+            /**
+             * Console
+             * @description Which console is served at /console/.
+             * @enum {string}
+             */
+            console: "full" | "lite";
+            /**
+             * Console Build
+             * @description Another one for every build of the console.
+             * @example 5f2c0b1f9a77
+             */
+            console_build: string;
             /**
              * Version
              * @example 0.1.0
@@ -2595,7 +3511,7 @@ export interface components {
         };
         /**
          * WorkerDocument
-         * @description A worker process.
+         * @description A worker process. Its steps are those that it began first, as far as they are told.
          */
         WorkerDocument: {
             /** Concurrency */
@@ -2607,6 +3523,11 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            /**
+             * Is Live
+             * @description Whether its lease holds.
+             */
+            is_live: boolean;
             /**
              * Lease Until
              * Format: date-time
@@ -2630,16 +3551,40 @@ export interface components {
              * Format: date-time
              */
             started_at: string;
+            /** Steps */
+            steps: components["schemas"]["WorkerStep"][];
         };
         /**
          * WorkerList
          * @description Workers, the lost ones of the last day too; and how many processes run the engine's loops.
          */
         WorkerList: {
+            /**
+             * As Of
+             * Format: date-time
+             */
+            as_of: string;
             /** Engines */
             engines: number;
             /** Items */
             items: components["schemas"]["WorkerDocument"][];
+        };
+        /**
+         * WorkerStep
+         * @description A step that a worker has in hand.
+         */
+        WorkerStep: {
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** No */
+            no: number;
+            /** Since */
+            since: string | null;
+            /** Step */
+            step: string;
         };
     };
     responses: never;
@@ -2661,8 +3606,12 @@ export interface operations {
                 job_id?: string | null;
                 since?: string | null;
                 until?: string | null;
+                /** @description `desc` for the newest first. */
+                order?: "asc" | "desc";
                 /** @description The number of the last record that is known. */
                 after?: number;
+                /** @description With `desc`: `next` of the page before. */
+                before?: number | null;
                 limit?: number;
             };
             header?: never;
@@ -3213,7 +4162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3337,7 +4286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3378,6 +4327,1143 @@ export interface operations {
                 };
             };
             /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "demo.kill_worker": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "pid": 4711,
+                     *       "worker": "01a1e317-996a-7667-adb0-e3f12aeda0bd"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["KilledWorker"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_state`: Not in this state. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "demo.run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "caller": "local",
+                     *       "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
+                     *       "created_at": "2026-11-16T02:55:30.077Z",
+                     *       "deadline_at": null,
+                     *       "deleted_at": null,
+                     *       "error": null,
+                     *       "expires_at": "2026-11-17T02:55:30.077Z",
+                     *       "failed_step": null,
+                     *       "finished_at": null,
+                     *       "idempotency_key": null,
+                     *       "is_new": true,
+                     *       "is_paused": false,
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "labels": {
+                     *         "windlass": "demo"
+                     *       },
+                     *       "links": {
+                     *         "costs": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/costs",
+                     *         "events": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/events",
+                     *         "graph": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/graph",
+                     *         "input": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/input",
+                     *         "output": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/output",
+                     *         "self": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37",
+                     *         "steps": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/steps",
+                     *         "stream": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/stream",
+                     *         "why": "/jobs/01a1e247-f915-7792-be90-84c786ed2e37/why"
+                     *       },
+                     *       "parent_job": null,
+                     *       "plan": "cb1a780c7eb574f9188e747b1741f0895be72aa0760a99be4e63f43c15f39d91",
+                     *       "priority": 0,
+                     *       "progress_message": null,
+                     *       "progress_pct": null,
+                     *       "recipe": "first-minute",
+                     *       "recipe_version": 1,
+                     *       "retry_of": null,
+                     *       "seq": 1,
+                     *       "started_at": "2026-11-16T02:55:30.085Z",
+                     *       "status": "PROCESSING",
+                     *       "steps_failed": 0,
+                     *       "steps_open": 1,
+                     *       "steps_total": 1,
+                     *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "updated_at": "2026-11-16T02:55:30.085Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["JobAccepted"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "console.session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "caller": "local",
+                     *       "console": "full",
+                     *       "csrf": "vN2nFQevvbww0vu2rVu7to5_IwaLxVTw3Ns1Q-gt4KA",
+                     *       "demo": {
+                     *         "can_kill": true,
+                     *         "job_id": "01a1e247-f915-7792-be90-84c786ed2e37"
+                     *       },
+                     *       "expires_at": "2026-11-16T18:45:21.327Z",
+                     *       "role": "admin",
+                     *       "scopes": [
+                     *         "admin"
+                     *       ],
+                     *       "version": "0.1.0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SessionDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "console.sign_in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "token": "wll_…"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "caller": "local",
+                     *       "console": "full",
+                     *       "csrf": "vN2nFQevvbww0vu2rVu7to5_IwaLxVTw3Ns1Q-gt4KA",
+                     *       "demo": {
+                     *         "can_kill": true,
+                     *         "job_id": "01a1e247-f915-7792-be90-84c786ed2e37"
+                     *       },
+                     *       "expires_at": "2026-11-16T18:45:21.327Z",
+                     *       "role": "admin",
+                     *       "scopes": [
+                     *         "admin"
+                     *       ],
+                     *       "version": "0.1.0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["SessionDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: A page that is not the console sent it. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Not a kind of body that is taken. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "console.sign_out": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: A page that is not the console sent it. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "streams.console": {
+        parameters: {
+            query: {
+                /** @description `jobs` and `job:<id>` in a list with commas, each with `@` and its place if it has one; up to 64. The header `Last-Event-ID` wins over it. */
+                topics: string;
+                /** @description In place of a key: a ticket from POST /stream-tickets. */
+                ticket?: string | null;
+            };
+            header?: {
+                /** @description The cursor of the last patch. */
+                "last-event-id"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events, until somebody hangs up. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit; `too_many_streams`: Too many open streams. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "dead_letters.list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "is_capped": false,
+                     *       "items": [
+                     *         {
+                     *           "code": "permanent",
+                     *           "count": 3,
+                     *           "example_job": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *           "fingerprint": "f5f519c9a8bedfc9",
+                     *           "first_at": "2026-11-16T02:54:02.114Z",
+                     *           "job_ids": [
+                     *             "01a1e247-f915-7792-be90-84c786ed2e37"
+                     *           ],
+                     *           "last_at": "2026-11-16T02:55:29.227Z",
+                     *           "message": "the bucket does not answer",
+                     *           "recipe": "hello",
+                     *           "step": "greet",
+                     *           "versions": [
+                     *             1
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "looked_at": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DeadLetterList"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "dead_letters.discard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A kind of failure. */
+                fingerprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "dry_run": false,
+                 *       "expect": 3,
+                 *       "reason": "test data"
+                 *     }
+                 */
+                "application/json": components["schemas"]["DiscardRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "action": "discard",
+                     *       "done": [
+                     *         {
+                     *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *           "new_job_id": null
+                     *         }
+                     *       ],
+                     *       "dry_run": false,
+                     *       "is_more": false,
+                     *       "matched": 1,
+                     *       "refused": [],
+                     *       "running_steps": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BulkDone"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `count_changed`: The number of jobs has changed. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Not a kind of body that is taken. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "dead_letters.redrive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A kind of failure. */
+                fingerprint: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "dry_run": false,
+                 *       "expect": 3,
+                 *       "reason": "the bucket is back",
+                 *       "start": "failed"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RedriveRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "action": "redrive",
+                     *       "done": [
+                     *         {
+                     *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *           "new_job_id": "01a1e247-fb21-7d0a-9c55-0d7e5f3b6a12"
+                     *         }
+                     *       ],
+                     *       "dry_run": false,
+                     *       "is_more": false,
+                     *       "matched": 1,
+                     *       "refused": [],
+                     *       "running_steps": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["BulkDone"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `count_changed`: The number of jobs has changed. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Not a kind of body that is taken. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3740,7 +5826,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3909,7 +5995,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4040,7 +6126,8 @@ export interface operations {
                      *       "dry_run": true,
                      *       "is_more": false,
                      *       "matched": 0,
-                     *       "refused": []
+                     *       "refused": [],
+                     *       "running_steps": 0
                      *     }
                      */
                     "application/json": components["schemas"]["BulkDone"];
@@ -4066,7 +6153,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4453,7 +6540,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4485,6 +6572,124 @@ export interface operations {
             };
             /** @description `too_large`: Too large. */
             413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.attempts": {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before. */
+                after?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttemptPage"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
@@ -4623,7 +6828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4779,7 +6984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5000,7 +7205,12 @@ export interface operations {
             query?: {
                 /** @description The last `seq` that is known. */
                 after?: number;
-                limit?: number;
+                /** @description Only those with a lower `seq`. */
+                before?: number | null;
+                /** @description `desc`: the newest first. */
+                order?: "asc" | "desc";
+                /** @description 1,000, and the newest first 200, unless it is given. */
+                limit?: number | null;
             };
             header?: never;
             path: {
@@ -5240,7 +7450,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5337,6 +7547,8 @@ export interface operations {
             query?: {
                 /** @description Also what each finished step returned. */
                 results?: boolean;
+                /** @description `states`: also where each child of each fan-out stands, in a compact form. */
+                children?: "states" | null;
             };
             header?: never;
             path: {
@@ -5862,7 +8074,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5947,8 +8159,49 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "dry_run": true,
+                 *       "from_step": "render",
+                 *       "inputs": {
+                 *         "name": "Ada"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["RerunRequest"] | null;
+            };
+        };
         responses: {
+            /** @description A dry run: what would run again, and what is kept. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "inputs_changed": [
+                     *         "voice"
+                     *       ],
+                     *       "kept": [
+                     *         "split"
+                     *       ],
+                     *       "kept_children": {},
+                     *       "run_again": [
+                     *         "render",
+                     *         "join"
+                     *       ],
+                     *       "stale": [
+                     *         "split"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RerunPlan"];
+                };
+            };
             /** @description Successful Response */
             202: {
                 headers: {
@@ -6025,7 +8278,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6045,7 +8298,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_state`: Not in this state. */
+            /** @description `conflict`: The idempotency key was used for another body; `wrong_state`: Not in this state. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6057,6 +8310,26 @@ export interface operations {
             };
             /** @description `too_large`: Too large. */
             413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Not a kind of body that is taken. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
@@ -6183,7 +8456,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6268,8 +8541,38 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RetryRequest"] | null;
+            };
+        };
         responses: {
+            /** @description A dry run: what would run again, and what is kept. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "inputs_changed": [],
+                     *       "kept": [
+                     *         "split"
+                     *       ],
+                     *       "kept_children": {
+                     *         "render": 9
+                     *       },
+                     *       "run_again": [
+                     *         "render",
+                     *         "join"
+                     *       ],
+                     *       "stale": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RerunPlan"];
+                };
+            };
             /** @description Successful Response */
             202: {
                 headers: {
@@ -6346,7 +8649,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6366,7 +8669,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_state`: Not in this state. */
+            /** @description `conflict`: The idempotency key was used for another body; `wrong_state`: Not in this state. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6378,6 +8681,26 @@ export interface operations {
             };
             /** @description `too_large`: Too large. */
             413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Not a kind of body that is taken. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request does not fit. */
+            422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
@@ -6528,6 +8851,112 @@ export interface operations {
             };
             /** @description `bad_input`: The request does not fit. */
             422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.step": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+                /** @description A step's number. */
+                no: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepDetailDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
@@ -7014,7 +9443,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7413,7 +9842,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7535,7 +9964,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7761,6 +10190,338 @@ export interface operations {
             };
             /** @description `broken`: A fault of ours. */
             500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "overview.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "as_of": "2026-11-16T02:55:34.555Z",
+                     *       "attention": [
+                     *         {
+                     *           "count": 3,
+                     *           "detail": "all of them: the bucket does not answer",
+                     *           "kind": "dead_letters",
+                     *           "link": "/dead-letters",
+                     *           "title": "3 jobs failed and nobody ran them again"
+                     *         },
+                     *         {
+                     *           "count": 12,
+                     *           "detail": "12 steps are ready",
+                     *           "kind": "no_workers",
+                     *           "link": "/workers",
+                     *           "title": "Nobody serves the queue render"
+                     *         }
+                     *       ],
+                     *       "is_capped": false,
+                     *       "queues": [
+                     *         {
+                     *           "oldest_s": 0,
+                     *           "queue": "main_processing",
+                     *           "ready": 0,
+                     *           "running": 2,
+                     *           "workers": 1
+                     *         },
+                     *         {
+                     *           "oldest_s": 41.2,
+                     *           "queue": "render",
+                     *           "ready": 12,
+                     *           "running": 0,
+                     *           "workers": 0
+                     *         }
+                     *       ],
+                     *       "recipes": [
+                     *         {
+                     *           "completed": 12,
+                     *           "failed": 3,
+                     *           "p50_s": 0.18,
+                     *           "p95_s": 0.32,
+                     *           "recipe": "hello"
+                     *         }
+                     *       ],
+                     *       "throughput": {
+                     *         "completed": [
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           4,
+                     *           6,
+                     *           2
+                     *         ],
+                     *         "failed": [
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           0,
+                     *           1,
+                     *           2
+                     *         ],
+                     *         "minutes": [
+                     *           "2026-11-16T01:56:00.000Z",
+                     *           "2026-11-16T01:57:00.000Z",
+                     *           "2026-11-16T01:58:00.000Z",
+                     *           "2026-11-16T01:59:00.000Z",
+                     *           "2026-11-16T02:00:00.000Z",
+                     *           "2026-11-16T02:01:00.000Z",
+                     *           "2026-11-16T02:02:00.000Z",
+                     *           "2026-11-16T02:03:00.000Z",
+                     *           "2026-11-16T02:04:00.000Z",
+                     *           "2026-11-16T02:05:00.000Z",
+                     *           "2026-11-16T02:06:00.000Z",
+                     *           "2026-11-16T02:07:00.000Z",
+                     *           "2026-11-16T02:08:00.000Z",
+                     *           "2026-11-16T02:09:00.000Z",
+                     *           "2026-11-16T02:10:00.000Z",
+                     *           "2026-11-16T02:11:00.000Z",
+                     *           "2026-11-16T02:12:00.000Z",
+                     *           "2026-11-16T02:13:00.000Z",
+                     *           "2026-11-16T02:14:00.000Z",
+                     *           "2026-11-16T02:15:00.000Z",
+                     *           "2026-11-16T02:16:00.000Z",
+                     *           "2026-11-16T02:17:00.000Z",
+                     *           "2026-11-16T02:18:00.000Z",
+                     *           "2026-11-16T02:19:00.000Z",
+                     *           "2026-11-16T02:20:00.000Z",
+                     *           "2026-11-16T02:21:00.000Z",
+                     *           "2026-11-16T02:22:00.000Z",
+                     *           "2026-11-16T02:23:00.000Z",
+                     *           "2026-11-16T02:24:00.000Z",
+                     *           "2026-11-16T02:25:00.000Z",
+                     *           "2026-11-16T02:26:00.000Z",
+                     *           "2026-11-16T02:27:00.000Z",
+                     *           "2026-11-16T02:28:00.000Z",
+                     *           "2026-11-16T02:29:00.000Z",
+                     *           "2026-11-16T02:30:00.000Z",
+                     *           "2026-11-16T02:31:00.000Z",
+                     *           "2026-11-16T02:32:00.000Z",
+                     *           "2026-11-16T02:33:00.000Z",
+                     *           "2026-11-16T02:34:00.000Z",
+                     *           "2026-11-16T02:35:00.000Z",
+                     *           "2026-11-16T02:36:00.000Z",
+                     *           "2026-11-16T02:37:00.000Z",
+                     *           "2026-11-16T02:38:00.000Z",
+                     *           "2026-11-16T02:39:00.000Z",
+                     *           "2026-11-16T02:40:00.000Z",
+                     *           "2026-11-16T02:41:00.000Z",
+                     *           "2026-11-16T02:42:00.000Z",
+                     *           "2026-11-16T02:43:00.000Z",
+                     *           "2026-11-16T02:44:00.000Z",
+                     *           "2026-11-16T02:45:00.000Z",
+                     *           "2026-11-16T02:46:00.000Z",
+                     *           "2026-11-16T02:47:00.000Z",
+                     *           "2026-11-16T02:48:00.000Z",
+                     *           "2026-11-16T02:49:00.000Z",
+                     *           "2026-11-16T02:50:00.000Z",
+                     *           "2026-11-16T02:51:00.000Z",
+                     *           "2026-11-16T02:52:00.000Z",
+                     *           "2026-11-16T02:53:00.000Z",
+                     *           "2026-11-16T02:54:00.000Z",
+                     *           "2026-11-16T02:55:00.000Z"
+                     *         ]
+                     *       },
+                     *       "totals": {
+                     *         "open": 7,
+                     *         "queued": 4,
+                     *         "running": 2,
+                     *         "waiting": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OverviewDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
@@ -8383,6 +11144,123 @@ export interface operations {
             };
         };
     };
+    "recipes.inputs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A recipe. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "at": "2026-11-16T02:55:29.314Z",
+                     *           "inputs": {
+                     *             "name": "Ada"
+                     *           },
+                     *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RecentInputs"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: No good key. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: No such thing. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: A fault of ours. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "recipes.schema": {
         parameters: {
             query?: {
@@ -8690,7 +11568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8790,6 +11668,8 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "console": "full",
+                     *       "console_build": "5f2c0b1f9a77",
                      *       "version": "0.1.0"
                      *     }
                      */
@@ -9101,7 +11981,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9191,12 +12071,14 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "as_of": "2026-11-16T02:55:34.999Z",
                      *       "engines": 1,
                      *       "items": [
                      *         {
                      *           "concurrency": 100,
                      *           "host": "worker-1",
                      *           "id": "01a1e247-f61c-7121-8e9f-a413662c78fb",
+                     *           "is_live": true,
                      *           "lease_until": "2026-11-16T02:55:49.555Z",
                      *           "lost_at": null,
                      *           "pid": 5019,
@@ -9207,9 +12089,17 @@ export interface operations {
                      *             "polling_watchdogs",
                      *             "main_processing"
                      *           ],
-                     *           "running": 0,
+                     *           "running": 1,
                      *           "seen_at": "2026-11-16T02:55:34.555Z",
-                     *           "started_at": "2026-11-16T02:55:29.314Z"
+                     *           "started_at": "2026-11-16T02:55:29.314Z",
+                     *           "steps": [
+                     *             {
+                     *               "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *               "no": 0,
+                     *               "since": "2026-11-16T02:55:33.120Z",
+                     *               "step": "greet"
+                     *             }
+                     *           ]
                      *         }
                      *       ]
                      *     }
