@@ -103,7 +103,7 @@ class Sessions:
     async def begin_by_token(self, token: str, *, request_id: str | None = None) -> str:
         """The cookie of a new session, for whoever was given this link. The token is gone with that."""
         if not _TOKEN.fullmatch(token):
-            raise no_session()
+            raise no_entry()
         tokens = self._secret.digests("console-token", token.encode())
         cookie = _PREFIX + self._text(_BYTES)
         digest = self._digest(cookie)
@@ -118,7 +118,7 @@ class Sessions:
             return await connection.fetchrow(sql("console_session_look"), [digest], IDLE_S, LIFE_S, 0.0) is not None
 
         if not await self._db.run(operation):
-            raise no_session()
+            raise no_entry()
         return cookie
 
     async def begin_by_key(self, caller: CallerContext, key: str, *, request_id: str | None = None) -> str:
@@ -241,8 +241,13 @@ class Sessions:
 
 
 def no_session() -> Unauthenticated:
-    """One refusal for a cookie or a link that is unknown, used or over: which of these is not told."""
+    """One refusal for a cookie that is unknown, ended or over: which of these is not told."""
+    return Unauthenticated("nobody is signed in here, or not any more", remedy="Sign in with a key or by a link")
+
+
+def no_entry() -> Unauthenticated:
+    """One refusal for a key or a link that signs nobody in: which of its faults it has is not told."""
     return Unauthenticated(
-        "nobody is signed in here, or not any more",
-        remedy="Sign in with a key; a link signs in once, within ten minutes of being made",
+        "the key or the link is not good, or not any more",
+        remedy="A link signs in once, within ten minutes of being made; a key until it is revoked",
     )

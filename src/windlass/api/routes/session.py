@@ -7,7 +7,7 @@ from importlib import metadata
 from starlette.requests import Request
 from starlette.responses import Response
 
-from windlass.access.sessions import Session, no_session
+from windlass.access.sessions import Session, no_entry, no_session
 from windlass.api.admission import charged, check_refusals, claimed, known, refused, signed_in
 from windlass.api.browser import check_own_page, cookie_of, put_cookie
 from windlass.api.guard import Has, RequestId, guard, guarded_router
@@ -51,7 +51,7 @@ async def sign_in(
         session = await parts.sessions.look(cookie)
     except Unauthenticated:
         refused(request, parts, "link" if wish.token is not None else claimed(wish.key))
-        raise no_session() from None
+        raise no_entry() from None
     known(request, session.caller)
     if former is not None:
         await parts.sessions.end(former, request_id=request_id)
