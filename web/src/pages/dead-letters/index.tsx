@@ -1,10 +1,108 @@
+import { MailCheck, SearchX } from "lucide-react";
+import { useState } from "react";
+import { Button } from "../../ui/Button";
+import { Empty } from "../../ui/Empty";
+import { Input } from "../../ui/Input";
 import { Page } from "../../ui/Page";
-import { Skeleton } from "../../ui/Skeleton";
+import { Select } from "../../ui/Select";
+import { useSearch } from "../../use/useSearch";
+import { useSession } from "../../use/useSession";
+import { Loaded } from "../Loaded";
+import { DealDialog } from "./DealDialog";
+import { LetterRow } from "./LetterRow";
+import { type Act, type LetterList, type Letters, matching, useLetters } from "./letters";
 
-export default function DeadLetters() {
+const FIRST = { q: "", recipe: "", open: "" };
+
+export default function DeadLettersPage() {
+  const letters = useLetters();
+  const [search, setSearch] = useSearch(FIRST);
+  const recipes = [...new Set(letters.data?.items.map((one) => one.recipe))].sort();
+  const jobs = letters.data?.items.reduce((sum, one) => sum + one.count, 0);
   return (
-    <Page title="Dead letters">
-      <Skeleton rows={6} />
+    <Page
+      title="Dead letters"
+      lead={
+        letters.data && (
+          <span className="tabular-nums">
+            {jobs?.toLocaleString("en")} {jobs === 1 ? "job" : "jobs"} of {letters.data.items.length}{" "}
+            {letters.data.items.length === 1 ? "kind" : "kinds"}
+          </span>
+        )
+      }
+      actions={
+        <>
+          {recipes.length > 1 && (
+            <Select
+              aria-label="Recipe"
+              className="max-w-40"
+              value={search.recipe}
+              onChange={(recipe) => setSearch({ recipe })}
+              choices={[{ value: "", label: "Every recipe" }, ...recipes.map((one) => ({ value: one, label: one }))]}
+            />
+          )}
+          <Input
+            type="search"
+            data-filter
+            aria-label="Find a failure"
+            placeholder="Find a failure"
+            className="w-44"
+            value={search.q}
+            onChange={(event) => setSearch({ q: event.target.value })}
+          />
+        </>
+      }
+    >
+      <Loaded query={letters} rows={6}>
+        {(list) => <Kinds list={list} />}
+      </Loaded>
     </Page>
+  );
+}
+
+function Kinds({ list }: { readonly list: LetterList }) {
+  const [search, setSearch] = useSearch(FIRST);
+  const [asking, setAsking] = useState<{ readonly letters: Letters; readonly act: Act } | null>(null);
+  const session = useSession();
+  const shown = matching(list.items, search.q, search.recipe);
+  if (list.items.length === 0)
+    return (
+      <Empty
+        icon={MailCheck}
+        title="No dead letters"
+        line="A job comes here when a step has failed for good and nobody has run it again. Here they can be run again or put away, a kind at a time."
+      />
+    );
+  if (shown.length === 0)
+    return (
+      <Empty
+        icon={SearchX}
+        title="No failure matches"
+        line={`None of ${list.items.length} kinds does.`}
+        action={<Button onClick={() => setSearch({ q: "", recipe: "" })}>Show all</Button>}
+      />
+    );
+  return (
+    <div className="flex flex-col gap-3 px-4 pb-6">
+      <ul className="overflow-hidden rounded-xl border border-line bg-panel">
+        {shown.map((one) => (
+          <LetterRow
+            key={one.fingerprint}
+            letters={one}
+            isOpen={search.open === one.fingerprint}
+            why={session.can("jobs:write") ? undefined : "Your key may only read jobs (scope jobs:write)"}
+            onToggle={() => setSearch({ open: search.open === one.fingerprint ? "" : one.fingerprint })}
+            onAct={(act) => setAsking({ letters: one, act })}
+          />
+        ))}
+      </ul>
+      {list.is_capped && (
+        <p className="text-[12px] text-dim">
+          The newest {list.looked_at.toLocaleString("en")} failed jobs were looked at; older ones come up as these are
+          dealt with.
+        </p>
+      )}
+      {asking !== null && <DealDialog {...asking} onClose={() => setAsking(null)} />}
+    </div>
   );
 }

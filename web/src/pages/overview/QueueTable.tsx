@@ -24,6 +24,7 @@ export function QueueTable({
               <Th>Queue</Th>
               <Th className="text-right">Ready</Th>
               <Th className="text-right">Running</Th>
+              <Th className="text-right">Workers</Th>
               <Th className="text-right">Oldest</Th>
             </tr>
           </thead>
@@ -33,10 +34,13 @@ export function QueueTable({
                 <Td className="max-w-44 truncate font-mono text-[12px]">{one.queue}</Td>
                 <Td className="text-right tabular-nums">{one.ready.toLocaleString("en")}</Td>
                 <Td className="text-right tabular-nums">{one.running.toLocaleString("en")}</Td>
+                <Td className={`text-right tabular-nums ${one.workers === 0 ? "font-medium text-danger" : ""}`}>
+                  {one.workers === 0 ? "none" : one.workers}
+                </Td>
                 <Td
-                  className={`whitespace-nowrap text-right tabular-nums ${(one.oldest_s ?? 0) > OLD_S ? "font-medium text-danger" : ""}`}
+                  className={`whitespace-nowrap text-right tabular-nums ${one.oldest_s > OLD_S ? "font-medium text-danger" : ""}`}
                 >
-                  {one.oldest_s === null ? <span className="text-dim">–</span> : lasted(one.oldest_s * 1_000)}
+                  {one.ready === 0 ? <span className="text-dim">–</span> : lasted(one.oldest_s * 1_000)}
                 </Td>
               </Tr>
             ))}

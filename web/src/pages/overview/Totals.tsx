@@ -10,7 +10,7 @@ interface Total {
   readonly link: string;
 }
 
-/** How many jobs are open, and where they stand; each leads to its list. */
+/** How many jobs are open, and where they stand; each leads to its list. One of which nothing runs now is waiting. */
 export function Totals({ overview }: { readonly overview: Overview }) {
   const { totals } = overview;
   const all: readonly Total[] = [
@@ -22,7 +22,12 @@ export function Totals({ overview }: { readonly overview: Overview }) {
     },
     { word: "Running", look: "running", count: totals.running, link: "/jobs?status=processing,preview,dispatching" },
     { word: "Queued", look: "queued", count: totals.queued, link: "/jobs?status=pending,queued" },
-    { word: "Waiting", look: "waiting", count: totals.waiting, link: "/jobs?status=approval_required" },
+    {
+      word: "Waiting",
+      look: "waiting",
+      count: totals.waiting,
+      link: "/jobs?status=processing,preview,approval_required",
+    },
   ];
   return (
     <ul className="grid grid-cols-2 gap-3 sm:grid-cols-4">

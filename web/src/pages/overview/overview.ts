@@ -13,7 +13,8 @@ export interface QueueState {
   readonly queue: string;
   readonly ready: number;
   readonly running: number;
-  readonly oldest_s: number | null;
+  readonly oldest_s: number;
+  readonly workers: number;
 }
 export interface RecipeState {
   readonly recipe: string;

@@ -1,18 +1,23 @@
 import { Link } from "wouter";
 import { color } from "../../state";
-import { Ago } from "../../ui/Ago";
 import { Copy } from "../../ui/Copy";
 import { Lasted } from "../../ui/Lasted";
 import { StateIcon } from "../../ui/StateIcon";
+import { relative } from "../../ui/time";
 import { useNow } from "../../use/useNow";
 import { pulseOf, type RunningStep, type Worker } from "./workers";
 
 const SHOWN_MAX = 8;
 const PULSES = { good: ["succeeded", "alive"], late: ["retrying", "late"], overdue: ["failed", "overdue"] } as const;
 
+interface WorkerCardProps {
+  readonly worker: Worker;
+  /** How many milliseconds the server's clock is ahead of ours. */
+  readonly ahead: number;
+}
+
 /** One process: where it is, what it takes, how its heart beats and what it has in hand. */
-export function WorkerCard({ worker }: { readonly worker: Worker }) {
-  const used = worker.running.length;
+export function WorkerCard({ worker, ahead }: WorkerCardProps) {
   return (
     <article
       aria-label={`Worker ${worker.host} ${worker.pid}`}
@@ -30,10 +35,10 @@ export function WorkerCard({ worker }: { readonly worker: Worker }) {
             {worker.version ? ` · ${worker.version}` : ""}
           </p>
         </div>
-        <Pulse worker={worker} />
+        <Pulse worker={worker} ahead={ahead} />
       </header>
       <div className="flex flex-col gap-1.5 px-4 pb-3">
-        <Slots used={used} all={worker.concurrency} />
+        <Slots used={worker.running} all={worker.concurrency} />
         <ul aria-label="Queues" className="flex flex-wrap gap-1">
           {worker.queues.map((queue) => (
             <li
@@ -45,19 +50,22 @@ export function WorkerCard({ worker }: { readonly worker: Worker }) {
           ))}
         </ul>
       </div>
-      <Hands steps={worker.running} />
+      <Hands steps={worker.steps} all={worker.running} />
     </article>
   );
 }
 
-function Pulse({ worker }: { readonly worker: Worker }) {
-  const [look, word] = PULSES[pulseOf(worker, useNow())];
+function Pulse({ worker, ahead }: WorkerCardProps) {
+  const now = useNow() + ahead;
+  const [look, word] = PULSES[pulseOf(worker, now)];
   return (
-    <p className="flex shrink-0 items-center gap-1.5 text-[12px]" style={{ color: color(look) }}>
+    <p className="flex shrink-0 items-center gap-1.5 text-[12px]">
       <span aria-hidden="true" className="size-2 rounded-full" style={{ background: color(look) }} />
-      <span className="font-medium">{word}</span>
-      <span className="text-dim">
-        <Ago at={worker.seen_at} />
+      <span className="font-medium" style={{ color: color(look) }}>
+        {word}
+      </span>
+      <span className="w-14 whitespace-nowrap text-right text-dim tabular-nums" data-tip="Since its last heartbeat">
+        {relative(Date.parse(worker.seen_at), now)}
       </span>
     </p>
   );
@@ -70,12 +78,11 @@ function Slots({ used, all }: { readonly used: number; readonly all: number }) {
   return (
     <div className="flex items-center gap-2 text-[12px]">
       <span aria-hidden="true" className="flex h-2 flex-1 gap-[2px]">
-        {Array.from({ length: blocks }, (_, i) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a block is only its place
+        {Array.from({ length: blocks }, (_, i) => i).map((place) => (
           <span
-            key={i}
+            key={place}
             className="h-full flex-1 rounded-[2px]"
-            style={{ background: i < filled ? color("running") : "var(--panel2)" }}
+            style={{ background: place < filled ? color("running") : "var(--panel2)" }}
           />
         ))}
       </span>
@@ -86,11 +93,12 @@ function Slots({ used, all }: { readonly used: number; readonly all: number }) {
   );
 }
 
-export function Hands({ steps }: { readonly steps: readonly RunningStep[] }) {
+function Hands({ steps, all }: { readonly steps: readonly RunningStep[]; readonly all: number }) {
+  const shown = steps.slice(0, SHOWN_MAX);
   if (steps.length === 0) return null;
   return (
     <ul aria-label="Runs now" className="mt-auto border-line border-t py-1">
-      {steps.slice(0, SHOWN_MAX).map((one) => (
+      {shown.map((one) => (
         <li key={`${one.job_id} ${one.no}`} className="flex items-center gap-2 px-4 py-0.5">
           <StateIcon look="running" size={12} />
           <Link
@@ -104,7 +112,7 @@ export function Hands({ steps }: { readonly steps: readonly RunningStep[] }) {
           </span>
         </li>
       ))}
-      {steps.length > SHOWN_MAX && <li className="px-4 py-0.5 text-dim">and {steps.length - SHOWN_MAX} more</li>}
+      {all > shown.length && <li className="px-4 py-0.5 text-dim">and {all - shown.length} more</li>}
     </ul>
   );
 }

@@ -24,7 +24,8 @@ export default function WorkersPage() {
       }
     >
       <Loaded query={workers} rows={6}>
-        {({ items }) => {
+        {({ items, as_of }) => {
+          const ahead = Date.parse(as_of) - workers.dataUpdatedAt;
           const { alive, lost } = grouped(items);
           return (
             <div className="flex flex-col gap-4 px-4 pb-6">
@@ -42,7 +43,7 @@ export default function WorkersPage() {
               ) : (
                 <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,340px),1fr))] items-start gap-3">
                   {alive.map((worker) => (
-                    <WorkerCard key={worker.id} worker={worker} />
+                    <WorkerCard key={worker.id} worker={worker} ahead={ahead} />
                   ))}
                 </div>
               )}

@@ -14,7 +14,9 @@ export interface Worker {
   readonly pid: number;
   readonly queues: readonly string[];
   readonly concurrency: number;
-  readonly running: readonly RunningStep[];
+  /** How many steps it has in hand, of which `steps` tells the first. */
+  readonly running: number;
+  readonly steps: readonly RunningStep[];
   readonly started_at: string;
   readonly seen_at: string;
   readonly lease_until: string;
@@ -24,6 +26,8 @@ export interface Worker {
 export interface WorkerList {
   readonly items: readonly Worker[];
   readonly engines: number;
+  /** The server's clock, which need not be ours. */
+  readonly as_of: string;
 }
 
 const REFRESH_MS = 3_000;

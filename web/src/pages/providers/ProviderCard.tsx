@@ -1,0 +1,120 @@
+import { Link } from "wouter";
+import { color } from "../../state";
+import { Ago } from "../../ui/Ago";
+import { Lasted } from "../../ui/Lasted";
+import { StateIcon } from "../../ui/StateIcon";
+import { StatePill } from "../../ui/StatePill";
+import { useNow } from "../../use/useNow";
+import { type Provider, rateText, stateOf } from "./providers";
+
+const SHOWN_MAX = 12;
+const BLOCKS_MAX = 48;
+
+/** One provider: its places and who has them, the line behind them, and whether it answers. */
+export function ProviderCard({ provider }: { readonly provider: Provider }) {
+  const said = stateOf(provider, useNow());
+  return (
+    <article
+      aria-label={`Provider ${provider.name}`}
+      className="flex min-w-0 flex-col rounded-xl border border-line bg-panel"
+    >
+      <header className="flex items-center gap-3 px-4 pt-3 pb-2">
+        <h2 className="min-w-0 flex-1 truncate font-semibold text-[14px]">{provider.name}</h2>
+        <StatePill look={said.look} word={said.word} />
+      </header>
+      {(said.line !== "" || provider.error !== null) && (
+        <div className="px-4 pb-2 text-[12px] text-dim">
+          {said.line !== "" && <p>{said.line}</p>}
+          {provider.error !== null && (
+            <p className="break-words">
+              <span className="text-danger">
+                {provider.failures > 0 ? `${provider.failures} failed in a row: ` : "Last failure: "}
+              </span>
+              {provider.error}
+            </p>
+          )}
+        </div>
+      )}
+      <dl className="grid grid-cols-3 border-line border-t px-4 py-2 text-[12px]">
+        <Fact word="Rate">{rateText(provider.rate)}</Fact>
+        <Fact word="Waiting">{provider.waiting.toLocaleString("en")}</Fact>
+        <Fact word={provider.paused_until === null ? "Next request" : "Busy until"}>
+          {(provider.paused_until ?? provider.free_at) ? (
+            <Ago at={provider.paused_until ?? provider.free_at} />
+          ) : (
+            "at once"
+          )}
+        </Fact>
+      </dl>
+      <div className="flex flex-col gap-1 border-line border-t px-4 py-2.5">
+        <Places held={provider.held} all={provider.concurrency} />
+        {provider.holders.length > 0 && (
+          <ul aria-label="Who has a place">
+            {provider.holders.slice(0, SHOWN_MAX).map((one) => (
+              <li key={`${one.job_id} ${one.step} ${one.attempt}`} className="flex items-center gap-2 py-0.5">
+                <StateIcon look="running" size={12} />
+                <Link
+                  href={`/jobs/${one.job_id}`}
+                  className="min-w-0 flex-1 truncate hover:text-accent hover:underline"
+                >
+                  {one.step} <span className="font-mono text-[11px] text-dim">{one.job_id.slice(-8)}</span>
+                  {one.attempt > 1 && <span className="text-dim"> attempt {one.attempt}</span>}
+                </Link>
+                <span className="text-[12px] text-dim">
+                  <Lasted from={one.since} />
+                </span>
+              </li>
+            ))}
+            {provider.held > SHOWN_MAX && <li className="text-dim">and {provider.held - SHOWN_MAX} more</li>}
+          </ul>
+        )}
+      </div>
+      {provider.first !== null && (
+        <p className="mt-auto flex items-center gap-2 border-line border-t px-4 py-2 text-[12px]">
+          <StateIcon look="queued" size={12} />
+          <span className="shrink-0 text-dim">Next of {provider.waiting}:</span>
+          <Link
+            href={`/jobs/${provider.first.job_id}`}
+            className="min-w-0 flex-1 truncate hover:text-accent hover:underline"
+          >
+            {provider.first.step}{" "}
+            <span className="font-mono text-[11px] text-dim">{provider.first.job_id.slice(-8)}</span>
+          </Link>
+          <span className="text-dim">
+            <Lasted from={provider.first.since} />
+          </span>
+        </p>
+      )}
+    </article>
+  );
+}
+
+function Fact({ word, children }: { readonly word: string; readonly children: React.ReactNode }) {
+  return (
+    <div className="flex min-w-0 flex-col">
+      <dt className="text-dim">{word}</dt>
+      <dd className="font-medium tabular-nums">{children}</dd>
+    </div>
+  );
+}
+
+function Places({ held, all }: { readonly held: number; readonly all: number }) {
+  const blocks = Math.min(all, BLOCKS_MAX);
+  const filled = all === 0 ? 0 : Math.ceil((held / all) * blocks);
+  return (
+    <div className="flex items-center gap-2 text-[12px]">
+      <span aria-hidden="true" className="flex h-2 flex-1 gap-[2px]">
+        {Array.from({ length: blocks }, (_, i) => i).map((place) => (
+          <span
+            key={place}
+            className="h-full flex-1 rounded-[2px]"
+            style={{ background: place < filled ? color("running") : "var(--panel2)" }}
+          />
+        ))}
+      </span>
+      <span className="whitespace-nowrap text-dim tabular-nums">
+        {held} of {all} places
+      </span>
+    </div>
+  );
+}

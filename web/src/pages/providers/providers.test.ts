@@ -1,0 +1,57 @@
+import { describe, expect, test } from "vitest";
+import { moneyText, type Provider, rateText, stateOf } from "./providers";
+
+const PROVIDER: Provider = {
+  name: "studio",
+  concurrency: 4,
+  rate: 5,
+  held: 0,
+  waiting: 0,
+  holders: [],
+  first: null,
+  breaker: "closed",
+  failures: 0,
+  error: null,
+  paused_until: null,
+  free_at: null,
+};
+const NOW = Date.parse("2026-01-01T00:00:00Z");
+
+describe("a provider", () => {
+  test.each<[Partial<Provider>, string]>([
+    [{}, "Answers"],
+    [{ held: 4, waiting: 1 }, "Full"],
+    [{ held: 4 }, "Answers"],
+    [{ paused_until: "2026-01-01T00:01:00Z", held: 4, waiting: 1 }, "Busy"],
+    [{ paused_until: "2025-12-31T00:00:00Z" }, "Answers"],
+    [{ breaker: "open", paused_until: "2026-01-01T00:01:00Z" }, "Breaker open"],
+    [{ breaker: "half-open" }, "Being tried"],
+    [{ breaker: "unheard of" }, "unheard of"],
+  ])("with %o is told as %s", (part, word) => {
+    expect(stateOf({ ...PROVIDER, ...part }, NOW).word).toBe(word);
+  });
+
+  test.each([
+    [5, "5 /s"],
+    [1_500, "1,500 /s"],
+    [0.5, "30 /min"],
+    [0.001, "3.6 /h"],
+    [0, "no limit"],
+    [Number.POSITIVE_INFINITY, "no limit"],
+  ])("takes %s a second: %s", (rate, text) => {
+    expect(rateText(rate)).toBe(text);
+  });
+});
+
+describe("money", () => {
+  test.each([
+    ["0", "0.00"],
+    ["1234567.5", "1,234,567.50"],
+    ["0.000125", "0.000125"],
+    ["12.500000", "12.50"],
+    ["12345678901234567890.01", "12,345,678,901,234,567,890.01"],
+    ["odd", "odd"],
+  ])("%s is written %s", (amount, text) => {
+    expect(moneyText(amount)).toBe(text);
+  });
+});
