@@ -15,6 +15,8 @@ from windlass.store.database import Database
 from windlass.store.migrate import migrate
 
 _names = count(1)
+# The databases of this process that others are copied from: none, then one.
+_templates: list[str] = []
 
 # The children before what they refer to.
 TABLES = (
@@ -38,22 +40,34 @@ def server_dsn() -> str:
 
 async def fresh_database(dsn: str | None = None, *, migrated: bool = True) -> str:
     """Make an empty database on the server of `dsn`, else on this process's own; returns its DSN."""
-    server = dsn or server_dsn()
+    if not migrated:
+        return await _created(dsn or server_dsn(), "template1")
+    if dsn is not None:
+        return await _migrated(dsn)
+    # A copy takes a quarter of the time that the migrations take. Nothing is left on a server that is not ours.
+    if not _templates:
+        _templates.append(await _migrated(server_dsn()))
+    return await _created(server_dsn(), urlsplit(_templates[0]).path.removeprefix("/"))
+
+
+async def _created(server: str, template: str) -> str:
     name = f"windlass_{os.getpid()}_{next(_names)}"
     admin = await asyncpg.connect(server)
     try:
         await admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        await admin.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
+        await admin.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     finally:
         await admin.close()
-    parts = urlsplit(server)
-    fresh = urlunsplit(parts._replace(path="/" + quote(name)))
-    if migrated:
-        db = await Database.open(fresh, max_size=1)
-        try:
-            await migrate(db)
-        finally:
-            await db.close()
+    return urlunsplit(urlsplit(server)._replace(path="/" + quote(name)))
+
+
+async def _migrated(server: str) -> str:
+    fresh = await _created(server, "template1")
+    db = await Database.open(fresh, max_size=1)
+    try:
+        await migrate(db)
+    finally:
+        await db.close()
     return fresh
 
 
