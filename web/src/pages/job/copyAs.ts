@@ -26,7 +26,7 @@ export function plain(json: string): string {
 
 export function asCli(again: Again, server: string): string {
   const lines = [`windlass submit ${shell(again.recipe)} --server ${shell(server)}`];
-  const inputs = Object.entries(valueOf(again.inputs));
+  const inputs = Object.entries(inputsIn(again.inputs));
   // What would be read otherwise goes through standard input, as it is.
   const isOdd = isLong(again.inputs) || inputs.some(([name]) => !/^[A-Za-z_][\w.-]*$/.test(name));
   if (isOdd) lines.push("--input @-");
@@ -50,7 +50,7 @@ export function asCurl(again: Again, server: string): string {
 
 export function asPython(again: Again, server: string): string {
   const options = [
-    `inputs=${isLong(again.inputs) ? `json.loads(${python(plain(again.inputs))})` : python(valueOf(again.inputs), 1)}`,
+    `inputs=${isLong(again.inputs) ? `json.loads(${python(plain(again.inputs))})` : python(inputsIn(again.inputs), 1)}`,
     ...(Object.keys(again.labels).length === 0 ? [] : [`labels=${python(again.labels, 1)}`]),
     ...(again.priority === 0 ? [] : [`priority=${again.priority}`]),
     ...(again.version === null ? [] : [`version=${again.version}`]),
@@ -111,7 +111,7 @@ function isLong(json: string): boolean {
   return /[\d.eE+-]{16,}/.test(json.replace(/"(?:[^"\\]|\\.)*"/g, '""'));
 }
 
-function valueOf(json: string): Readonly<Record<string, unknown>> {
+function inputsIn(json: string): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(json);
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
 }

@@ -1,10 +1,53 @@
+import { FileQuestionMark } from "lucide-react";
+import { Link, useParams } from "wouter";
+import { Problem } from "../../api/client";
+import { Empty } from "../../ui/Empty";
 import { Page } from "../../ui/Page";
+import { ProblemView } from "../../ui/ProblemView";
 import { Skeleton } from "../../ui/Skeleton";
+import { JobView } from "./JobView";
+import { useJobLive } from "./useJobLive";
 
 export default function Job() {
+  const { id = "" } = useParams();
+  // Another job is another page: nothing of this one may be seen under its name.
+  return <OneJob key={id} id={id} />;
+}
+
+function OneJob({ id }: { readonly id: string }) {
+  const { live, problem, retry } = useJobLive(id);
+  if (live !== null) return <JobView id={id} live={live} />;
+  if (problem === null) return <Loading id={id} />;
+  const isAway = problem instanceof Problem && problem.body.status === 404;
   return (
-    <Page title="Job">
-      <Skeleton rows={6} />
+    <Page title={`Job ${id.slice(0, 8)}`}>
+      {isAway ? (
+        <Empty
+          icon={FileQuestionMark}
+          title="There is no such job"
+          line="It was deleted for good, belongs to somebody else, or its id is not quite this."
+          command={`windlass show ${id.slice(0, 40)}`}
+          action={
+            <Link href="/jobs" className="text-accent underline">
+              To all jobs
+            </Link>
+          }
+        />
+      ) : (
+        <div className="p-4">
+          <ProblemView problem={problem} onRetry={retry} />
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function Loading({ id }: { readonly id: string }) {
+  return (
+    <Page title="Job" lead={<span className="font-mono text-[12px]">{id.slice(0, 8)}</span>} isFull>
+      <div className="border-line border-t">
+        <Skeleton rows={10} label="Loading the job" />
+      </div>
     </Page>
   );
 }

@@ -21,6 +21,8 @@ export interface JobLive {
   readonly attempts: AttemptLog;
   job(): JobDocument;
   structure(): Structure;
+  /** The step's state as the server names it, and what it waits for. */
+  fact(id: StepNo): Fact | undefined;
   /** What was heard since the page was opened, oldest first. */
   lines(): readonly EventLine[];
   /** From where to listen on. */
@@ -32,6 +34,11 @@ export interface JobLive {
   /** Answers whether there are steps that nobody has told of, so that the snapshot is wanted again. */
   apply(patch: JobPatch): boolean;
   subscribe(topic: Topic, wake: () => void): () => void;
+}
+
+export interface Fact {
+  readonly status: string;
+  readonly waitingFor: string | null;
 }
 
 export type Later = (run: () => void, ms: number) => void;
@@ -46,6 +53,7 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
   const wakers: Record<Topic, Set<() => void>> = { job: new Set(), structure: new Set(), events: new Set() };
   /** The last event that each step is known to include. */
   const known = new Map<StepNo, number>();
+  const facts = new Map<StepNo, Fact>();
   let job = first;
   let top: StepNo[] = [];
   let kids: StepNo[] = [];
@@ -100,6 +108,7 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
         touched.add(parent);
         if (graph.get(step.no) === undefined) fresh.push(node);
       }
+      facts.set(step.no, { status: step.status, waitingFor: step.waiting_for });
       patches.push({ id: step.no, ...liveOf(step) });
     }
     learnChildren(fresh);
@@ -144,6 +153,9 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
     structure = { nodes: structure.nodes, edges: shape.edges };
     graph.add(shape.nodes);
     const touched = new Set<StepNo>();
+    for (const node of next.nodes) {
+      if (!isLater(node.no)) facts.set(node.no, { status: node.status, waitingFor: node.waiting_for });
+    }
     for (const child of children) {
       if (!isLater(child.id)) tally.note(child.parent as StepNo, child.id, child.look);
       touched.add(child.parent as StepNo);
@@ -181,6 +193,7 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
     attempts,
     job: () => job,
     structure: () => structure,
+    fact: (id) => facts.get(id),
     lines: () => lines,
     seq: () => Math.min(base, jobSeq),
     load,

@@ -76,5 +76,8 @@ export interface RerunPlan {
   readonly run_again: readonly string[];
   readonly kept: readonly string[];
   readonly stale: readonly string[];
-  readonly inputs_changed?: boolean;
+  /** The names of inputs that are not what they were. */
+  readonly inputs_changed?: readonly string[];
+  /** Of fan-outs that run again: how many children they keep. */
+  readonly kept_children?: Readonly<Record<string, number>>;
 }

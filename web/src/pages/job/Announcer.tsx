@@ -1,0 +1,23 @@
+import { useEffect, useRef, useState } from "react";
+import { jobLook, saidOf, wordOf } from "../../state";
+import type { JobLive } from "./jobLive";
+import { useJob } from "./useJobLive";
+
+/** Tells those who hear the page what became of the job; never of a single step, or it would not stop talking. */
+export function Announcer({ live }: { readonly live: JobLive }) {
+  const job = useJob(live);
+  const word = saidOf(job.status) ?? wordOf(jobLook(job.status));
+  const at = job.failed_step === null ? "" : ` at ${job.failed_step}`;
+  const text = job.is_paused ? "The job is paused" : `The job is ${word.toLowerCase()}${at}`;
+  const first = useRef(text);
+  const [said, setSaid] = useState("");
+  useEffect(() => {
+    // What the page opened with is read from the header: only changes are news.
+    if (text !== first.current) setSaid(text);
+  }, [text]);
+  return (
+    <p role="status" aria-live="polite" className="sr-only">
+      {said}
+    </p>
+  );
+}

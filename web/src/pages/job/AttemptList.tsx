@@ -1,0 +1,61 @@
+import { Link } from "wouter";
+import { LOOKS, type Look, wordOf } from "../../state";
+import { Ago } from "../../ui/Ago";
+import { Lasted } from "../../ui/Lasted";
+import { StateIcon } from "../../ui/StateIcon";
+import { faultOf } from "./fault";
+import type { Attempt } from "./types";
+
+const SHOWN_MAX = 20;
+
+/** How an attempt's outcome looks; one whose worker is gone is tried again. */
+export function outcomeLook(outcome: string): Look {
+  if (outcome === "lost") return "retrying";
+  return LOOKS.find((look) => look === outcome) ?? "pending";
+}
+
+export function outcomeWord(outcome: string): string {
+  return outcome === "lost" ? "Worker lost" : outcome === "released" ? "Handed back" : wordOf(outcomeLook(outcome));
+}
+
+/** The newest first: that is the one that matters. */
+export function AttemptList({ attempts }: { readonly attempts: readonly Attempt[] }) {
+  const newest = [...attempts].sort((a, b) => b.attempt - a.attempt);
+  return (
+    <ol className="flex flex-col">
+      {newest.slice(0, SHOWN_MAX).map((attempt) => (
+        <One key={attempt.attempt} attempt={attempt} />
+      ))}
+      {newest.length > SHOWN_MAX && <li className="text-[12px] text-dim">and {newest.length - SHOWN_MAX} before</li>}
+    </ol>
+  );
+}
+
+function One({ attempt }: { readonly attempt: Attempt }) {
+  const fault = faultOf(attempt.error);
+  return (
+    <li className="flex flex-col border-line border-b py-1.5 last:border-b-0">
+      <div className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
+        <StateIcon look={outcomeLook(attempt.outcome)} size={13} />
+        <span className="font-medium tabular-nums">#{attempt.attempt}</span>
+        <span>{outcomeWord(attempt.outcome)}</span>
+        <span className="text-dim">
+          <Lasted from={attempt.started_at} to={attempt.finished_at} />
+        </span>
+        <span className="ml-auto text-[12px] text-dim">
+          <Ago at={attempt.started_at} />
+        </span>
+      </div>
+      {attempt.worker !== null && (
+        <Link
+          href={`/workers?worker=${encodeURIComponent(attempt.worker)}`}
+          className="ml-[21px] self-start font-mono text-[11px] text-dim hover:text-accent hover:underline"
+          data-tip={`Worker ${attempt.worker}`}
+        >
+          {attempt.worker.slice(0, 8)}
+        </Link>
+      )}
+      {fault !== null && <p className="ml-[21px] line-clamp-3 break-words text-[12px] text-danger">{fault.message}</p>}
+    </li>
+  );
+}

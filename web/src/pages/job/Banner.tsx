@@ -1,0 +1,168 @@
+import { CircleX, Hand, Pause, Play, RotateCcw } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import type { StepNo } from "../../graph/types";
+import { color, isOver, jobLook, type Look, saidOf } from "../../state";
+import { Button } from "../../ui/Button";
+import { useActsHere } from "./acts";
+import { faultOf } from "./fault";
+import type { JobLive } from "./jobLive";
+import { sendEvent } from "./sendEvent";
+import { type Asked, askedOfPeople, failedStep } from "./steps";
+import { useJob, useNowAndThen } from "./useJobLive";
+import { useRetryPlan } from "./usePlan";
+
+const LOOK_MS = 300;
+
+interface BannerProps {
+  readonly id: string;
+  readonly live: JobLive;
+  readonly selected: StepNo | null;
+  readonly onSelect: (no: StepNo) => void;
+}
+
+/** What matters most about the job now, with what can be done about it; nothing while all is well. */
+export function Banner(props: BannerProps) {
+  const job = useJob(props.live);
+  const asked = useNowAndThen(props.live, () => askedOfPeople(props.live), LOOK_MS);
+  const look = jobLook(job.status);
+  if (isOver(job.status)) return look === "succeeded" ? null : <Ended {...props} />;
+  if (job.is_paused) return <Paused />;
+  const first = asked[0];
+  return first === undefined ? null : <Asks {...props} asked={first} others={asked.length - 1} />;
+}
+
+interface StripProps {
+  readonly look: Look;
+  readonly icon: ReactNode;
+  readonly children: ReactNode;
+  readonly actions?: ReactNode;
+}
+
+function Strip({ look, icon, children, actions }: StripProps) {
+  const tone = color(look);
+  return (
+    <section
+      aria-label="What needs attention"
+      className="mx-4 mb-1.5 flex flex-wrap items-center gap-x-3 gap-y-2 rounded-lg border px-3 py-2"
+      style={{
+        borderColor: `color-mix(in oklab, ${tone} 38%, transparent)`,
+        background: `color-mix(in oklab, ${tone} 9%, transparent)`,
+      }}
+    >
+      <span className="shrink-0" style={{ color: tone }}>
+        {icon}
+      </span>
+      <div className="min-w-40 flex-1">{children}</div>
+      {actions !== undefined && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+    </section>
+  );
+}
+
+function Ended({ id, live, selected, onSelect }: BannerProps) {
+  const job = useJob(live);
+  const acts = useActsHere();
+  const fault = faultOf(job.error);
+  const failed = failedStep(live);
+  const isCancelled = jobLook(job.status) === "cancelled";
+  const plan = useRetryPlan(id, acts.retry.why === undefined);
+  const step = failed === undefined ? (fault?.step ?? "") : (live.graph.get(failed)?.label ?? "");
+  const said = isCancelled ? "Cancelled" : (saidOf(job.status) ?? "Failed");
+  const again = plan.data;
+  return (
+    <Strip
+      look={isCancelled ? "cancelled" : "failed"}
+      icon={<CircleX size={16} aria-hidden="true" />}
+      actions={
+        <>
+          {failed !== undefined && failed !== selected && (
+            <Button onClick={() => onSelect(failed)}>Show {live.graph.get(failed)?.label}</Button>
+          )}
+          <Button
+            variant="primary"
+            icon={<RotateCcw size={13} aria-hidden="true" />}
+            busy={acts.isBusy}
+            why={acts.retry.why}
+            data-tip="r"
+            onClick={acts.retry.run}
+          >
+            {step === "" || isCancelled ? "Retry" : `Retry from ${step}`}
+          </Button>
+        </>
+      }
+    >
+      <p className="line-clamp-3 break-words">
+        <strong className="font-semibold">
+          {said}
+          {step !== "" && !isCancelled && ` at ${step}`}
+        </strong>
+        {fault !== null && <>: {fault.message}</>}
+        {fault !== null && <code className="ml-2 font-mono text-[11px] text-dim">{fault.code}</code>}
+      </p>
+      {again !== undefined && (
+        <p className="text-[12px] text-dim">
+          A retry runs {listed(again.run_again)} again and keeps {again.kept.length} finished{" "}
+          {again.kept.length === 1 ? "step" : "steps"}.
+        </p>
+      )}
+    </Strip>
+  );
+}
+
+function listed(names: readonly string[]): string {
+  return names.length <= 3 ? names.join(", ") : `${names.slice(0, 2).join(", ")} and ${names.length - 2} more steps`;
+}
+
+function Paused() {
+  const { pause, isBusy } = useActsHere();
+  return (
+    <Strip
+      look="waiting"
+      icon={<Pause size={16} aria-hidden="true" />}
+      actions={
+        <Button
+          variant="primary"
+          icon={<Play size={13} aria-hidden="true" />}
+          busy={isBusy}
+          why={pause.why}
+          onClick={pause.run}
+        >
+          Resume
+        </Button>
+      }
+    >
+      <strong className="font-semibold">Paused.</strong> What runs may finish; nothing else starts.
+    </Strip>
+  );
+}
+
+interface AsksProps extends BannerProps {
+  readonly asked: Asked;
+  readonly others: number;
+}
+
+function Asks({ id, live, asked, others, selected, onSelect }: AsksProps) {
+  const [isSending, setSending] = useState(false);
+  const send = async (): Promise<void> => {
+    setSending(true);
+    await sendEvent(id, asked.event, true);
+    setSending(false);
+  };
+  return (
+    <Strip
+      look="waiting"
+      icon={<Hand size={16} aria-hidden="true" />}
+      actions={
+        <>
+          {selected !== asked.no && <Button onClick={() => onSelect(asked.no)}>Look first</Button>}
+          <Button variant="primary" busy={isSending} why={useActsHere().pause.why} onClick={send}>
+            Send “{asked.event}”
+          </Button>
+        </>
+      }
+    >
+      <strong className="font-semibold">{live.graph.get(asked.no)?.label}</strong> waits for a person to say{" "}
+      <code className="font-mono text-[12px]">{asked.event}</code>.
+      {others > 0 && <span className="text-dim"> So do {others} more.</span>}
+    </Strip>
+  );
+}

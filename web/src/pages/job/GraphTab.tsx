@@ -1,0 +1,34 @@
+import { useCallback, useRef } from "react";
+import { GraphView } from "../../graph/GraphView";
+import type { StepNo } from "../../graph/types";
+import type { TabProps } from "./JobView";
+import { KillWorker } from "./KillWorker";
+import { loadSteps } from "./stepLoader";
+import { useStructure } from "./useJobLive";
+
+export function GraphTab({ id, live, selected, onSelect }: TabProps) {
+  const structure = useStructure(live);
+  const asked = useRef(new Set<StepNo>());
+  const onOpenFan = useCallback(
+    (no: StepNo) => {
+      const step = live.graph.get(no);
+      // A fan-out that grows is asked about again for each size: what was told already is not.
+      if (step === undefined || asked.current.has(no)) return;
+      asked.current.add(no);
+      loadSteps(id, live, step.name, new AbortController().signal).catch(() => asked.current.delete(no));
+    },
+    [id, live],
+  );
+  return (
+    <>
+      <GraphView
+        structure={structure}
+        store={live.graph}
+        selected={selected}
+        onSelect={onSelect}
+        onOpenFan={onOpenFan}
+      />
+      <KillWorker live={live} />
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+import { Skull } from "lucide-react";
+import { useState } from "react";
+import { ask, problemOf } from "../../api/client";
+import { isOver } from "../../state";
+import { Button } from "../../ui/Button";
+import { StateIcon } from "../../ui/StateIcon";
+import { useSession } from "../../use/useSession";
+import { afterKill } from "./afterKill";
+import type { JobLive } from "./jobLive";
+import { useJob, useLines } from "./useJobLive";
+
+const DEMO = "first-minute";
+
+interface Killed {
+  readonly worker: string;
+  readonly pid: number;
+  readonly since: number;
+}
+
+/** Beside the demo's graph: end the process that does the work, and see that the job does not mind. */
+export function KillWorker({ live }: { readonly live: JobLive }) {
+  const job = useJob(live);
+  const { demo } = useSession();
+  const [killed, setKilled] = useState<Killed | null>(null);
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  if (demo === null || !demo.can_kill || (job.job_id !== demo.job_id && job.recipe !== DEMO)) return null;
+  const over = isOver(job.status);
+  if (over && killed === null) return null;
+
+  const kill = async (): Promise<void> => {
+    setBusy(true);
+    setProblem("");
+    const since = live.lines().at(-1)?.seq ?? live.seq();
+    try {
+      const told = await ask<{ worker: string; pid: number }>("/console/demo/kill-worker", { method: "POST" });
+      setKilled({ ...told, since });
+    } catch (error) {
+      setProblem(problemOf(error).body.detail ?? "It could not be killed now");
+    }
+    setBusy(false);
+  };
+  return (
+    <aside
+      data-panel
+      aria-label="Demo"
+      className="absolute bottom-3 left-3 w-72 max-w-[calc(100%-24px)] rounded-lg border border-line bg-panel/95 p-3 shadow-float max-sm:bottom-2 max-sm:left-2"
+    >
+      {killed === null ? (
+        <>
+          <p className="mb-2 text-[12px] text-dim">
+            Does it survive? This sends SIGKILL to the process that runs these steps. Its lease ends within seconds, and
+            what it had in hand is done by another.
+          </p>
+          <Button variant="danger" icon={<Skull size={13} aria-hidden="true" />} busy={isBusy} onClick={kill}>
+            Kill this worker
+          </Button>
+        </>
+      ) : (
+        <>
+          <Progress live={live} killed={killed} isOver={over} />
+          {!over && (
+            <Button variant="ghost" className="mt-1.5 -ml-2" busy={isBusy} onClick={kill}>
+              Kill it again
+            </Button>
+          )}
+        </>
+      )}
+      {problem !== "" && (
+        <p role="alert" className="mt-1.5 text-[12px] text-danger">
+          {problem}
+        </p>
+      )}
+    </aside>
+  );
+}
+
+interface ProgressProps {
+  readonly live: JobLive;
+  readonly killed: Killed;
+  readonly isOver: boolean;
+}
+
+function Progress({ live, killed, isOver: isEnded }: ProgressProps) {
+  const story = afterKill(useLines(live), killed.since);
+  const label = story.no === null ? "" : (live.graph.get(story.no)?.label ?? "");
+  const isExpired = story.phase !== "killed";
+  return (
+    <ol aria-live="polite" className="flex flex-col gap-1 text-[12px]">
+      <Item isDone text={`Process ${killed.pid} was killed.`} />
+      <Item
+        isDone={isExpired}
+        text={isExpired ? `Its lease ran out: ${label} stands in the queue again.` : "Nobody renews its lease now…"}
+      />
+      {isExpired && (
+        <Item
+          isDone={story.phase === "moved"}
+          text={
+            story.phase === "moved" ? `${label} runs again, attempt ${story.attempt}.` : "A new worker is starting…"
+          }
+        />
+      )}
+      {isEnded && <Item isDone text="And the job is over. Nothing was lost." />}
+    </ol>
+  );
+}
+
+function Item({ isDone, text }: { readonly isDone: boolean; readonly text: string }) {
+  return (
+    <li className="flex items-start gap-2">
+      <span className="mt-0.5">
+        <StateIcon look={isDone ? "succeeded" : "running"} size={12} />
+      </span>
+      <span className={isDone ? "" : "text-dim"}>{text}</span>
+    </li>
+  );
+}

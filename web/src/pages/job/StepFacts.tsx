@@ -1,0 +1,154 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { useStep } from "../../graph/store";
+import type { StepNo } from "../../graph/types";
+import { Ago } from "../../ui/Ago";
+import { Copy } from "../../ui/Copy";
+import { Json } from "../../ui/Json";
+import { Lasted } from "../../ui/Lasted";
+import { AnswerForm } from "./AnswerForm";
+import { AttemptList } from "./AttemptList";
+import { ChildList } from "./ChildList";
+import { FaultView } from "./FaultView";
+import { faultOf } from "./fault";
+import { Section } from "./Inspector";
+import type { JobLive } from "./jobLive";
+import { Logs } from "./Logs";
+import { eventOf } from "./steps";
+import type { StepDetail } from "./types";
+import { ValueView } from "./ValueView";
+import { StepLink, WhyView } from "./WhyView";
+
+const DONE = ["COMPLETED", "SKIPPED"];
+const OVER = [...DONE, "FAILED", "CANCELLED", "DENIED", "QUARANTINED", "ABANDONED"];
+
+interface StepFactsProps {
+  readonly id: string;
+  readonly live: JobLive;
+  readonly step: StepDetail;
+  readonly onSelect: (no: StepNo) => void;
+}
+
+/** What went wrong or is waited for comes first, then what was done, then what went in and came out. */
+export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
+  const node = useStep(live.graph, step.no);
+  const fault = faultOf(step.error);
+  const event = step.status === "PARKED" ? eventOf(step.waiting_for) : null;
+  const isOver = OVER.includes(step.status);
+  const cost = costText(step.cost);
+  return (
+    <>
+      {fault !== null && step.status !== "COMPLETED" && <FaultView fault={fault} />}
+      {event !== null && <AnswerForm id={id} event={event} />}
+      {step.why !== null && !isOver && event === null && <WhyView live={live} why={step.why} onSelect={onSelect} />}
+      {node?.fan !== undefined && <ChildList live={live} no={step.no} fan={node.fan} onSelect={onSelect} />}
+      <dl className="grid grid-cols-[auto_minmax(0,1fr)] items-center gap-x-4 gap-y-1.5">
+        <Row name="Attempt">
+          {step.attempt === 0 ? "none yet" : step.attempt}
+          {step.failures > 0 && <span className="text-dim"> · {step.failures} failed</span>}
+          {step.losses > 0 && <span className="text-dim"> · {step.losses} lost</span>}
+        </Row>
+        {step.started_at !== null && (
+          <Row name={isOver ? "Took" : "Runs for"}>
+            <Lasted from={step.started_at} to={step.finished_at} />
+            <span className="text-dim">
+              {" · "}
+              <Ago at={step.started_at} />
+            </span>
+          </Row>
+        )}
+        {step.wake_at !== null && !isOver && (
+          <Row name="Until">
+            <Ago at={step.wake_at} />
+          </Row>
+        )}
+        <Row name="Runs">
+          <code className="break-all font-mono text-[12px]">{step.run}</code>
+        </Row>
+        <Row name="Queue">{step.queue}</Row>
+        {step.worker !== null && (
+          <Row name="Worker">
+            <Link
+              href={`/workers?worker=${encodeURIComponent(step.worker)}`}
+              className="font-mono text-[12px] text-accent hover:underline"
+              data-tip={step.worker}
+            >
+              {step.worker.slice(0, 8)}
+            </Link>
+          </Row>
+        )}
+        {step.needs.length > 0 && (
+          <Row name="Needs">
+            <span className="flex flex-wrap gap-1">
+              {step.needs.map((name) => (
+                <StepLink key={name} live={live} name={name} onSelect={onSelect} />
+              ))}
+            </span>
+          </Row>
+        )}
+        {step.idempotency_key !== null && (
+          <Row name="Idempotency">
+            <span className="flex min-w-0 items-center">
+              <code className="min-w-0 truncate font-mono text-[11px]" data-tip={step.idempotency_key}>
+                {step.idempotency_key}
+              </code>
+              <Copy text={step.idempotency_key} label="Copy the idempotency key" />
+            </span>
+          </Row>
+        )}
+        {cost !== null && <Row name="Cost">{cost}</Row>}
+      </dl>
+      {step.progress !== null && step.progress !== undefined && !isOver && (
+        <Section title="Progress">
+          <Json value={step.progress} label="progress" />
+        </Section>
+      )}
+      {step.attempts.length > 0 && (
+        <Section title="Attempts">
+          <AttemptList attempts={step.attempts} />
+        </Section>
+      )}
+      {step.logs.length > 0 && (
+        <Section title="Log">
+          <Logs lines={step.logs} />
+        </Section>
+      )}
+      {step.provider !== null && step.provider !== undefined && (
+        <Section title="Work elsewhere">
+          <Json value={step.provider} label="provider" />
+        </Section>
+      )}
+      {step.inputs !== null && step.inputs !== undefined && (
+        <Section title="Inputs">
+          <Json value={step.inputs} label="inputs" />
+        </Section>
+      )}
+      {step.status === "COMPLETED" && (
+        <Section title="Output">
+          <ValueView
+            path={step.links.output ?? `/jobs/${id}/steps/${step.no}/output`}
+            name="output"
+            file={`${step.step}${step.index === null ? "" : `-${step.index}`}.json`}
+            none="It gave nothing."
+          />
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Row({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <>
+      <dt className="text-dim">{name}</dt>
+      <dd className="min-w-0">{children}</dd>
+    </>
+  );
+}
+
+/** An amount, or an amount with what it was paid for. */
+function costText(cost: unknown): string | null {
+  if (typeof cost === "number" || typeof cost === "string") return Number(cost) === 0 ? null : String(cost);
+  const amount = (cost as { amount?: unknown; total?: unknown } | null | undefined)?.amount;
+  return amount === undefined || Number(amount) === 0 ? null : String(amount);
+}

@@ -1,0 +1,177 @@
+/** What can be done to the job, by button, menu and key alike: each with why it cannot be done now. */
+import { createContext, type ReactNode, useContext, useRef, useState } from "react";
+import { useLocation } from "wouter";
+import { ask, problemOf } from "../../api/client";
+import { mermaidOf } from "../../graph/mermaid";
+import { isOver, jobLook } from "../../state";
+import { Confirm } from "../../ui/Confirm";
+import { copyText } from "../../ui/Copy";
+import { toast } from "../../ui/toast";
+import { useSession } from "../../use/useSession";
+import { type Again, asCli, asCurl, asPython } from "./copyAs";
+import type { JobLive } from "./jobLive";
+import { freshKey } from "./key";
+import { RerunDialog } from "./RerunDialog";
+import type { JobAccepted } from "./types";
+import { useJob } from "./useJobLive";
+
+export interface Act {
+  readonly run: () => void;
+  readonly why: string | undefined;
+}
+
+export interface Acts {
+  readonly retry: Act;
+  readonly rerun: Act & { readonly from: (step: string | null) => void };
+  readonly cancel: Act;
+  readonly pause: Act;
+  readonly remove: Act;
+  readonly copyLink: () => void;
+  readonly copyAs: (what: "cli" | "curl" | "python") => void;
+  readonly copyMermaid: () => void;
+  readonly isBusy: boolean;
+  readonly dialog: ReactNode;
+}
+
+type Asking = { readonly kind: "cancel" | "remove" } | { readonly kind: "rerun"; readonly from: string | null };
+
+export const ActsContext = createContext<Acts | null>(null);
+
+export function useActsHere(): Acts {
+  const acts = useContext(ActsContext);
+  if (acts === null) throw new Error("there is no job around this part of the page");
+  return acts;
+}
+
+export function useActs(id: string, live: JobLive): Acts {
+  const job = useJob(live);
+  const session = useSession();
+  const [, go] = useLocation();
+  const [asking, setAsking] = useState<Asking | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  // State is set too late to stop a second press of the same moment.
+  const busy = useRef(false);
+  const over = isOver(job.status);
+  const may = session.can("jobs:write") ? undefined : "Your key may only read jobs";
+  const path = `/jobs/${id}`;
+
+  const during = async (work: () => Promise<void>): Promise<void> => {
+    if (busy.current) return;
+    busy.current = true;
+    setBusy(true);
+    try {
+      await work();
+    } catch (error) {
+      const { title, detail, request_id } = problemOf(error).body;
+      toast([title, detail, request_id && `Request ${request_id}`].filter(Boolean).join(". "), { kind: "bad" });
+    } finally {
+      busy.current = false;
+      setBusy(false);
+    }
+  };
+  const opened = (made: JobAccepted, what: string): void => {
+    toast(`${what}: this is the new job`, { kind: "good", action: { label: "Back", onPress: () => go(path) } });
+    go(`/jobs/${made.job_id}`);
+  };
+  const act = (run: () => void, ...whys: (string | undefined)[]): Act => ({
+    run,
+    why: [may, ...whys].find((why) => why !== undefined),
+  });
+
+  const retry = (): Promise<void> =>
+    during(async () => {
+      const headers = { "Idempotency-Key": freshKey() };
+      opened(await ask<JobAccepted>(`${path}/retry`, { method: "POST", body: {}, headers }), "Retried");
+    });
+  const pause = (): Promise<void> =>
+    during(async () => {
+      await ask(`${path}/${job.is_paused ? "resume" : "pause"}`, { method: "POST" });
+      toast(job.is_paused ? "The job goes on" : "Paused: what runs may finish, nothing else starts", { kind: "good" });
+    });
+  const copyAs = (what: "cli" | "curl" | "python"): Promise<void> =>
+    during(async () => {
+      const { recipe, recipe_version: version, labels, priority } = job;
+      const again: Again = { recipe, version, labels, priority, inputs: await inputsText(id) };
+      const [text, name] = {
+        cli: [asCli(again, location.origin), "command"] as const,
+        curl: [asCurl(again, location.origin), "cURL"] as const,
+        python: [asPython(again, location.origin), "Python"] as const,
+      }[what];
+      if (await copyText(text)) toast(`Copied as ${name}`, { kind: "good" });
+    });
+  const copied = async (text: string, what: string): Promise<void> => {
+    if (await copyText(text)) toast(`${what} copied`, { kind: "good" });
+  };
+  const from = (step: string | null): void => setAsking({ kind: "rerun", from: step });
+
+  const isBad = over && jobLook(job.status) !== "succeeded";
+  return {
+    retry: act(
+      () => void retry(),
+      !over ? "The job is not over yet" : undefined,
+      isBad ? undefined : "Nothing failed: run it again instead",
+    ),
+    rerun: { ...act(() => from(null), over ? undefined : "The job is not over yet"), from },
+    cancel: act(() => setAsking({ kind: "cancel" }), over ? "The job is over" : undefined),
+    pause: act(() => void pause(), over ? "The job is over" : undefined),
+    remove: act(
+      () => setAsking({ kind: "remove" }),
+      over ? undefined : "Only a job that is over can be deleted",
+      job.deleted_at === null ? undefined : "It is deleted already",
+    ),
+    copyLink: () => void copied(`${location.origin}${location.pathname}${location.search}`, "Link"),
+    copyAs: (what) => void copyAs(what),
+    copyMermaid: () => void copied(mermaidOf(live.structure(), live.graph, "right"), "Mermaid"),
+    isBusy,
+    dialog:
+      asking?.kind === "rerun" ? (
+        <RerunDialog id={id} live={live} from={asking.from} onClose={() => setAsking(null)} onMade={opened} />
+      ) : asking?.kind === "cancel" ? (
+        <Confirm
+          title="Cancel this job?"
+          effect={cancelText(live)}
+          needsReason
+          action="Cancel the job"
+          onConfirm={(reason) => ask(`${path}/cancel`, { method: "POST", body: { reason } })}
+          onClose={() => setAsking(null)}
+        />
+      ) : asking?.kind === "remove" ? (
+        <Confirm
+          title="Delete this job?"
+          effect="1 job leaves all lists. Its history is removed for good when its time of retention is over."
+          action="Delete the job"
+          onConfirm={async () => {
+            await ask(path, { method: "DELETE" });
+            toast("Deleted", { kind: "good" });
+            go("/jobs");
+          }}
+          onClose={() => setAsking(null)}
+        />
+      ) : null,
+  };
+}
+
+/** What ends with the job, in numbers. */
+export function cancelText(live: JobLive): string {
+  const counts = live.graph.counts();
+  const running = counts.running ?? 0;
+  const waiting = (counts.waiting ?? 0) + (counts.retrying ?? 0) + (counts.queued ?? 0) + (counts.ready ?? 0);
+  const pending = counts.pending ?? 0;
+  const said = [
+    running > 0 && `${many(running, "running step")} told to stop`,
+    waiting > 0 && `${many(waiting, "waiting step")} dropped`,
+    pending > 0 && `${many(pending, "step")} never started`,
+  ].filter((part) => part !== false);
+  return said.length === 0 ? "The job ends now." : `The job ends now: ${said.join(", ")}.`;
+}
+
+function many(count: number, noun: string): string {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? " is" : "s are"}`;
+}
+
+/** As text: a number in it may be longer than a page can count. */
+async function inputsText(id: string): Promise<string> {
+  const answer = await fetch(`/jobs/${id}/input`, { credentials: "same-origin" });
+  if (!answer.ok) await ask(`/jobs/${id}/input`);
+  return answer.text();
+}

@@ -1,0 +1,48 @@
+/** Which step is meant: the one that failed, those that wait for a person, one by its name. */
+import type { StepNo } from "../../graph/types";
+import type { JobLive } from "./jobLive";
+
+/** The step that failed first: of a fan-out, the child. */
+export function failedStep(live: JobLive): StepNo | undefined {
+  const name = live.job().failed_step ?? nameIn(live.job().error);
+  const nodes = live.structure().nodes;
+  const failed = nodes.filter((node) => live.graph.get(node.id)?.look === "failed");
+  const ofName = failed.filter((node) => node.name === name || node.label === name);
+  const among = ofName.length > 0 ? ofName : failed;
+  return (among.find((node) => node.fan === undefined) ?? among[0])?.id;
+}
+
+export interface Asked {
+  readonly no: StepNo;
+  readonly label: string;
+  /** The event that somebody has to send. */
+  readonly event: string;
+}
+
+/** Steps that wait for somebody to say something. */
+export function askedOfPeople(live: JobLive): Asked[] {
+  const asked: Asked[] = [];
+  for (const { id } of live.structure().nodes) {
+    const step = live.graph.get(id);
+    const event = eventOf(live.fact(id)?.waitingFor);
+    if (step?.look === "waiting" && event !== null) asked.push({ no: id, label: step.label, event });
+  }
+  return asked;
+}
+
+/** The event in `event:approved`; null when it waits for something else. */
+export function eventOf(waitingFor: string | null | undefined): string | null {
+  return waitingFor?.startsWith("event:") ? waitingFor.slice("event:".length) : null;
+}
+
+/** `name` or `name[3]`, as reasons and plans call steps. */
+export function stepNamed(live: JobLive, name: string): StepNo | undefined {
+  const found = /^(.*)\[(\d+)\]$/.exec(name);
+  const wanted = found === null ? name : `${found[1]} #${found[2]}`;
+  return live.structure().nodes.find((node) => (found === null ? node.name : node.label) === wanted)?.id;
+}
+
+function nameIn(error: unknown): string | null {
+  const step = (error as { step?: unknown } | null)?.step;
+  return typeof step === "string" ? step : null;
+}
