@@ -160,7 +160,7 @@ def test_a_key_never_reaches_the_log(stream: io.StringIO) -> None:
 def test_the_last_set_up_counts(stream: io.StringIO) -> None:
     other = io.StringIO()
     logs.configure("json", logging.ERROR, other)
-    assert logs.configured() == "json"
+    assert logs.configured() == ("json", logging.ERROR)
     log.warning("not this")
     log.error("this")
     assert stream.getvalue() == ""

@@ -1,4 +1,4 @@
-"""What an attempt says before it ends: progress, a preview, a checkpoint. Fenced like a report.
+"""What an attempt says before it ends: progress, a preview, a checkpoint, what it logged. Fenced like a report.
 
 A running attempt speaks for itself. Of one that waits for work done elsewhere, whoever does the work speaks.
 """
@@ -27,6 +27,8 @@ class Note:
     message: str | None = None
     preview: str | None = None
     checkpoint: str | None = None
+    # `lines`, each with `at`, `level` and `text`, and how many before them were `dropped`.
+    log: dict[str, Any] | None = None
     source: str = "worker"
 
     @property
@@ -56,4 +58,6 @@ def note(draft: Draft, said: Note, preview: Any = None) -> bool:
         draft.events.append(Event("step.progress", said.source, step.no, step.attempt, progress))
     if said.checkpoint is not None:
         draft.events.append(Event("step.checkpoint", said.source, step.no, step.attempt))
+    if said.log is not None:
+        draft.events.append(Event("step.log", said.source, step.no, step.attempt, said.log))
     return True

@@ -43,6 +43,10 @@ async def note(db: Database, notes: Sequence[Note]) -> list[bool]:
 
 async def write_columns(connection: asyncpg.Connection, notes: Sequence[Note]) -> None:
     """Keep what the notes say with their steps and jobs. The jobs' rows are locked and the notes were heard."""
+    notes = [said for said in notes if said.progress is not None or said.checkpoint is not None]
+    if not notes:
+        # A preview and what was logged are in the events alone.
+        return
     progress = [None if said.progress is None else drafts.encode(said.progress) for said in notes]
     await connection.execute(
         sql("note_step"),

@@ -73,19 +73,20 @@ def prefix(job: object, step: object, attempt: object) -> str:
 def message_of(record: logging.LogRecord) -> str:
     """What the line says, whatever it was given."""
     try:
-        return _clean(record.getMessage())
+        return clean(record.getMessage())
     except Exception:
         return _text(record.msg) + " (its arguments do not fit)"
 
 
 def _text(value: object) -> str:
     try:
-        return _clean(str(value))
+        return clean(str(value))
     except Exception:
         return f"(a {type(value).__name__} that cannot be shown)"
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """Text that can be written: not too long, without keys, and without halves of characters."""
     if len(text) > TEXT_MAX_CHARS:
         text = f"{text[:TEXT_MAX_CHARS]}… ({len(text):,} characters)"
     if "wl_" in text or "whsec_" in text:
@@ -112,9 +113,9 @@ class JsonLines(logging.Formatter):
             if name not in _STANDARD and name not in line and name not in IDS:
                 line[name] = value if isinstance(value, int | float | bool) else _text(value)
         if record.exc_info:
-            line["error"] = _clean(self.formatException(record.exc_info))
+            line["error"] = clean(self.formatException(record.exc_info))
         if record.stack_info:
-            line["stack"] = _clean(self.formatStack(record.stack_info))
+            line["stack"] = clean(self.formatStack(record.stack_info))
         text = msgspec.json.encode(line).decode()
         # JSON may hold these as they are; to some who read lines they end one.
         return _ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -134,9 +135,9 @@ class ConsoleLines(logging.Formatter):
         line = f"{at}.{record.msecs:03.0f} {record.levelname} {record.name}: {message}"
         parts = [f"{line}  {tail}" if tail else line]
         if record.exc_info:
-            parts.append(_clean(self.formatException(record.exc_info)))
+            parts.append(clean(self.formatException(record.exc_info)))
         if record.stack_info:
-            parts.append(_clean(self.formatStack(record.stack_info)))
+            parts.append(clean(self.formatStack(record.stack_info)))
         return "\n".join(parts)
 
 
@@ -155,11 +156,15 @@ def configure(format: str, level: str | int, stream: TextIO | None = None) -> No
     for handler in list(root.handlers):
         if isinstance(handler, _Lines):
             root.removeHandler(handler)
-    root.addHandler(_Lines("json" if format == "json" else "console", stream))
+    lines = _Lines("json" if format == "json" else "console", stream)
     root.setLevel(level if isinstance(level, int) else level.upper())
+    # A level of its own: a worker lets more through to the root, for those who look at a step.
+    lines.setLevel(root.level)
+    root.addHandler(lines)
     logging.captureWarnings(True)
 
 
-def configured() -> Format | None:
-    """The format that `configure` set, for a child process to go on with; None if it was not called."""
-    return next((handler.kind for handler in logging.getLogger().handlers if isinstance(handler, _Lines)), None)
+def configured() -> tuple[Format, int] | None:
+    """The format and level that `configure` set, for a child process to go on with; None if it was not called."""
+    found = (handler for handler in logging.getLogger().handlers if isinstance(handler, _Lines))
+    return next(((handler.kind, handler.level) for handler in found), None)

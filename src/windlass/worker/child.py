@@ -26,8 +26,9 @@ from windlass.core.errors import Permanent
 from windlass.core.outcome import Cost, Failure, Fault, Outcome
 from windlass.telemetry.logs import configure
 from windlass.worker.binding import BadArguments, Binding
-from windlass.worker.context import Cancelled, Context, Words, enter, refuse_cpu
+from windlass.worker.context import Cancelled, Context, Words, enter, join_words, refuse_cpu
 from windlass.worker.fault import failure_of
+from windlass.worker.log_tail import caught
 from windlass.worker.output import outcome_of
 
 # Words cross the pipe at most this often; the worker thins them further before it writes them.
@@ -132,7 +133,7 @@ class _Mouth:
     def say(self, words: Words) -> None:
         """Send now, or soon."""
         with self._lock:
-            self._words.update(words)
+            join_words(self._words, words)
             wait_s = self._sent_s + SAY_EVERY_S - time.monotonic()
             if wait_s > 0:
                 if self._timer is None:
@@ -233,4 +234,5 @@ def main(descriptor: int, *, log_level: int, log_format: str | None = None) -> N
     # Ctrl-C and a service manager's SIGTERM reach the whole group; the worker decides when its children end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    Child(Connection(descriptor)).serve()
+    with caught():
+        Child(Connection(descriptor)).serve()

@@ -20,10 +20,13 @@ import msgspec
 from windlass.core.errors import BadInput, TooLarge, WrongState
 from windlass.core.outcome import Cost
 from windlass.telemetry.logs import prefix, running
+from windlass.worker.log_tail import LEVEL, Tail, line_of
 from windlass.worker.output import encode
 
-# What an attempt has said since it was last written: any of progress_pct, message, preview and checkpoint (JSON text).
+# What an attempt has said since it was last written: any of progress_pct, message, preview and checkpoint (JSON text),
+# and `log`, a Tail of what it logged.
 Words = dict[str, Any]
+LOG = "log"
 
 SAID_MAX_CHARS = 256 * 1024
 
@@ -76,6 +79,13 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
         mine = self.extra or {}
         kwargs["extra"] = {**mine, **(kwargs.get("extra") or {})}
         return f"{prefix(mine.get('job'), mine.get('step'), mine.get('attempt'))}{msg}", kwargs
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Write a line. It is kept with the step even where the process writes no such lines."""
+        if self.isEnabledFor(level) or level < LEVEL or self.logger.manager.disable >= level:
+            super().log(level, msg, *args, **kwargs)
+        elif (attempt := running.get(None)) is not None:
+            attempt._keep(self.logger.makeRecord(self.name, level, "", 0, msg, args, None))
 
 
 class Context:
@@ -229,6 +239,13 @@ class Context:
         if self._spend is not None:
             self._spend(self._cost)
 
+    def _keep(self, record: logging.LogRecord) -> None:
+        """A line that was logged while this attempt runs."""
+        if self._say is not None:
+            tail = Tail()
+            tail.add(line_of(record))
+            self._tell({LOG: tail})
+
     def _tell(self, words: Words) -> None:
         # An attempt that is over (timed out in its thread, say) speaks for nobody any more.
         if self._say is not None:
@@ -269,6 +286,15 @@ def refuse_cpu() -> NoReturn:
         "a cpu=True handler runs in a process of its own, and reaches no provider, token or other job from there",
         remedy="Do that in a step without cpu=True, before or after it",
     )
+
+
+def join_words(said: Words, words: Words) -> None:
+    """Add later words to earlier ones: the latest wins, but for what was logged."""
+    earlier, later = said.get(LOG), words.get(LOG)
+    said.update(words)
+    if earlier is not None and later is not None:
+        earlier.join(later)
+        said[LOG] = earlier
 
 
 def _said(value: Any, what: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from contextvars import Context as Variables
 from contextvars import copy_context
 from dataclasses import replace
@@ -27,6 +28,7 @@ from windlass.worker.context import Cancelled, Context, enter
 from windlass.worker.drive import Drive
 from windlass.worker.fault import failure_of
 from windlass.worker.handler import Handler, Kind, Prepared
+from windlass.worker.log_tail import caught
 from windlass.worker.notes import Notes
 from windlass.worker.output import outcome_of
 from windlass.worker.outside import Means, Outside
@@ -61,9 +63,12 @@ class Executor:
         self._artifacts = artifacts
         self._output_max_bytes = output_max_bytes
         self.observer = observer
+        self._caught = ExitStack()
+        self._caught.enter_context(caught())
 
     async def close(self) -> None:
         """End what runs elsewhere."""
+        self._caught.close()
         self.threads.close()
         await self.processes.close()
 

@@ -1,5 +1,7 @@
 """Writes down what running attempts say: never more than once per 0.5 s for one attempt, the latest words win.
 
+What they log is written less often, at the pace of `worker/log_tail.py`, and with their other words where it can be.
+
 Handlers speak from the loop, from threads and from other processes; all of them only put words into a dictionary.
 One task writes, everything that is due in one statement. The last words of an attempt are written before its outcome
 is, as an attempt that has ended can say nothing more.
@@ -9,13 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
 
 from windlass.core.errors import Unavailable
 from windlass.engine.note import Note
-from windlass.worker.context import Words
+from windlass.worker.context import LOG, Words, join_words
+from windlass.worker.log_tail import Pace
 
 EVERY_S = 0.5
 RETRY_AFTER_S = 1.0
@@ -36,6 +40,7 @@ class Notes:
         self._waiting: dict[Key, Words] = {}
         self._in_flight: dict[Key, Words] = {}
         self._written_s: dict[Key, float] = {}
+        self._paces: dict[Key, Pace] = {}
         self._last_words: dict[Key, asyncio.Future[None]] = {}
         self._stir = asyncio.Event()
         self._task = self._loop.create_task(self._run(), name="windlass-notes")
@@ -44,10 +49,13 @@ class Notes:
         """Keep these words until they are written. From any thread."""
         with self._lock:
             said = self._waiting.get(key)
-            if said is not None:
-                said.update(words)
-                return
-            self._waiting[key] = dict(words)
+            if said is None:
+                self._waiting[key] = dict(words)
+            else:
+                is_waited_for = LOG in words or len(said) > (LOG in said)
+                join_words(said, words)
+                if is_waited_for:
+                    return
         try:
             self._loop.call_soon_threadsafe(self._stir.set)
         except RuntimeError:
@@ -61,7 +69,7 @@ class Notes:
     async def finish(self, key: Key) -> None:
         """Return when all that this attempt said is written."""
         if not self.is_owed(key):
-            self._written_s.pop(key, None)
+            self._release(key)
             return
         done = self._last_words.setdefault(key, self._loop.create_future())
         self._stir.set()
@@ -71,7 +79,7 @@ class Notes:
         """Drop what this attempt said: it is no longer ours."""
         if self._waiting:
             self._waiting.pop(key, None)
-        if self._written_s or self._last_words:
+        if self._written_s or self._paces or self._last_words:
             self._release(key)
 
     async def close(self) -> None:
@@ -94,31 +102,57 @@ class Notes:
             except TimeoutError:
                 continue
 
-    def _due(self) -> tuple[list[Key], float | None]:
-        """Which attempts may be written now, and after how long the next one may."""
+    def _due(self) -> tuple[dict[Key, bool], float | None]:
+        """Which attempts may be written now, and whether with what they logged; and after how long the next one may."""
         now_s = self._loop.time()
-        due: list[Key] = []
-        next_s: float | None = None
+        due: dict[Key, bool] = {}
+        next_s = math.inf
         with self._lock:
-            waiting = list(self._waiting)
-        for key in waiting:
-            wait_s = self._written_s.get(key, -self._every_s) + self._every_s - now_s
-            if wait_s <= 0 or key in self._last_words:
-                due.append(key)
+            waiting = [(key, words.get(LOG), len(words)) for key, words in self._waiting.items()]
+        for key, tail, count in waiting:
+            is_last = key in self._last_words
+            log_s = math.inf if tail is None else self._pace(key).wait_s(tail.size, now_s)
+            words_s = math.inf
+            if tail is None or count > 1:
+                words_s = self._written_s.get(key, -self._every_s) + self._every_s - now_s
+            if is_last or min(log_s, words_s) <= 0:
+                due[key] = is_last or log_s <= 0
             else:
-                next_s = wait_s if next_s is None else min(next_s, wait_s)
-        return due, next_s
+                next_s = min(next_s, log_s, words_s)
+        return due, next_s if next_s < math.inf else None
 
-    async def _write_down(self, keys: list[Key]) -> None:
+    def _pace(self, key: Key) -> Pace:
+        pace = self._paces.get(key)
+        if pace is None:
+            pace = self._paces[key] = Pace(self._loop.time())
+        return pace
+
+    def _take(self, due: Mapping[Key, bool]) -> dict[Key, Words]:
+        """Take out what is to be written; what was logged stays if it must wait."""
+        taken: dict[Key, Words] = {}
         with self._lock:
-            self._in_flight = {key: words for key in keys if (words := self._waiting.pop(key, None)) is not None}
+            for key, with_log in due.items():
+                words = self._waiting.pop(key, None)
+                if words is None:
+                    continue
+                if LOG in words and not with_log:
+                    self._waiting[key] = {LOG: words.pop(LOG)}
+                if words:
+                    taken[key] = words
+        return taken
+
+    async def _write_down(self, due: Mapping[Key, bool]) -> None:
+        self._in_flight = self._take(due)
+        if not self._in_flight:
+            return
         try:
-            await self._write([Note(*key, **words) for key, words in self._in_flight.items()])
+            await self._write([_note(key, words) for key, words in self._in_flight.items()])
         except (Unavailable, OSError) as error:
             _log.warning("progress cannot be written now: %s", error)
             with self._lock:
                 for key, words in self._in_flight.items():
-                    self._waiting[key] = words | self._waiting.get(key, {})
+                    join_words(words, self._waiting.get(key, {}))
+                    self._waiting[key] = words
             self._in_flight = {}
             await asyncio.sleep(RETRY_AFTER_S)
             return
@@ -126,16 +160,25 @@ class Notes:
             # Progress is a courtesy. Whatever is wrong with it must not keep outcomes from being reported.
             _log.exception("progress could not be written and is dropped")
         now_s = self._loop.time()
-        keys_written, self._in_flight = list(self._in_flight), {}
-        for key in keys_written:
+        written, self._in_flight = self._in_flight, {}
+        for key, words in written.items():
             if key in self._last_words:
                 if key not in self._waiting:
                     self._release(key)
-            else:
+                continue
+            if (tail := words.get(LOG)) is not None:
+                self._pace(key).spend(tail.size, now_s)
+            if tail is None or len(words) > 1:
                 self._written_s[key] = now_s
 
     def _release(self, key: Key) -> None:
         done = self._last_words.pop(key, None)
         self._written_s.pop(key, None)
+        self._paces.pop(key, None)
         if done is not None and not done.done():
             done.set_result(None)
+
+
+def _note(key: Key, words: Words) -> Note:
+    tail = words.get(LOG)
+    return Note(*key, **words) if tail is None else Note(*key, **{**words, LOG: tail.as_json()})

@@ -46,11 +46,11 @@ class _Process:
             # The same search path as here, but not through the environment, which the handler's own children inherit.
             path = [entry or os.getcwd() for entry in sys.path]
             descriptor = theirs.fileno()
-            level = logging.getLogger().getEffectiveLevel()
+            form, level = configured() or (None, logging.getLogger().getEffectiveLevel())
             program = (
                 f"import sys; sys.path[:] = {path!r}; "
                 f"from windlass.worker.child import main; "
-                f"main({descriptor}, log_level={level}, log_format={configured()!r})"
+                f"main({descriptor}, log_level={level}, log_format={form!r})"
             )
             self.popen = subprocess.Popen(
                 [sys.executable, "-c", program], stdin=subprocess.DEVNULL, pass_fds=(descriptor,)

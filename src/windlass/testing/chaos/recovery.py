@@ -28,7 +28,7 @@ def _waits(job: JobHistory, killed: dict[UUID, float]) -> list[float]:
     waits: list[float] = []
     by_step: dict[int, list[EventView]] = {}
     for event in job.events:
-        if event.no is not None and event.type not in ("step.progress", "step.preview", "step.checkpoint"):
+        if event.no is not None and event.type not in ("step.progress", "step.preview", "step.checkpoint", "step.log"):
             by_step.setdefault(event.no, []).append(event)
     for events in by_step.values():
         for place, event in enumerate(events[:-1]):
