@@ -47,7 +47,13 @@ function Inside() {
     ...Object.fromEntries(PLACES.map((place) => [`g ${place.letter}`, () => go(place.path)])),
   });
   return (
-    <Shell live={<LiveDot live={useLive()} />} account={<Account />} onSearch={() => setOver("palette")}>
+    <Shell
+      at={path}
+      live={<LiveDot live={useLive()} />}
+      account={<Account />}
+      onSearch={() => setOver("palette")}
+      onKeys={() => setOver("keys")}
+    >
       <Broken at={path}>
         <Suspense fallback={<Skeleton rows={8} />}>
           <Pages />

@@ -10,15 +10,20 @@ const LOOK: Readonly<Record<Variant, string>> = {
   ghost: "border-transparent text-dim hover:bg-panel2 hover:text-fg",
 };
 
+const SIZE = { small: "h-6 px-2 text-[12px]", usual: "h-7 px-2.5", large: "h-8 px-3" };
+
 export interface ButtonProps extends ComponentProps<"button"> {
   readonly variant?: Variant;
+  /** Small ones stand in rows. */
+  readonly size?: "small" | "usual" | "large";
   readonly busy?: boolean | undefined;
   readonly icon?: ReactNode;
   /** Why it cannot be pressed. The button stays in reach, so that everybody can hear the reason. */
   readonly why?: string | undefined;
 }
 
-export function Button({ variant = "plain", busy = false, icon, why, className = "", ...rest }: ButtonProps) {
+export function Button(props: ButtonProps) {
+  const { variant = "plain", size = "usual", busy = false, icon, why, className = "", ...rest } = props;
   const isOff = busy || why !== undefined;
   const press = (event: MouseEvent<HTMLButtonElement>): void => {
     if (isOff) event.preventDefault();
@@ -32,7 +37,7 @@ export function Button({ variant = "plain", busy = false, icon, why, className =
       aria-disabled={isOff || rest["aria-disabled"]}
       aria-busy={busy || undefined}
       data-tip={why ?? (rest as { "data-tip"?: string })["data-tip"]}
-      className={`inline-flex h-7 shrink-0 cursor-pointer select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-md border px-2.5 font-medium transition-colors duration-75 disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${LOOK[variant]} ${className}`}
+      className={`inline-flex shrink-0 cursor-pointer select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-md border font-medium transition-colors duration-75 disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${SIZE[size]} ${LOOK[variant]} ${className}`}
     >
       {busy ? <Spinner /> : icon}
       {rest.children}

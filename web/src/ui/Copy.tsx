@@ -16,11 +16,7 @@ export function Copy({ text, label = "Copy" }: CopyProps) {
     return () => clearTimeout(timer);
   }, [isCopied]);
   return (
-    <IconButton
-      label={isCopied ? "Copied" : label}
-      className="size-6"
-      onClick={async () => setCopied(await copyText(text))}
-    >
+    <IconButton label={isCopied ? "Copied" : label} size="small" onClick={async () => setCopied(await copyText(text))}>
       {isCopied ? (
         <Check size={13} aria-hidden="true" className="text-good" />
       ) : (

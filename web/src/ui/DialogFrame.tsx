@@ -11,6 +11,7 @@ export default function DialogFrame({ title, lead, onClose, children, footer, si
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-shade" />
         <Radix.Content
+          onOpenAutoFocus={focusFirst}
           {...(lead === undefined && { "aria-describedby": undefined })}
           className={`fixed top-[12vh] left-1/2 z-50 flex max-h-[80vh] w-[calc(100vw-24px)] ${WIDTH[size]} -translate-x-1/2 flex-col overflow-hidden rounded-xl border border-line bg-panel shadow-float outline-none`}
         >
@@ -33,4 +34,13 @@ export default function DialogFrame({ title, lead, onClose, children, footer, si
       </Radix.Portal>
     </Radix.Root>
   );
+}
+
+/** The first thing to write in, or the dialog itself: a close button is nothing to begin with. */
+function focusFirst(event: Event): void {
+  event.preventDefault();
+  const frame = event.currentTarget;
+  if (!(frame instanceof HTMLElement)) return;
+  const field = frame.querySelector<HTMLElement>("[data-autofocus], input:not([disabled]), textarea, select");
+  (field ?? frame).focus();
 }

@@ -7,9 +7,19 @@ export interface IconButtonProps extends Omit<ComponentProps<"button">, "childre
   readonly hint?: string | undefined;
   readonly isOn?: boolean | undefined;
   readonly why?: string | undefined;
+  readonly size?: "small" | "usual";
 }
 
-export function IconButton({ label, hint, isOn, why, className = "", children, ...rest }: IconButtonProps) {
+export function IconButton({
+  label,
+  hint,
+  isOn,
+  why,
+  size = "usual",
+  className = "",
+  children,
+  ...rest
+}: IconButtonProps) {
   const tip = why ?? (hint === undefined ? label : `${label}  ${hint}`);
   return (
     <button
@@ -20,7 +30,7 @@ export function IconButton({ label, hint, isOn, why, className = "", children, .
       data-tip={tip}
       {...rest}
       onClick={why === undefined ? rest.onClick : undefined}
-      className={`grid size-7 shrink-0 cursor-pointer place-items-center rounded-md transition-colors duration-75 hover:bg-panel2 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${isOn ? "bg-panel2 text-accent" : "text-dim hover:text-fg"} ${className}`}
+      className={`grid ${size === "small" ? "size-6" : "size-7"} shrink-0 cursor-pointer place-items-center rounded-md transition-colors duration-75 hover:bg-panel2 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${isOn ? "bg-panel2 text-accent" : "text-dim hover:text-fg"} ${className}`}
     >
       {children}
     </button>

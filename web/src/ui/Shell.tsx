@@ -1,7 +1,7 @@
-import { Menu as MenuIcon, Moon, Search, Sun } from "lucide-react";
+import { Keyboard, Moon, Search, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useRef } from "react";
-import { useLocation } from "wouter";
 import { useIsDark, usePreference } from "../use/usePreference";
+import { Drawer } from "./Drawer";
 import { IconButton } from "./IconButton";
 import { Kbd } from "./Kbd";
 import { Mark } from "./Mark";
@@ -12,15 +12,19 @@ import { Toaster } from "./toast";
 
 interface ShellProps {
   readonly children: ReactNode;
+  /** Where one is: when it changes, the keyboard goes on in the page and not in the way that led to it. */
+  readonly at: string;
   /** How fresh the page is. */
   readonly live?: ReactNode;
   /** Who is signed in. */
   readonly account?: ReactNode;
   readonly onSearch: () => void;
+  readonly onKeys: () => void;
 }
 
 /** The frame of every page: where one is, where one can go, how fresh it is. */
-export function Shell({ children, live, account, onSearch }: ShellProps) {
+export function Shell({ children, at, live, account, onSearch, onKeys }: ShellProps) {
+  const main = useFocusOnMove(at);
   return (
     <div className="grid h-full grid-cols-[auto_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)]">
       <a
@@ -33,18 +37,17 @@ export function Shell({ children, live, account, onSearch }: ShellProps) {
         <Drawer />
         <span className="flex shrink-0 items-center gap-2 font-semibold tracking-[-0.01em] lg:w-[186px]">
           <Mark />
-          <span className="max-[400px]:sr-only">Windlass</span>
+          <span className="max-[420px]:sr-only">Windlass</span>
         </span>
         <button
           type="button"
           onClick={onSearch}
           aria-keyshortcuts="Control+K Meta+K"
-          aria-label="Search or jump to"
           className="flex h-7 min-w-0 max-w-80 flex-1 cursor-pointer items-center gap-2 rounded-md border border-line bg-field px-2 text-dim hover:border-line2"
         >
           <Search size={13} aria-hidden="true" className="shrink-0" />
           <span className="truncate">Search or jump to…</span>
-          <span className="ml-auto max-sm:hidden">
+          <span aria-hidden="true" className="ml-auto max-sm:hidden">
             <Kbd>{MOD === "⌘" ? "⌘K" : "Ctrl K"}</Kbd>
           </span>
         </button>
@@ -54,10 +57,29 @@ export function Shell({ children, live, account, onSearch }: ShellProps) {
           {account}
         </div>
       </header>
-      <nav aria-label="Main" className="border-line border-r bg-panel p-2 max-sm:hidden lg:w-[208px]">
-        <Nav />
-      </nav>
-      <main id="main" tabIndex={-1} className="min-h-0 min-w-0 overflow-hidden outline-none max-sm:col-span-2">
+      <div className="flex min-h-0 flex-col justify-between overflow-y-auto border-line border-r bg-panel p-2 max-sm:hidden lg:w-[208px]">
+        <nav aria-label="Main">
+          <Nav />
+        </nav>
+        <button
+          type="button"
+          onClick={onKeys}
+          aria-keyshortcuts="?"
+          className="flex h-8 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-dim hover:bg-hover hover:text-fg"
+        >
+          <Keyboard size={15} strokeWidth={1.8} aria-hidden="true" className="shrink-0" />
+          <span className="max-lg:sr-only">Keys</span>
+          <span aria-hidden="true" className="ml-auto max-lg:hidden">
+            <Kbd>?</Kbd>
+          </span>
+        </button>
+      </div>
+      <main
+        ref={main}
+        id="main"
+        tabIndex={-1}
+        className="min-h-0 min-w-0 overflow-hidden outline-none max-sm:col-span-2"
+      >
         {children}
       </main>
       <Toaster />
@@ -66,30 +88,16 @@ export function Shell({ children, live, account, onSearch }: ShellProps) {
   );
 }
 
-/** On a narrow screen the ways to the pages are behind a button. */
-function Drawer() {
-  const box = useRef<HTMLDialogElement>(null);
-  const [path] = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: going somewhere closes it
-  useEffect(() => box.current?.close(), [path]);
-  return (
-    <div className="sm:hidden">
-      <IconButton label="Pages" onClick={() => box.current?.showModal()}>
-        <MenuIcon size={16} aria-hidden="true" />
-      </IconButton>
-      <dialog
-        ref={box}
-        aria-label="Pages"
-        onClick={(event) => event.target === event.currentTarget && event.currentTarget.close()}
-        onKeyDown={() => undefined}
-        className="m-0 h-dvh max-h-none w-60 max-w-[80vw] border-line border-r bg-panel p-3 text-fg backdrop:bg-shade"
-      >
-        <nav aria-label="Pages">
-          <Nav isRail={false} />
-        </nav>
-      </dialog>
-    </div>
-  );
+function useFocusOnMove(at: string): React.RefObject<HTMLElement | null> {
+  const main = useRef<HTMLElement>(null);
+  const before = useRef(at);
+  useEffect(() => {
+    if (before.current === at) return;
+    before.current = at;
+    // Whoever was in the page itself is left where they are.
+    if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
+  }, [at]);
+  return main;
 }
 
 function ThemeToggle() {

@@ -1,13 +1,32 @@
-import type { ComponentProps } from "react";
+import { type ComponentProps, useEffect, useRef, useState } from "react";
 
 /** A table that scrolls sideways in its own frame where the page is narrow. */
 export function Table({ className = "", ...rest }: ComponentProps<"table">) {
+  const frame = useRef<HTMLElement>(null);
+  const doesScroll = useOverflow(frame);
   return (
-    // A region that scrolls must be reachable by key; its name is the table's.
-    <section className="min-w-0 overflow-x-auto" aria-label={rest["aria-label"]} tabIndex={-1}>
+    <section
+      ref={frame}
+      className="min-w-0 overflow-x-auto focus-visible:outline-offset-[-2px]"
+      // What scrolls must be reachable by key, and what does not must not be in the way.
+      {...(doesScroll && { tabIndex: 0, "aria-label": rest["aria-label"] ?? "Table" })}
+    >
       <table className={`w-full border-collapse text-left ${className}`} {...rest} />
     </section>
   );
+}
+
+function useOverflow(frame: React.RefObject<HTMLElement | null>): boolean {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    const box = frame.current;
+    if (box === null) return;
+    const observer = new ResizeObserver(() => setOver(box.scrollWidth > box.clientWidth));
+    observer.observe(box);
+    for (const child of box.children) observer.observe(child);
+    return () => observer.disconnect();
+  }, [frame]);
+  return isOver;
 }
 
 export function Th({ className = "", ...rest }: ComponentProps<"th">) {
@@ -32,7 +51,7 @@ export function Tr({ isSelected, className = "", ...rest }: TrProps) {
   return (
     <tr
       aria-selected={isSelected}
-      className={`border-line/70 border-b last:border-b-0 hover:bg-hover ${isSelected ? "bg-chosen" : ""} ${className}`}
+      className={`border-line/70 border-b last:border-b-0 ${isSelected ? "bg-chosen" : "hover:bg-hover"} ${className}`}
       {...rest}
     />
   );

@@ -25,7 +25,7 @@ export function relative(at: number, now: number): string {
 export function lasted(ms: number): string {
   if (!Number.isFinite(ms)) return "–";
   if (ms < 0) return "0 ms";
-  if (ms < SECOND) return `${Math.round(ms)} ms`;
+  if (ms < SECOND) return `${Math.floor(ms)} ms`;
   if (ms < 10 * SECOND) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} m ${two((ms % HOUR % MINUTE) / SECOND)} s`; // biome-ignore format: one thought

@@ -29,7 +29,8 @@ export function writeSearch<S extends Shape>(first: S, search: string, patch: Pa
     if (usual === undefined) continue;
     params.delete(name);
     if (value === undefined || isSame(value, usual)) continue;
-    if (typeof value === "object") for (const one of value) params.append(name, one);
+    // A list that was emptied is not the first one: it is written as nothing.
+    if (typeof value === "object") for (const one of value.length === 0 ? [""] : value) params.append(name, one);
     else params.set(name, String(value));
   }
   const text = params.toString();

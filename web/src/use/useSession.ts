@@ -44,8 +44,8 @@ export function useSignOut(): () => Promise<void> {
   return async () => {
     await ask(PATH, { method: "DELETE" });
     // Nothing of one person's may be seen by the next one at this browser.
-    queries.clear();
     queries.setQueryData(SESSION_KEY, null);
+    queries.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION_KEY[0] });
   };
 }
 

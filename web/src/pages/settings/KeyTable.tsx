@@ -57,7 +57,7 @@ export function KeyTable({ keys, onRevoked }: KeyTableProps) {
               </Td>
               <Td className="text-right">
                 {key.is_live && (
-                  <Button variant="danger" className="h-6" onClick={() => setAsked(key)}>
+                  <Button variant="danger" size="small" onClick={() => setAsked(key)}>
                     Revoke
                   </Button>
                 )}

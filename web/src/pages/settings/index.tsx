@@ -6,7 +6,7 @@ import { SessionPanel } from "./SessionPanel";
 export default function Settings() {
   return (
     <Page title="Settings">
-      <div className="mx-auto flex max-w-5xl flex-col gap-4 px-4 pb-8">
+      <div className="flex max-w-5xl flex-col gap-4 px-4 pb-8">
         <Appearance />
         <SessionPanel />
         <KeysPanel />

@@ -64,7 +64,7 @@ export default function SignIn() {
             busy={isBusy}
             why={key.trim() === "" ? "Paste a key first" : undefined}
             icon={<KeyRound size={14} aria-hidden="true" />}
-            className="h-8"
+            size="large"
           >
             Sign in
           </Button>
