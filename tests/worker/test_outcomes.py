@@ -199,3 +199,38 @@ def test_the_detail_is_the_end_of_the_traceback() -> None:
     assert fault.message == "at the\\0 bottom"
     assert 'raise ValueError("at the' in fault.detail
     assert fault.detail.count("in deep") <= 5
+
+
+def test_the_detail_of_a_chain_tells_each_link_the_first_cause_first() -> None:
+    def look_up() -> None:
+        try:
+            raise KeyError("page")
+        except KeyError:
+            raise ValueError("no such page")  # noqa: B904
+
+    with pytest.raises(RuntimeError) as raised:
+        try:
+            look_up()
+        except ValueError as error:
+            raise RuntimeError("cannot draw") from error
+    detail = failure_of(raised.value).fault.detail
+    words = [line for line in detail.splitlines() if line and not line.startswith("  ")]
+    assert words == [
+        "KeyError: 'page'",
+        "During handling of the above exception, another exception occurred:",
+        "ValueError: no such page",
+        "The above exception was the direct cause of the following exception:",
+        "RuntimeError: cannot draw",
+    ]
+
+
+def test_a_chain_that_was_cut_or_bites_its_own_tail_ends() -> None:
+    with pytest.raises(ValueError, match="shown") as raised:
+        try:
+            raise KeyError("hidden")
+        except KeyError:
+            raise ValueError("shown") from None
+    assert "hidden" not in failure_of(raised.value).fault.detail.replace('raise KeyError("hidden")', "")
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert failure_of(one).fault.detail.count("ValueError") == 2

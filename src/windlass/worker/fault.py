@@ -8,6 +8,7 @@ bounds how often.
 
 from __future__ import annotations
 
+import os
 import traceback
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -21,8 +22,12 @@ from windlass.worker.output import WAIT_MAX_S
 MESSAGE_MAX = 2_000
 DETAIL_MAX = 4_000
 FRAMES_MAX = 5
+LINKS_MAX = 4
 RETRY_AFTER_MAX_S = 3600.0
 
+_HERE = os.path.dirname(__file__)
+_CAUSE = "The above exception was the direct cause of the following exception:"
+_CONTEXT = "During handling of the above exception, another exception occurred:"
 # Another attempt runs the same program on the same arguments.
 _PROGRAM_FAULTS = (ImportError, SyntaxError, NotImplementedError, NameError)
 _HTTP_RETRYABLE = frozenset({408, 425, 429})
@@ -114,9 +119,37 @@ def _storable(text: str) -> str:
 
 
 def _tail(error: BaseException) -> str:
-    """The last frames of the traceback: where it happened, without the way there."""
-    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
-    return _storable("".join(traceback.format_list(frames)))[-DETAIL_MAX:]
+    """The last frames of the traceback: where it happened, without the way there. Of a chain, those of each link.
+
+    A chain is written as Python writes one: the first cause first, and each with its kind and message.
+    """
+    links = _chain(error)
+    if len(links) == 1:
+        text = _frames(error)
+    else:
+        blocks = [f"{_frames(one)}{type(one).__name__}: {_text(one)[:MESSAGE_MAX]}\n{joint}" for one, joint in links]
+        text = "\n".join(blocks)
+    return _storable(text)[-DETAIL_MAX:]
+
+
+def _chain(error: BaseException) -> list[tuple[BaseException, str]]:
+    """An exception and what led to it, the first cause first, each with how it led to the next."""
+    links = [(error, "")]
+    while len(links) < LINKS_MAX:
+        last = links[0][0]
+        before, joint = (last.__cause__, _CAUSE) if last.__cause__ is not None else (last.__context__, _CONTEXT)
+        is_hidden = last.__cause__ is None and last.__suppress_context__
+        if before is None or is_hidden or any(before is one for one, _ in links):
+            break
+        links.insert(0, (before, f"\n{joint}\n"))
+    return links
+
+
+def _frames(error: BaseException) -> str:
+    """The last frames, those of the worker's own code left out: everybody's tracebacks begin with them."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if os.path.dirname(frame.filename) != _HERE]
+    return "".join(traceback.format_list((own or frames)[-FRAMES_MAX:]))
 
 
 def _status(error: BaseException) -> int | None:
