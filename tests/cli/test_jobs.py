@@ -118,6 +118,42 @@ def test_a_failed_job_is_retried_as_a_new_job_that_keeps_what_succeeded(served: 
     assert served("rerun", done).ok().out.startswith(f"{done} run again as ")
 
 
+def test_a_job_is_run_again_from_a_step_with_another_input(served: Cli) -> None:
+    done = submitted(served, "film", "--input", "topic=sea")
+    served("result", done, "--wait").ok()
+    shown = served("rerun", done, "--from", "stitch", "--input", "topic=2049", "--dry-run").ok().out
+    assert shown == (
+        f"{done} would be run again\n"
+        "  run again  stitch\n"
+        "  kept       write_script, render\n"
+        "  stale      write_script, render: kept, though they were made before topic changed\n"
+    )
+    plan = msgspec.json.decode(served("rerun", done, "--from", "render[1]", "--dry-run", "--json").ok().out)
+    assert (plan["run_again"], plan["kept"]) == (["render", "stitch"], ["write_script"])
+    assert plan["kept_children"] == {"render": 2}
+    answer = msgspec.json.decode(served("rerun", done, "--input", "topic=2049", "--json").ok().out)
+    assert served("result", answer["new_job"], "--wait").ok().json() == {"film": "2049 0 + 2049 1 + 2049 2"}
+    typo = served("rerun", done, "--from", "sttich")
+    assert typo.code == 2 and "Did you mean stitch?" in typo.err
+
+
+def test_dead_letters_are_run_again_once_or_discarded(served: Cli) -> None:
+    for _ in range(2):
+        served("submit", "flop", "--wait", "--input", "topic=smog")
+    [kind] = [one for one in served("dead-letters", "list", "--json").ok().json() if "smog" in one["message"]]
+    assert (kind["count"], kind["recipe"], kind["step"]) == (2, "flop", "explode")
+    named = kind["fingerprint"]
+    assert served("dead-letters", "redrive", named, "--dry-run").ok().out == "2 jobs would be run again\n"
+    assert served("dead-letters", "redrive", named, "--expect", "7").code == 5
+    done = served("dead-letters", "redrive", named[:8], "--expect", "2", "--json").ok().json()
+    assert {one["job_id"] for one in done["done"]} == set(kind["job_ids"])
+    for one in done["done"]:
+        served("result", one["new_job_id"], "--wait")
+    told = served("dead-letters", "discard", named, "--reason", "smog").ok().out
+    assert told.count("discarded") == 2
+    assert served("dead-letters", "redrive", named).code == 4
+
+
 def test_a_running_job_is_cancelled_and_waiting_for_it_exits_with_11(served: Cli) -> None:
     job = submitted(served, "nap")
     assert served("result", job).code == 5

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from uuid import UUID
 
+from windlass.cli.redriving import Again
 from windlass.cli.snapshot import Snapshot
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
@@ -19,7 +20,7 @@ from windlass.engine.explain import Reason
 from windlass.engine.read import EventView, JobView
 from windlass.engine.recipes import RecipeVersion
 
-ACTIONS = ("cancel", "retry", "rerun", "pause", "resume", "delete")
+ACTIONS = ("cancel", "pause", "resume", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,26 @@ class Desk(Protocol):
         """Make a job; the answer is its id, and whether it is new."""
         ...
 
-    async def control(self, action: str, job_id: UUID, reason: str) -> UUID | bool | None:
-        """Do one of ACTIONS: the new job's id if it makes one, False if there was nothing to do."""
+    async def control(self, action: str, job_id: UUID, reason: str) -> bool | None:
+        """Do one of ACTIONS: False if there was nothing to do."""
+        ...
+
+    async def run_again(self, job_id: UUID, wish: Again) -> UUID:
+        """Retry or rerun: the new job's id."""
+        ...
+
+    async def preview(self, job_id: UUID, wish: Again) -> dict[str, Any]:
+        """What that would run, as `wire.again_json` has it."""
+        ...
+
+    async def dead_letters(self) -> list[dict[str, Any]]:
+        """Failed jobs that nobody has dealt with, by kind, as `wire.dead_letter_json` has them."""
+        ...
+
+    async def deal(
+        self, fingerprint: str, action: str, *, start: str, dry_run: bool, expect: int | None, reason: str
+    ) -> dict[str, Any]:
+        """Redrive or discard the jobs of a kind."""
         ...
 
     async def recipes(self) -> list[RecipeVersion]:

@@ -17,19 +17,20 @@ from windlass.cli import wire
 from windlass.cli.desk import AuditWish, KeyWish, Order
 from windlass.cli.outside import LocalOutside
 from windlass.cli.picture import boxes_of_job
+from windlass.cli.redriving import LocalRedriving
 from windlass.cli.snapshot import Snapshot
 from windlass.core.errors import BadInput, BadSetting
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
-from windlass.engine import control, installation, listing, read, recipes, rerun, workers
+from windlass.engine import control, installation, listing, read, recipes, workers
 from windlass.engine.explain import Reason
 from windlass.engine.recipes import plan_of
 
 REDRAW_S = 0.15
 
 
-class LocalDesk(LocalOutside):
+class LocalDesk(LocalOutside, LocalRedriving):
     """See `Desk`."""
 
     def __init__(self, windlass: Windlass) -> None:
@@ -153,9 +154,9 @@ class LocalDesk(LocalOutside):
         await Sender(is_loopback_allowed=self._windlass.settings.webhook_loopback).check(url)
         return Webhook(url, (await self._secret()).seal(plain))
 
-    async def control(self, action: str, job_id: UUID, reason: str) -> UUID | bool | None:
+    async def control(self, action: str, job_id: UUID, reason: str) -> bool | None:
         """Do one thing to a job."""
-        db, ids = self._db, self._windlass.ids
+        db = self._db
         match action:
             case "cancel":
                 return await control.cancel(db, job_id, reason=reason)
@@ -163,10 +164,6 @@ class LocalDesk(LocalOutside):
                 return await control.pause(db, job_id)
             case "resume":
                 return await control.resume(db, job_id)
-            case "retry":
-                return await rerun.retry(db, job_id, ids.new())
-            case "rerun":
-                return await rerun.rerun(db, job_id, ids.new())
             case _:
                 await control.delete(db, job_id)
                 return None

@@ -18,8 +18,10 @@ from windlass.cli.commands import (
     console,
     control,
     database,
+    dead_letters,
     jobs,
     keys,
+    logs,
     providers,
     recipes,
     serve,
@@ -45,7 +47,9 @@ serve.add_to(app)
 submit.add_to(app)
 jobs.add_to(app)
 watch.add_to(app)
+logs.add_to(app)
 control.add_to(app)
+dead_letters.add_to(app)
 webhooks.add_to(app)
 providers.add_to(app)
 keys.add_to(app)

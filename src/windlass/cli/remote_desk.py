@@ -14,6 +14,7 @@ from windlass.cli import wire
 from windlass.cli.desk import AuditWish, KeyWish, Order
 from windlass.cli.outside import RemoteOutside
 from windlass.cli.picture import boxes_of_job
+from windlass.cli.redriving import RemoteRedriving
 from windlass.cli.snapshot import Snapshot
 from windlass.client import flows, views
 from windlass.client.async_client import AsyncClient
@@ -38,7 +39,7 @@ _LOOKED_MAX = 20_000
 _MS_MAX = int(datetime.max.replace(tzinfo=UTC).timestamp() * 1000) - 1
 
 
-class RemoteDesk(RemoteOutside):
+class RemoteDesk(RemoteOutside, RemoteRedriving):
     """See `Desk`."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -222,7 +223,7 @@ class RemoteDesk(RemoteOutside):
         )
         return job.id, job.is_new
 
-    async def control(self, action: str, job_id: UUID, reason: str) -> UUID | bool | None:
+    async def control(self, action: str, job_id: UUID, reason: str) -> bool | None:
         """Do one thing to a job."""
         handle = self._client.job(job_id)
         match action:
@@ -232,10 +233,6 @@ class RemoteDesk(RemoteOutside):
                 return (await handle.pause()).changed
             case "resume":
                 return (await handle.resume()).changed
-            case "retry":
-                return (await handle.retry()).id
-            case "rerun":
-                return (await handle.rerun()).id
             case _:
                 await handle.delete()
                 return None

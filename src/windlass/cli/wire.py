@@ -9,9 +9,12 @@ from uuid import UUID
 
 import msgspec
 
+from windlass.client.views import DeadLetterView, RerunView
 from windlass.core.audit import Record
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
+from windlass.core.rerun import Again
+from windlass.engine.dead_letters import IDS_SHOWN_MAX, DeadLetters
 from windlass.engine.read import EventView, JobView, StepView
 from windlass.engine.recipes import RecipeVersion
 from windlass.engine.workers import WorkerView
@@ -260,3 +263,30 @@ def money(amount: Decimal) -> str:
     """An amount as text: no exponent, no zeros at the end that say nothing."""
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def again_json(again: Again | RerunView) -> dict[str, Any]:
+    """What a job that runs again would do."""
+    return {
+        "run_again": list(again.run_again),
+        "kept": list(again.kept),
+        "stale": list(again.stale),
+        "inputs_changed": list(again.inputs_changed),
+        "kept_children": dict(again.kept_children),
+    }
+
+
+def dead_letter_json(kind: DeadLetters | DeadLetterView, count: int) -> dict[str, Any]:
+    """Failed jobs of one kind."""
+    return {
+        "fingerprint": kind.fingerprint,
+        "code": kind.code,
+        "message": kind.message,
+        "recipe": kind.recipe,
+        "step": kind.step,
+        "count": count,
+        "first_at": moment(kind.first_at),
+        "last_at": moment(kind.last_at),
+        "versions": list(kind.versions),
+        "job_ids": list(kind.job_ids[:IDS_SHOWN_MAX]),
+    }

@@ -12,21 +12,25 @@ from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID
 
-from windlass.client import flows, following, outside
+from windlass.client import again, flows, following, outside
+from windlass.client.again import Rerun
 from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, Means, More, Pause, Wish
 from windlass.client.flows import Made, Time, Wanted
 from windlass.client.line import httpx, lost_of, options_of
 from windlass.client.place import find
 from windlass.client.views import (
     BudgetView,
+    BulkView,
     CompletedView,
     CostsView,
+    DeadLetterView,
     Event,
     JobView,
     KeyView,
     ProviderView,
     Reason,
     RecipeView,
+    RerunView,
     StepDocument,
 )
 from windlass.core.states import JobState
@@ -182,6 +186,35 @@ class Client:
     def remove_budget(self, scope: str, name: str) -> None:
         """Lift a limit (for admins)."""
         self.run(outside.remove_budget(self._means, scope, name))
+
+    def overview(self) -> dict[str, Any]:
+        """What needs attention, what was done in the last hour, what waits."""
+        found: dict[str, Any] = self.run(flows.document(self._means, "/overview"))
+        return found
+
+    def dead_letters(self) -> list[DeadLetterView]:
+        """Failed jobs that nobody ran again, discarded or deleted, by kind of failure."""
+        return self.run(again.dead_letters(self._means))
+
+    def redrive(
+        self,
+        fingerprint: str,
+        *,
+        start: str = "failed",
+        dry_run: bool = False,
+        expect: int | None = None,
+        reason: str = "",
+    ) -> BulkView:
+        """Run the dead letters of a kind again, up to 500: from where they `failed`, or from their `first` step."""
+        wish = {"start": start, "dry_run": dry_run, "expect": expect, "reason": reason}
+        return self.run(again.deal(self._means, fingerprint, "redrive", wish))
+
+    def discard(
+        self, fingerprint: str, *, dry_run: bool = False, expect: int | None = None, reason: str = ""
+    ) -> BulkView:
+        """Leave the dead letters of a kind as they are."""
+        wish = {"dry_run": dry_run, "expect": expect, "reason": reason}
+        return self.run(again.deal(self._means, fingerprint, "discard", wish))
 
     def close(self) -> None:
         """Close the connections."""
@@ -382,11 +415,23 @@ class RemoteJob:
 
     def retry(self) -> RemoteJob:
         """Run a failed job again from where it failed, as a new job."""
-        return self._client._handle(self._client.run(flows.again(self._means, self.id, "retry")))
+        return self._client._handle(self._client.run(again.again(self._means, self.id, Rerun("retry"))))
 
-    def rerun(self) -> RemoteJob:
-        """Run a finished job again from the start, as a new job."""
-        return self._client._handle(self._client.run(flows.again(self._means, self.id, "rerun")))
+    def rerun(self, *, from_step: str | None = None, inputs: Mapping[str, Any] | None = None) -> RemoteJob:
+        """Run a finished job again as a new job: from the start, or from a step with the other finished ones kept.
+
+        `inputs`, if given, are all of its inputs, in place of those that it had.
+        """
+        wish = Rerun("rerun", from_step, inputs)
+        return self._client._handle(self._client.run(again.again(self._means, self.id, wish)))
+
+    def preview_retry(self) -> RerunView:
+        """What `retry` would run again."""
+        return self._client.run(again.preview(self._means, self.id, Rerun("retry")))
+
+    def preview_rerun(self, *, from_step: str | None = None, inputs: Mapping[str, Any] | None = None) -> RerunView:
+        """What `rerun` would run again, and what it would keep."""
+        return self._client.run(again.preview(self._means, self.id, Rerun("rerun", from_step, inputs)))
 
     def delete(self) -> None:
         """Hide a finished job from lists; retention removes it later."""

@@ -218,13 +218,6 @@ def control(means: Means, job_id: UUID, action: str, body: Any = None) -> Flow[J
     return converted((yield from send(means, "POST", f"/jobs/{job_id}/{action}", body)), JobView)
 
 
-def again(means: Means, job_id: UUID, action: str) -> Flow[Made]:
-    """Retry or rerun; sent twice, it makes one job."""
-    body = yield from send(means, "POST", f"/jobs/{job_id}/{action}", headers={"idempotency-key": means.new_key()})
-    view = converted(body, JobView)
-    return Made(view.id, view.is_new)
-
-
 def delete(means: Means, job_id: UUID) -> Flow[None]:
     """Hide a finished job. If the first try's answer was lost, the second finds no job, which is what was asked for."""
     path = f"/jobs/{job_id}"

@@ -217,6 +217,57 @@ class CompletedView(msgspec.Struct, frozen=True, kw_only=True):
         return self.status != "already_advanced"
 
 
+class RerunView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job that runs again would do: which steps run, which are kept, and which of those are stale."""
+
+    run_again: list[str]
+    kept: list[str] = []
+    stale: list[str] = []
+    inputs_changed: list[str] = []
+    kept_children: dict[str, int] = {}
+
+
+class DeadLetterView(msgspec.Struct, frozen=True, kw_only=True):
+    """Failed jobs of one kind that nobody has dealt with; `message` is the newest one's."""
+
+    fingerprint: str
+    code: str
+    message: str
+    recipe: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    step: str | None = None
+    versions: list[int] = []
+    example_job: UUID | None = None
+    job_ids: list[UUID] = []
+
+
+class BulkItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that was acted on, and the new one if one was made."""
+
+    job_id: UUID
+    new_job_id: UUID | None = None
+
+
+class BulkRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that could not be acted on, and the code of the reason."""
+
+    job_id: UUID
+    code: str
+
+
+class BulkView(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to many jobs, or would be."""
+
+    action: str
+    dry_run: bool
+    matched: int
+    is_more: bool = False
+    done: list[BulkItem] = []
+    refused: list[BulkRefusal] = []
+
+
 def failure_of(view: JobView) -> JobFailed:
     """The error that stands for a job which ended badly."""
     kind = JobCancelled if view.state is JobState.CANCELLED else JobFailed
