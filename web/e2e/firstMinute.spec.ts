@@ -1,0 +1,63 @@
+import { expect, listen, test } from "./app";
+import { Server } from "./server";
+
+interface Step {
+  readonly step: string;
+  readonly status: string;
+  readonly losses: number;
+}
+
+test("the first minute: the printed link, a moving graph, a killed worker, a person's word, the end", async ({
+  browser,
+}) => {
+  test.setTimeout(150_000);
+  const server = await Server.start();
+  try {
+    const page = await browser.newPage();
+    const complaints: string[] = [];
+    listen(page, complaints);
+    const steps = async (): Promise<readonly Step[]> =>
+      (await server.ask<{ items: Step[] }>("GET", `/jobs/${job}/steps?limit=100`)).items;
+    const job = /jobs\/([0-9a-f-]+)/.exec(server.link)?.[1] ?? "";
+
+    await page.goto(server.link);
+    await expect(page.getByRole("heading", { level: 1 })).toContainText("first-minute");
+    // All of the recipe is there before it is real, and it moves.
+    for (const name of [
+      "choose_photos",
+      "develop",
+      "ask_weather",
+      "add_umbrellas",
+      "lay_out",
+      "approved",
+      "print_book",
+    ])
+      await expect(page.locator("[data-step]", { hasText: name })).toBeVisible();
+    await expect(page.locator("[data-step]", { hasText: "choose_photos" })).toContainText("succeeded", {
+      timeout: 30_000,
+    });
+    await expect(page.locator("[data-step]", { hasText: "develop" })).toContainText("running");
+
+    await expect
+      .poll(async () => (await steps()).filter((one) => one.step === "develop" && one.status === "RUNNING").length)
+      .toBeGreaterThan(1);
+    await page.getByRole("button", { name: "Kill this worker" }).click();
+    const story = page.getByRole("complementary", { name: "Demo" });
+    await expect(story).toContainText(/Process \d+ was killed/);
+    await expect(story).toContainText(/lease ran out/, { timeout: 30_000 });
+    await expect(story).toContainText(/runs again, attempt 2/, { timeout: 30_000 });
+    expect((await steps()).filter((one) => one.losses > 0).length).toBeGreaterThan(0);
+
+    await page.getByRole("button", { name: "Send “approved”" }).click({ timeout: 90_000 });
+    await expect(page.locator("[data-step]", { hasText: "print_book" })).toContainText("succeeded", {
+      timeout: 30_000,
+    });
+    await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+    await expect(page.locator("[data-step]", { hasText: "add_umbrellas" })).toContainText("skipped");
+    expect(await server.status(job)).toBe("COMPLETED");
+    expect(complaints).toEqual([]);
+    await page.close();
+  } finally {
+    await server.stop();
+  }
+});
