@@ -6,6 +6,9 @@
  */
 import { isOlder, type JobDocument } from "../../live/patch";
 
+/** Of more than so many that are new, the list is read anew instead. */
+export const FRESH_MAX = 2_000;
+
 export interface ListStore {
   /** What is shown, the newest first; the same array until it changes. */
   ids(): readonly string[];
@@ -72,7 +75,7 @@ export function createListStore(matches: (job: JobDocument) => boolean): ListSto
     if (known !== undefined && isOlder(job, known)) return;
     const last = ids.at(-1);
     const isBelow = hasMore && last !== undefined && job.job_id < last;
-    if (matches(job) && !isBelow) {
+    if (matches(job) && !isBelow && (fresh.size < FRESH_MAX || fresh.has(job.job_id))) {
       jobs.set(job.job_id, job);
       fresh.add(job.job_id);
     } else {

@@ -1,0 +1,58 @@
+import { Rocket, SearchX } from "lucide-react";
+import { Button } from "../../ui/Button";
+import { Empty } from "../../ui/Empty";
+import { TermChips } from "./Chips";
+import { type Filter, isNone, NONE } from "./filter";
+
+interface EmptiesProps {
+  readonly filter: Filter;
+  readonly onChange: (filter: Filter) => void;
+  /** There may be such jobs further back than was looked. */
+  readonly hasMore: boolean;
+  readonly isReading: boolean;
+  readonly onMore: () => void;
+  readonly onSubmit: () => void;
+}
+
+/** Nothing to show: because there is nothing yet, or because the filter finds nothing. */
+export function Empties({ filter, onChange, hasMore, isReading, onMore, onSubmit }: EmptiesProps) {
+  if (isNone(filter)) {
+    return (
+      <Empty
+        icon={Rocket}
+        title="No jobs yet"
+        line="A job is a recipe at work. Submit one here or from a terminal; it appears the moment it is stored."
+        command="windlass submit hello --input name=Ada"
+        action={
+          <Button variant="primary" onClick={onSubmit}>
+            Choose a recipe
+          </Button>
+        }
+      />
+    );
+  }
+  return (
+    <Empty
+      icon={SearchX}
+      title={hasMore ? "No job found so far" : "No job matches"}
+      line={
+        hasMore
+          ? "The newest jobs were looked through. There are older ones."
+          : "Take away a part of the filter, or clear it. A job that comes to match appears here by itself."
+      }
+      action={
+        <div className="flex flex-col items-center gap-4">
+          <TermChips filter={filter} onChange={onChange} />
+          <div className="flex gap-2">
+            {hasMore && (
+              <Button variant="primary" busy={isReading} onClick={onMore}>
+                Look further back
+              </Button>
+            )}
+            <Button onClick={() => onChange(NONE)}>Clear the filter</Button>
+          </div>
+        </div>
+      }
+    />
+  );
+}

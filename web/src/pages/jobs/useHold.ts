@@ -1,0 +1,11 @@
+import { useEffect, useState } from "react";
+import type { ListStore } from "./listStore";
+
+/** The list stays as it is while somebody points at it, has scrolled it or is busy with one of its rows. */
+export function useHold(store: ListStore, isBusy: boolean) {
+  const [isPointing, point] = useState(false);
+  const [isAway, scroll] = useState(false);
+  const isHeld = isPointing || isAway || isBusy;
+  useEffect(() => store.hold(isHeld), [store, isHeld]);
+  return { point, scroll };
+}
