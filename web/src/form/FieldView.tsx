@@ -2,15 +2,13 @@ import { Plus, X } from "lucide-react";
 import { Button } from "../ui/Button";
 import { Field } from "../ui/Field";
 import { IconButton } from "../ui/IconButton";
-import { Input } from "../ui/Input";
-import { Select } from "../ui/Select";
-import { TextArea } from "../ui/TextArea";
+import { Control } from "./Control";
 import type { Draft, ListDraft, ObjectDraft } from "./draft";
 import { ITEMS_MAX, itemOf } from "./draft";
 import { down } from "./pointer";
 import type { ListSpec, ObjectSpec, Spec } from "./spec";
 import type { Faults } from "./value";
-import { choiceText, kindText } from "./words";
+import { halvesOf, kindText } from "./words";
 
 export interface FieldViewProps {
   readonly label: string;
@@ -20,6 +18,8 @@ export interface FieldViewProps {
   readonly isRequired: boolean;
   readonly faults: Faults;
   readonly onChange: (draft: Draft) => void;
+  /** Two of them go beside each other. */
+  readonly isHalf?: boolean;
 }
 
 /** One field of the form; an object and a list have fields of their own. */
@@ -29,7 +29,12 @@ export function FieldView(props: FieldViewProps) {
   if (spec.kind === "list" && draft.kind === "list") return <ListField {...props} spec={spec} draft={draft} />;
   if (draft.kind !== "text") return null;
   return (
-    <Field label={<Label {...props} />} hint={spec.help || undefined} error={props.faults.get(props.pointer)}>
+    <Field
+      className={props.isHalf ? "" : "col-span-2"}
+      label={<Label {...props} />}
+      hint={spec.help || undefined}
+      error={props.faults.get(props.pointer)}
+    >
       <Control
         spec={spec}
         text={draft.text}
@@ -52,84 +57,6 @@ function Label({ label, spec, isRequired }: Pick<FieldViewProps, "label" | "spec
   );
 }
 
-interface ControlProps {
-  readonly spec: Spec;
-  readonly text: string;
-  readonly isRequired: boolean;
-  readonly onText: (text: string) => void;
-}
-
-const LONG_TEXT = 80;
-const ROWS_MAX = 16;
-
-function Control({ spec, text, isRequired, onText }: ControlProps) {
-  const type = (event: React.ChangeEvent<HTMLInputElement | HTMLTextAreaElement>): void => onText(event.target.value);
-  const empty = emptyText(spec);
-  // Not `required`: the browser would say it in a bubble of its own, and not at the field.
-  const needed = isRequired || undefined;
-  switch (spec.kind) {
-    case "boolean":
-    case "choice": {
-      const options = spec.kind === "boolean" ? [true, false] : spec.options;
-      const isFree = !isRequired || text === "" || spec.isNullable;
-      return (
-        <Select value={text} onChange={onText} aria-required={needed}>
-          {isFree && <option value="">{empty === "" ? "Choose…" : empty}</option>}
-          {options.map((option) => (
-            <option key={JSON.stringify(option)} value={JSON.stringify(option)}>
-              {choiceText(option)}
-            </option>
-          ))}
-        </Select>
-      );
-    }
-    case "number":
-      return (
-        <Input
-          inputMode={spec.isInteger ? "numeric" : "decimal"}
-          autoComplete="off"
-          value={text}
-          onChange={type}
-          placeholder={empty}
-          aria-required={needed}
-          className="tabular-nums"
-        />
-      );
-    case "text":
-      if (text.length < LONG_TEXT && !text.includes("\n"))
-        return (
-          <Input
-            type={spec.format === "password" ? "password" : "text"}
-            autoComplete="off"
-            spellCheck={false}
-            value={text}
-            onChange={type}
-            placeholder={empty}
-            aria-required={needed}
-          />
-        );
-      return <TextArea rows={4} spellCheck={false} value={text} onChange={type} aria-required={needed} />;
-    default:
-      return (
-        <TextArea
-          rows={Math.min(ROWS_MAX, Math.max(3, text.split("\n").length))}
-          spellCheck={false}
-          value={text}
-          onChange={type}
-          placeholder={empty === "" ? "JSON" : empty}
-          aria-required={needed}
-          className="resize-y font-mono text-[12px] leading-[1.55]"
-        />
-      );
-  }
-}
-
-/** What an empty field stands for. */
-function emptyText(spec: Spec): string {
-  if (spec.isNullable) return "none";
-  return spec.fallback === undefined ? "" : `${choiceText(spec.fallback)} (default)`;
-}
-
 interface ObjectFieldProps extends FieldViewProps {
   readonly spec: ObjectSpec;
   readonly draft: ObjectDraft;
@@ -138,12 +65,14 @@ interface ObjectFieldProps extends FieldViewProps {
 function ObjectField(props: ObjectFieldProps) {
   const { spec, draft, pointer, faults, onChange } = props;
   const isRoot = pointer === "";
+  const halves = halvesOf(spec.fields);
   const fields = spec.fields.map((field) => {
     const inner = draft.fields.get(field.name);
     if (inner === undefined) return null;
     return (
       <FieldView
         key={field.name}
+        isHalf={halves.has(field.name)}
         label={field.title}
         spec={field.spec}
         draft={inner}
@@ -154,10 +83,10 @@ function ObjectField(props: ObjectFieldProps) {
       />
     );
   });
-  if (isRoot) return <div className="flex flex-col gap-3">{fields}</div>;
+  if (isRoot) return <div className="grid grid-cols-2 gap-3">{fields}</div>;
   return (
     <Group {...props}>
-      <div className="flex flex-col gap-3">{fields}</div>
+      <div className="grid grid-cols-2 gap-3">{fields}</div>
     </Group>
   );
 }
@@ -227,7 +156,7 @@ function ListField(props: ListFieldProps) {
 function Group(props: FieldViewProps & { readonly children: React.ReactNode }) {
   const fault = props.faults.get(props.pointer);
   return (
-    <fieldset className="flex min-w-0 flex-col gap-2.5 rounded-lg border border-line px-3 pt-1 pb-3">
+    <fieldset className="col-span-2 flex min-w-0 flex-col gap-2.5 rounded-lg border border-line px-3 pt-1 pb-3">
       <legend className="-ml-1 max-w-full px-1 font-medium text-[12px]">
         <Label {...props} />
       </legend>

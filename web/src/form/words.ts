@@ -1,5 +1,5 @@
 /** What a field is, in a few words beside its name. */
-import type { Json, NumberSpec, Spec } from "./spec";
+import type { Json, NamedSpec, NumberSpec, Spec } from "./spec";
 
 export function kindText(spec: Spec): string {
   const kind = bareKind(spec);
@@ -49,4 +49,18 @@ export function inputsText(inputs: unknown): string {
     return choiceText((inputs ?? null) as Json);
   const parts = Object.entries(inputs).map(([name, value]) => `${name} ${choiceText(value as Json)}`);
   return parts.length === 0 ? "no inputs" : parts.join(" · ");
+}
+
+/** The names of fields that need little room and stand beside another one like it: the order stays, no gap is left. */
+export function halvesOf(fields: readonly NamedSpec[]): ReadonlySet<string> {
+  const isShort = (field: NamedSpec | undefined): boolean =>
+    field !== undefined && ["number", "boolean", "choice"].includes(field.spec.kind);
+  const halves = new Set<string>();
+  for (let i = 0; i < fields.length; i++) {
+    const [left, right] = [fields[i], fields[i + 1]];
+    if (left === undefined || right === undefined || !isShort(left) || !isShort(right)) continue;
+    halves.add(left.name).add(right.name);
+    i++;
+  }
+  return halves;
 }

@@ -27,14 +27,15 @@ export function Filters({ filter, onChange }: FiltersProps) {
   const isFiltered = Object.values(filter).some((value) => value !== "");
   return (
     <search className="flex flex-wrap items-center gap-2 px-4 pb-3">
-      <Input
-        data-filter
-        aria-label="Caller"
-        placeholder="Caller"
-        className="w-36"
-        value={filter.caller}
-        onChange={(event) => onChange({ caller: event.target.value })}
-      />
+      <div className="w-36">
+        <Input
+          data-filter
+          aria-label="Caller"
+          placeholder="Caller"
+          value={filter.caller}
+          onChange={(event) => onChange({ caller: event.target.value })}
+        />
+      </div>
       <Select
         aria-label="What was done"
         className="max-w-56"
@@ -45,15 +46,17 @@ export function Filters({ filter, onChange }: FiltersProps) {
           ...events.map((one) => ({ value: one, label: wordOf(one).word })),
         ]}
       />
-      <Input
-        aria-label="Job"
-        placeholder="Job id"
-        aria-invalid={faults.job !== undefined || undefined}
-        data-tip={faults.job}
-        className="w-72 font-mono text-[12px]"
-        value={filter.job}
-        onChange={(event) => onChange({ job: event.target.value })}
-      />
+      <div className="w-72 max-w-full">
+        <Input
+          aria-label="Job"
+          placeholder="Job id"
+          aria-invalid={faults.job !== undefined || undefined}
+          data-tip={faults.job}
+          className="font-mono text-[12px]"
+          value={filter.job}
+          onChange={(event) => onChange({ job: event.target.value })}
+        />
+      </div>
       <Select aria-label="Since" value={filter.since} onChange={(since) => onChange({ since })} choices={ages} />
       {filter.until !== "" && (
         <Button variant="ghost" onClick={() => onChange({ until: "" })}>

@@ -19,6 +19,14 @@ describe("a record in words", () => {
     expect(detailOf({ event: "x", payload })).toBe(line);
   });
 
+  test.each([
+    [{ recipe: "trailer" }, "trailer"],
+    [{ recipe: "trailer", step: "render", code: "timeout", state: "FAILED" }, "trailer at render: timeout"],
+    [{ recipe: "trailer", state: "EXPIRED" }, "trailer: EXPIRED"],
+  ])("tells how a job ended, %o: %s", (payload, line) => {
+    expect(detailOf({ event: "job_failed", payload })).toBe(line);
+  });
+
   test("stays short, whatever was written", () => {
     expect(detailOf({ event: "x", payload: { reason: "a".repeat(9_999) } }).length).toBe(120);
   });

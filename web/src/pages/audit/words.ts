@@ -44,13 +44,22 @@ export function wordOf(event: string): Word {
 
 const SHOWN_MAX = 120;
 
-/** The rest in one line: `action retry · expect 9`. What has a column of its own is left out. */
-export function detailOf({ payload }: Told): string {
+/** The rest in one line: `trailer at render: timeout`, `action retry · expect 9`. */
+export function detailOf({ event, payload }: Told): string {
   if (typeof payload !== "object" || payload === null || Array.isArray(payload)) return cut(textOf(payload));
+  if (event.startsWith("job_") && "recipe" in payload) return cut(endText(payload));
   const parts = Object.entries(payload)
     .filter(([, value]) => value !== null && value !== "" && value !== undefined)
     .map(([name, value]) => `${name} ${textOf(value)}`);
   return cut(parts.join(" · "));
+}
+
+/** How a job of a recipe ended; its state only where the event does not say it. */
+function endText(payload: object): string {
+  const { recipe, step, code, state } = payload as Record<string, unknown>;
+  const place = step === undefined ? textOf(recipe) : `${textOf(recipe)} at ${textOf(step)}`;
+  const how = [state === "FAILED" ? "" : textOf(state), textOf(code)].filter((part) => part !== "").join(", ");
+  return how === "" ? place : `${place}: ${how}`;
 }
 
 function textOf(value: unknown): string {

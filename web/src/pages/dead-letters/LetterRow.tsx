@@ -44,7 +44,7 @@ export function LetterRow({ letters, isOpen, why, onToggle, onAct }: LetterRowPr
             </span>
           </span>
         </button>
-        <span className="ml-auto flex gap-2">
+        <span className="ml-auto flex gap-2 self-center">
           <Button icon={<RotateCcw size={13} aria-hidden="true" />} why={why} onClick={() => onAct("redrive")}>
             Redrive
           </Button>

@@ -41,15 +41,16 @@ export default function DeadLettersPage() {
               choices={[{ value: "", label: "Every recipe" }, ...recipes.map((one) => ({ value: one, label: one }))]}
             />
           )}
-          <Input
-            type="search"
-            data-filter
-            aria-label="Find a failure"
-            placeholder="Find a failure"
-            className="w-44"
-            value={search.q}
-            onChange={(event) => setSearch({ q: event.target.value })}
-          />
+          <div className="w-44">
+            <Input
+              type="search"
+              data-filter
+              aria-label="Find a failure"
+              placeholder="Find a failure"
+              value={search.q}
+              onChange={(event) => setSearch({ q: event.target.value })}
+            />
+          </div>
         </>
       }
     >

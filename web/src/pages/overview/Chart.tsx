@@ -10,7 +10,6 @@ interface ChartProps {
   readonly onPoint: (index: number | null) => void;
 }
 
-const HEIGHT = 168;
 const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 50_000, 100_000, 1_000_000];
 
 /** Bars per minute, the failed ones on top of the completed ones. Loaded only by the page that shows it. */
@@ -34,7 +33,7 @@ export default function Chart({ throughput, onPoint }: ChartProps) {
       host,
     );
     plot.current = chart;
-    const watch = new ResizeObserver(() => chart.setSize({ width: host.clientWidth, height: HEIGHT }));
+    const watch = new ResizeObserver(() => chart.setSize(sizeOf(host)));
     watch.observe(host);
     return () => {
       watch.disconnect();
@@ -45,7 +44,7 @@ export default function Chart({ throughput, onPoint }: ChartProps) {
   useEffect(() => {
     plot.current?.setData(dataOf(throughput));
   }, [throughput]);
-  return <div ref={box} aria-hidden="true" style={{ height: HEIGHT }} className="min-w-0 overflow-hidden" />;
+  return <div ref={box} aria-hidden="true" className="absolute inset-x-3 top-1 bottom-2 overflow-hidden" />;
 }
 
 function dataOf({ minutes, completed, failed }: Throughput): uPlot.AlignedData {
@@ -75,12 +74,14 @@ function optionsOf(host: HTMLElement, onPoint: (index: number | null) => void): 
     ...(bars ? { paths: bars } : {}),
   });
   return {
-    width: host.clientWidth,
-    height: HEIGHT,
+    ...sizeOf(host),
     padding: [8, 4, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-    scales: { x: { time: true }, y: { range: (_plot, _least, most) => [0, Math.max(4, (most ?? 0) * 1.1)] } },
+    scales: {
+      x: { time: true, range: (_plot, from, to) => [from - 40, to + 40] },
+      y: { range: (_plot, _least, most) => [0, Math.max(4, (most ?? 0) * 1.1)] },
+    },
     axes: [
       { ...axis, grid: { show: false }, size: 24, gap: 4, space: 64, values: (_plot, at) => at.map(clock) },
       {
@@ -95,6 +96,10 @@ function optionsOf(host: HTMLElement, onPoint: (index: number | null) => void): 
     series: [{}, series(tone("--st-failed")), series(tone("--st-succeeded"))],
     hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
   };
+}
+
+function sizeOf(host: HTMLElement): { width: number; height: number } {
+  return { width: host.clientWidth, height: host.clientHeight };
 }
 
 function clock(seconds: number): string {

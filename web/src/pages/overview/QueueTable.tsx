@@ -29,11 +29,11 @@ export function QueueTable({
             </tr>
           </thead>
           <tbody>
-            {queues.map((one) => (
+            {busyFirst(queues).map((one) => (
               <Tr key={one.queue}>
                 <Td className="max-w-44 truncate font-mono text-[12px]">{one.queue}</Td>
-                <Td className="text-right tabular-nums">{one.ready.toLocaleString("en")}</Td>
-                <Td className="text-right tabular-nums">{one.running.toLocaleString("en")}</Td>
+                <Count many={one.ready} />
+                <Count many={one.running} />
                 <Td className={`text-right tabular-nums ${one.workers === 0 ? "font-medium text-danger" : ""}`}>
                   {one.workers === 0 ? "none" : one.workers}
                 </Td>
@@ -49,4 +49,13 @@ export function QueueTable({
       )}
     </Panel>
   );
+}
+
+function Count({ many }: { readonly many: number }) {
+  return <Td className={`text-right tabular-nums ${many === 0 ? "text-dim" : ""}`}>{many.toLocaleString("en")}</Td>;
+}
+
+function busyFirst(queues: readonly QueueState[]): readonly QueueState[] {
+  const isIdle = (one: QueueState): number => Number(one.ready + one.running === 0);
+  return [...queues].sort((a, b) => isIdle(a) - isIdle(b));
 }

@@ -10,9 +10,9 @@ import { SuccessBar } from "./SuccessBar";
 export function RecipeTable({ recipes }: { readonly recipes: readonly RecipeState[] }) {
   const slowest = Math.max(0, ...recipes.map((one) => one.p95_s ?? 0));
   return (
-    <Panel title="Recipes" lead="of late">
+    <Panel title="Recipes" lead="last hour">
       {recipes.length === 0 ? (
-        <p className="px-4 py-6 text-center text-dim">No job has ended lately.</p>
+        <p className="px-4 py-6 text-center text-dim">No job has ended in the last hour.</p>
       ) : (
         <Table aria-label="Recipes">
           <thead>

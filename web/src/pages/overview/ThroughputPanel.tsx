@@ -47,11 +47,11 @@ export function ThroughputPanel({
       {isTable ? (
         <Minutes throughput={throughput} />
       ) : (
-        <figure className="m-0 px-3 pt-1 pb-2">
+        <figure className="relative m-0 min-h-[176px] flex-1">
           <figcaption className="sr-only">
             In the last hour {completed} jobs completed and {failed} failed. “Show a table” gives every minute.
           </figcaption>
-          <Suspense fallback={<div className="h-[168px]" />}>
+          <Suspense>
             <Chart throughput={throughput} onPoint={setIndex} />
           </Suspense>
         </figure>
@@ -81,7 +81,7 @@ function Legend({
 function Minutes({ throughput }: { readonly throughput: Throughput }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by key
-    <div className="h-[180px] overflow-y-auto" tabIndex={0}>
+    <div className="h-[176px] flex-auto overflow-y-auto" tabIndex={0}>
       <Table aria-label="Jobs that ended, by minute">
         <thead className="sticky top-0 bg-panel">
           <tr>

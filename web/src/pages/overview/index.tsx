@@ -52,9 +52,9 @@ function Panels({ overview }: { readonly overview: Overview }) {
     <div className="flex flex-col gap-3 px-4 pb-6">
       <AttentionList items={overview.attention} />
       <Totals overview={overview} />
-      <div className="grid gap-3 lg:grid-cols-3">
-        <ThroughputPanel throughput={overview.throughput} className="lg:col-span-2" />
-        <QueueTable queues={overview.queues} />
+      <div className="grid gap-3 lg:grid-cols-5">
+        <ThroughputPanel throughput={overview.throughput} className="flex flex-col lg:col-span-3" />
+        <QueueTable queues={overview.queues} className="lg:col-span-2" />
       </div>
       <RecipeTable recipes={overview.recipes} />
     </div>
@@ -68,9 +68,9 @@ function Outline() {
       <div className="rounded-xl border border-line bg-panel py-2">
         <Skeleton rows={2} />
       </div>
-      <div className="grid gap-3 lg:grid-cols-3">
-        <div className="h-[226px] rounded-xl border border-line bg-panel lg:col-span-2" />
-        <div className="rounded-xl border border-line bg-panel py-2">
+      <div className="grid gap-3 lg:grid-cols-5">
+        <div className="h-[226px] rounded-xl border border-line bg-panel lg:col-span-3" />
+        <div className="rounded-xl border border-line bg-panel py-2 lg:col-span-2">
           <Skeleton rows={4} />
         </div>
       </div>

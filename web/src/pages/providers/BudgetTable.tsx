@@ -4,8 +4,13 @@ import { Panel } from "../../ui/Panel";
 import { Table, Td, Th, Tr } from "../../ui/Table";
 import { type Budget, moneyText } from "./providers";
 
+const SHOWN_MAX = 20;
+
 /** What may be spent and what was: by job, recipe and caller. */
 export function BudgetTable({ budgets }: { readonly budgets: readonly Budget[] }) {
+  // Those that many share come first; every job may have one of its own.
+  const sorted = [...budgets].sort((a, b) => Number(a.scope === "job") - Number(b.scope === "job"));
+  const shown = sorted.slice(0, SHOWN_MAX);
   return (
     <Panel title="Budgets" lead="a step that would not fit waits">
       <Table aria-label="Budgets">
@@ -20,7 +25,7 @@ export function BudgetTable({ budgets }: { readonly budgets: readonly Budget[] }
           </tr>
         </thead>
         <tbody>
-          {budgets.map((one) => (
+          {shown.map((one) => (
             <Tr key={`${one.scope} ${one.name}`}>
               <Td className="max-w-64 truncate">
                 <span className="text-dim">{one.scope}</span>{" "}
@@ -43,6 +48,11 @@ export function BudgetTable({ budgets }: { readonly budgets: readonly Budget[] }
           ))}
         </tbody>
       </Table>
+      {sorted.length > shown.length && (
+        <p className="border-line/70 border-t px-4 py-2 text-[12px] text-dim">
+          and {(sorted.length - shown.length).toLocaleString("en")} more of single jobs
+        </p>
+      )}
     </Panel>
   );
 }

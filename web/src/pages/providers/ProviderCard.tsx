@@ -5,14 +5,16 @@ import { Lasted } from "../../ui/Lasted";
 import { StateIcon } from "../../ui/StateIcon";
 import { StatePill } from "../../ui/StatePill";
 import { useNow } from "../../use/useNow";
-import { type Provider, rateText, stateOf } from "./providers";
+import { nextRequest, type Provider, rateText, stateOf } from "./providers";
 
 const SHOWN_MAX = 12;
 const BLOCKS_MAX = 48;
 
 /** One provider: its places and who has them, the line behind them, and whether it answers. */
 export function ProviderCard({ provider }: { readonly provider: Provider }) {
-  const said = stateOf(provider, useNow());
+  const now = useNow();
+  const said = stateOf(provider, now);
+  const next = nextRequest(provider, now);
   return (
     <article
       aria-label={`Provider ${provider.name}`}
@@ -38,24 +40,18 @@ export function ProviderCard({ provider }: { readonly provider: Provider }) {
       <dl className="grid grid-cols-3 border-line border-t px-4 py-2 text-[12px]">
         <Fact word="Rate">{rateText(provider.rate)}</Fact>
         <Fact word="Waiting">{provider.waiting.toLocaleString("en")}</Fact>
-        <Fact word={provider.paused_until === null ? "Next request" : "Busy until"}>
-          {(provider.paused_until ?? provider.free_at) ? (
-            <Ago at={provider.paused_until ?? provider.free_at} />
-          ) : (
-            "at once"
-          )}
-        </Fact>
+        <Fact word="Next request">{next === null ? "at once" : <Ago at={next} />}</Fact>
       </dl>
       <div className="flex flex-col gap-1 border-line border-t px-4 py-2.5">
         <Places held={provider.held} all={provider.concurrency} />
         {provider.holders.length > 0 && (
           <ul aria-label="Who has a place">
             {provider.holders.slice(0, SHOWN_MAX).map((one) => (
-              <li key={`${one.job_id} ${one.step} ${one.attempt}`} className="flex items-center gap-2 py-0.5">
+              <li key={`${one.job_id} ${one.step} ${one.attempt}`} className="flex items-center gap-2">
                 <StateIcon look="running" size={12} />
                 <Link
                   href={`/jobs/${one.job_id}`}
-                  className="min-w-0 flex-1 truncate hover:text-accent hover:underline"
+                  className="min-w-0 flex-1 truncate leading-6 hover:text-accent hover:underline"
                 >
                   {one.step} <span className="font-mono text-[11px] text-dim">{one.job_id.slice(-8)}</span>
                   {one.attempt > 1 && <span className="text-dim"> attempt {one.attempt}</span>}
@@ -75,7 +71,7 @@ export function ProviderCard({ provider }: { readonly provider: Provider }) {
           <span className="shrink-0 text-dim">Next of {provider.waiting}:</span>
           <Link
             href={`/jobs/${provider.first.job_id}`}
-            className="min-w-0 flex-1 truncate hover:text-accent hover:underline"
+            className="min-w-0 flex-1 truncate leading-6 hover:text-accent hover:underline"
           >
             {provider.first.step}{" "}
             <span className="font-mono text-[11px] text-dim">{provider.first.job_id.slice(-8)}</span>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { moneyText, type Provider, rateText, stateOf } from "./providers";
+import { moneyText, nextRequest, type Provider, rateText, stateOf } from "./providers";
 
 const PROVIDER: Provider = {
   name: "studio",
@@ -29,6 +29,13 @@ describe("a provider", () => {
     [{ breaker: "unheard of" }, "unheard of"],
   ])("with %o is told as %s", (part, word) => {
     expect(stateOf({ ...PROVIDER, ...part }, NOW).word).toBe(word);
+  });
+
+  test("may be asked when it is neither busy nor out of breath", () => {
+    expect(nextRequest({ paused_until: null, free_at: "2025-12-31T23:59:59Z" }, NOW)).toBeNull();
+    const [free_at, paused_until] = ["2026-01-01T00:00:01Z", "2026-01-01T00:01:00Z"];
+    expect(nextRequest({ paused_until, free_at }, NOW)).toBe(Date.parse(paused_until));
+    expect(nextRequest({ paused_until: null, free_at }, NOW)).toBe(Date.parse(free_at));
   });
 
   test.each([

@@ -52,6 +52,12 @@ export function stateOf(provider: Provider, now: number): Said {
   return { look: "succeeded", word: "Answers", line: "" };
 }
 
+/** When something may be asked of it again; null: at once. */
+export function nextRequest(provider: Pick<Provider, "paused_until" | "free_at">, now: number): number | null {
+  const latest = Math.max(...[provider.paused_until, provider.free_at].map((at) => (at === null ? 0 : Date.parse(at))));
+  return latest > now ? latest : null;
+}
+
 /** Requests per second as people say it: "5 /s", "30 /min", "2 /h". */
 export function rateText(perSecond: number): string {
   if (!Number.isFinite(perSecond) || perSecond <= 0) return "no limit";

@@ -26,15 +26,16 @@ export default function RecipesPage() {
       title="Recipes"
       lead={recipes.data && <span className="tabular-nums">{recipes.data.length}</span>}
       actions={
-        <Input
-          type="search"
-          data-filter
-          aria-label="Find a recipe"
-          placeholder="Find a recipe"
-          className="w-44"
-          value={search.q}
-          onChange={(event) => setSearch({ q: event.target.value })}
-        />
+        <div className="w-44">
+          <Input
+            type="search"
+            data-filter
+            aria-label="Find a recipe"
+            placeholder="Find a recipe"
+            value={search.q}
+            onChange={(event) => setSearch({ q: event.target.value })}
+          />
+        </div>
       }
     >
       <Loaded query={recipes} rows={8}>
@@ -77,6 +78,7 @@ function RecipeRows({ recipes, states }: RowsProps) {
         <tr>
           <Th>Recipe</Th>
           <Th>Version</Th>
+          <Th className="text-right">Jobs, last hour</Th>
           <Th>Success</Th>
           <Th className="text-right">p50</Th>
           <Th className="text-right">p95</Th>
@@ -106,9 +108,16 @@ function Row({ recipe, state }: { readonly recipe: RecipeSummary; readonly state
         </Link>
       </Td>
       <Td className="text-dim tabular-nums">v{recipe.version}</Td>
+      <Td className="text-right tabular-nums">
+        {state === undefined ? (
+          <span className="text-dim">–</span>
+        ) : (
+          (state.completed + state.failed).toLocaleString("en")
+        )}
+      </Td>
       <Td className="w-40">
         {share === null ? (
-          <span className="text-dim">no job of late</span>
+          <span className="text-dim">–</span>
         ) : (
           <span className="flex items-center gap-2">
             <SuccessBar share={share} />

@@ -25,11 +25,11 @@ export function WorkerCard({ worker, ahead }: WorkerCardProps) {
     >
       <header className="flex items-start gap-3 px-4 pt-3 pb-2">
         <div className="min-w-0 flex-1">
-          <h3 className="flex items-center gap-1 font-semibold">
+          <h2 className="flex items-center gap-1 font-semibold">
             <span className="truncate">{worker.host}</span>
             <span className="font-normal text-dim tabular-nums">:{worker.pid}</span>
             <Copy text={worker.id} label="Copy the worker's id" />
-          </h3>
+          </h2>
           <p className="text-[12px] text-dim">
             up <Lasted from={worker.started_at} />
             {worker.version ? ` · ${worker.version}` : ""}
@@ -99,11 +99,11 @@ function Hands({ steps, all }: { readonly steps: readonly RunningStep[]; readonl
   return (
     <ul aria-label="Runs now" className="mt-auto border-line border-t py-1">
       {shown.map((one) => (
-        <li key={`${one.job_id} ${one.no}`} className="flex items-center gap-2 px-4 py-0.5">
+        <li key={`${one.job_id} ${one.no}`} className="flex items-center gap-2 px-4">
           <StateIcon look="running" size={12} />
           <Link
             href={`/jobs/${one.job_id}?step=${one.no}`}
-            className="min-w-0 flex-1 truncate hover:text-accent hover:underline"
+            className="min-w-0 flex-1 truncate leading-6 hover:text-accent hover:underline"
           >
             {one.step} <span className="font-mono text-[11px] text-dim">{one.job_id.slice(-8)}</span>
           </Link>
