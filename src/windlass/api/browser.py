@@ -52,7 +52,8 @@ def check_own_page(request: Request, parts: Parts) -> None:
     else:
         # Over plain HTTP browsers say only this.
         origin = request.headers.get("origin")
-        is_ours = origin is None or _host(origin) in (_asked_host(request), _host(parts.settings.public_url or ""))
+        ours = {_asked_host(request), _host(parts.settings.public_url or "")} - {""}
+        is_ours = origin is None or _host(origin) in ours
     if not is_ours:
         raise BadCsrf(
             "this was sent by a page of another site",

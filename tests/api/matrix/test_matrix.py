@@ -143,19 +143,28 @@ class Stage:
         return made
 
     async def ask(self, route: APIRoute, row: Row, person: str, values: dict[str, str]) -> httpx.Response:
-        key = self.keys[person]
-        method = min(route.methods)
-        async with self.api.client(key) as client:
-            path = route.path_format.format(**values)
-            self._made += 1
-            if row.is_signed:
-                sent: dict[str, Any] = {"content": TOLD, "headers": signed(TOLD, time.time(), f"sent-{self._made}")}
-            else:
-                sent = {"json": None if row.body is None else _filled(row.body, values)}
-            async with client.stream(method, path, params=row.query, **sent) as answer:
-                if not (row.is_stream and answer.status_code == 200):
-                    await answer.aread()
-            return answer
+        async with self.api.client(self.keys[person]) as client:
+            return await self.ask_with(client, route, row, values)
+
+    async def ask_with(
+        self,
+        client: httpx.AsyncClient,
+        route: APIRoute,
+        row: Row,
+        values: dict[str, str],
+        headers: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        path = route.path_format.format(**values)
+        self._made += 1
+        sent: dict[str, Any] = {"headers": headers}
+        if row.is_signed:
+            sent = {"content": TOLD, "headers": signed(TOLD, time.time(), f"sent-{self._made}")}
+        elif row.body is not None:
+            sent["json"] = _filled(row.body, values)
+        async with client.stream(min(route.methods), path, params=row.query, **sent) as answer:
+            if not (row.is_stream and answer.status_code == 200):
+                await answer.aread()
+        return answer
 
 
 def _filled(body: Any, values: dict[str, str]) -> Any:
