@@ -96,7 +96,7 @@ function Ended({ id, live, selected, onSelect }: BannerProps) {
           {step !== "" && !isCancelled && ` at ${step}`}
         </strong>
         {fault !== null && <>: {fault.message}</>}
-        {fault !== null && <code className="ml-2 font-mono text-[11px] text-dim">{fault.code}</code>}
+        {fault !== null && <code className="ml-2 font-mono text-[11px] text-dim">{fault.kind || fault.code}</code>}
       </p>
       {again !== undefined && (
         <p className="text-[12px] text-dim">
@@ -109,6 +109,7 @@ function Ended({ id, live, selected, onSelect }: BannerProps) {
 }
 
 function listed(names: readonly string[]): string {
+  if (names.length === 2) return names.join(" and ");
   return names.length <= 3 ? names.join(", ") : `${names.slice(0, 2).join(", ")} and ${names.length - 2} more steps`;
 }
 
@@ -142,6 +143,7 @@ interface AsksProps extends BannerProps {
 
 function Asks({ id, live, asked, others, selected, onSelect }: AsksProps) {
   const [isSending, setSending] = useState(false);
+  const may = useActsHere().pause.why;
   const send = async (): Promise<void> => {
     setSending(true);
     await sendEvent(id, asked.event, true);
@@ -153,10 +155,13 @@ function Asks({ id, live, asked, others, selected, onSelect }: AsksProps) {
       icon={<Hand size={16} aria-hidden="true" />}
       actions={
         <>
+          {/* Once it is looked at, the form beside it is the place to answer. */}
           {selected !== asked.no && <Button onClick={() => onSelect(asked.no)}>Look first</Button>}
-          <Button variant="primary" busy={isSending} why={useActsHere().pause.why} onClick={send}>
-            Send “{asked.event}”
-          </Button>
+          {selected !== asked.no && (
+            <Button variant="primary" busy={isSending} why={may} onClick={send}>
+              Send “{asked.event}”
+            </Button>
+          )}
         </>
       }
     >

@@ -34,7 +34,7 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
       className="absolute inset-x-0 border-line/60 border-b hover:bg-hover"
       style={{ transform: `translateY(${top}px)` }}
     >
-      <div className="flex min-h-[29px] items-center gap-2 px-3 text-[12px]">
+      <div className="flex min-h-[29px] items-center gap-2 px-3 text-[12px] max-sm:gap-1.5 max-sm:px-1">
         <button
           type="button"
           aria-expanded={isOpen}
@@ -50,11 +50,14 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
         <time
           dateTime={line.at}
           data-tip={Number.isNaN(moment) ? undefined : absolute(moment, zone)}
-          className="w-[88px] shrink-0 font-mono text-[11px] text-dim tabular-nums"
+          className="w-[88px] shrink-0 overflow-hidden font-mono max-sm:w-[58px] text-[11px] text-dim tabular-nums"
         >
           {clock(moment, zone)}
         </time>
-        <span className="w-36 shrink-0 truncate font-mono text-[11.5px]" style={{ color: toneOf(line.type) }}>
+        <span
+          className="w-36 shrink-0 truncate font-mono max-sm:w-28 text-[11.5px]"
+          style={{ color: toneOf(line.type) }}
+        >
           {line.type}
         </span>
         {label !== null && line.no !== null ? (
@@ -68,7 +71,7 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
         ) : (
           <span className="text-dim">job</span>
         )}
-        {(line.attempt ?? 0) > 1 && <span className="shrink-0 text-dim">attempt {line.attempt}</span>}
+        {(line.attempt ?? 0) > 1 && <span className="shrink-0 text-dim max-sm:hidden">attempt {line.attempt}</span>}
         <span className="ml-auto max-w-40 shrink-0 truncate text-dim max-md:hidden" data-tip={line.source ?? undefined}>
           {line.source}
         </span>

@@ -72,15 +72,16 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex flex-wrap items-center gap-2 px-4 py-2">
         <TypeSelect lines={all} value={search.type} onChange={(type) => setSearch({ type })} />
-        <Input
-          type="search"
-          aria-label="Of which step"
-          placeholder="Of which step"
-          data-filter
-          className="w-44"
-          value={search.of}
-          onChange={(event) => setSearch({ of: event.target.value })}
-        />
+        <div className="w-44">
+          <Input
+            type="search"
+            aria-label="Of which step"
+            placeholder="Of which step"
+            data-filter
+            value={search.of}
+            onChange={(event) => setSearch({ of: event.target.value })}
+          />
+        </div>
         <p role="status" className="text-[12px] text-dim tabular-nums">
           {shown.length.toLocaleString("en")} {isFiltered ? `of ${all.length.toLocaleString("en")} loaded` : "events"}
           {!isFiltered && pages.hasNextPage && ` of ${newest.toLocaleString("en")}`}

@@ -44,12 +44,7 @@ export function Inspector({ id, live, no, onSelect }: InspectorProps) {
     <InspectorFrame frame={frame} label={`Step ${step.label}`}>
       <header className="flex items-start gap-2 border-line border-b px-4 py-2.5">
         <div className="min-w-0 flex-1">
-          <h2
-            ref={heading}
-            tabIndex={-1}
-            className="truncate font-semibold text-[14px] outline-none"
-            data-tip={step.name}
-          >
+          <h2 ref={heading} tabIndex={-1} className="truncate font-semibold text-[14px] outline-none">
             {step.label}
           </h2>
           <p className="mt-1 flex flex-wrap items-center gap-2">

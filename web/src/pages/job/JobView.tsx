@@ -89,7 +89,8 @@ function useOpenAtFailure(live: JobLive, step: number, onSelect: (no: StepNo) =>
   useEffect(() => {
     if (isDone.current) return;
     isDone.current = true;
-    if (step >= 0 || !isOver(live.job().status)) return;
+    // On a narrow screen the step would lie over the page, and the reason stands on top of that anyway.
+    if (step >= 0 || !isOver(live.job().status) || matchMedia("(max-width: 767px)").matches) return;
     const failed = failedStep(live);
     if (failed !== undefined) onSelect(failed);
   }, [live, step, onSelect]);

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
+import { RotateCcw, TriangleAlert } from "lucide-react";
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { ask } from "../../api/client";
-import type { Look } from "../../state";
 import { Button } from "../../ui/Button";
 import { Dialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
@@ -133,10 +133,24 @@ function Plan({ plan, isOld }: { readonly plan: RerunPlan; readonly isOld: boole
       aria-busy={isOld}
       className={`flex flex-col gap-2 ${isOld ? "opacity-50" : ""}`}
     >
-      <Names look="running" title="Will run again" names={plan.run_again} empty="Nothing." />
-      <Names look="succeeded" title="Kept as they are" names={kept} empty="Nothing is kept." />
+      <Names
+        icon={<RotateCcw size={12} aria-hidden="true" className="text-accent" />}
+        title="Will run again"
+        names={plan.run_again}
+        empty="Nothing."
+      />
+      <Names
+        icon={<StateIcon look="succeeded" size={12} />}
+        title="Kept as they are"
+        names={kept}
+        empty="Nothing is kept."
+      />
       {plan.stale.length > 0 && (
-        <Names look="retrying" title="Kept, though made from other inputs" names={plan.stale}>
+        <Names
+          icon={<TriangleAlert size={12} aria-hidden="true" className="text-warn" />}
+          title="Kept, though made from other inputs"
+          names={plan.stale}
+        >
           They read what you changed, and will not see it. Start from them to make them anew.
         </Names>
       )}
@@ -150,7 +164,7 @@ function Plan({ plan, isOld }: { readonly plan: RerunPlan; readonly isOld: boole
 }
 
 interface NamesProps {
-  readonly look: Look;
+  readonly icon: ReactNode;
   readonly title: string;
   readonly names: readonly string[];
   readonly empty?: string;
@@ -159,11 +173,11 @@ interface NamesProps {
 
 const NAMES_MAX = 60;
 
-function Names({ look, title, names, empty, children }: NamesProps) {
+function Names({ icon, title, names, empty, children }: NamesProps) {
   return (
     <div className="rounded-lg border border-line bg-field px-3 py-2">
       <h3 className="flex items-center gap-1.5 font-medium text-[12px]">
-        <StateIcon look={look} size={12} />
+        {icon}
         {title}
         <span className="text-dim tabular-nums">{names.length}</span>
       </h3>

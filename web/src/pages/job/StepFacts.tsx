@@ -65,7 +65,7 @@ export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
         <Row name="Runs">
           <code className="break-all font-mono text-[12px]">{step.run}</code>
         </Row>
-        <Row name="Queue">{step.queue}</Row>
+        {step.kind === "task" && <Row name="Queue">{step.queue}</Row>}
         {step.worker !== null && (
           <Row name="Worker">
             <Link
@@ -118,7 +118,7 @@ export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
           <Json value={step.provider} label="provider" />
         </Section>
       )}
-      {step.inputs !== null && step.inputs !== undefined && (
+      {hasSome(step.inputs) && (
         <Section title="Inputs">
           <Json value={step.inputs} label="inputs" />
         </Section>
@@ -144,6 +144,12 @@ function Row({ name, children }: { readonly name: string; readonly children: Rea
       <dd className="min-w-0">{children}</dd>
     </>
   );
+}
+
+/** Whether there is anything to show. */
+function hasSome(value: unknown): boolean {
+  if (value === null || value === undefined) return false;
+  return typeof value !== "object" || Object.keys(value).length > 0;
 }
 
 /** An amount, or an amount with what it was paid for. */

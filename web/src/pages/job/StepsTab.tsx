@@ -26,10 +26,10 @@ const ROW = 34;
 const REFRESH_MS = 500;
 const COLUMNS: readonly { readonly id: Column; readonly label: string; readonly className: string }[] = [
   { id: "step", label: "Step", className: "" },
-  { id: "state", label: "State", className: "w-36" },
+  { id: "state", label: "State", className: "w-36 max-sm:w-30" },
   { id: "attempt", label: "Attempt", className: "w-24 max-sm:hidden" },
   { id: "started", label: "Started", className: "w-28 max-sm:hidden" },
-  { id: "took", label: "Took", className: "w-28" },
+  { id: "took", label: "Took", className: "w-28 max-sm:w-20" },
 ];
 
 /** Every step as a row: the same as the graph, for those who hear the page or want to sort it. */
@@ -64,15 +64,16 @@ export default function StepsTab({ id, live, selected, onSelect }: TabProps) {
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex flex-wrap items-center gap-2 px-4 py-2">
-        <Input
-          type="search"
-          aria-label="Find steps"
-          placeholder="Find steps"
-          data-filter
-          className="w-56 max-sm:w-full"
-          value={search.find}
-          onChange={(event) => setSearch({ find: event.target.value })}
-        />
+        <div className="w-56 max-sm:w-full">
+          <Input
+            type="search"
+            aria-label="Find steps"
+            placeholder="Find steps"
+            data-filter
+            value={search.find}
+            onChange={(event) => setSearch({ find: event.target.value })}
+          />
+        </div>
         <StateSelect live={live} value={look ?? ""} onChange={(state) => setSearch({ state })} />
         <p role="status" className="text-[12px] text-dim tabular-nums">
           {rows.length.toLocaleString("en")} of {structure.nodes.length.toLocaleString("en")} steps
@@ -215,7 +216,7 @@ const StepRow = memo(function StepRow({ no, live, at, isSelected, isStop, onSele
           {isFan && <span className="text-dim"> ×{step.fan?.total ?? "?"}</span>}
         </button>
       </th>
-      <td className="px-3">
+      <td className="px-3 max-sm:px-1">
         <StatePill look={lookOf(step)} word={isFan ? undefined : saidOf(live.fact(no)?.status ?? "")} />
       </td>
       <td className="px-3 tabular-nums max-sm:hidden">{step.attempt === 0 ? <Dash /> : step.attempt}</td>

@@ -173,7 +173,7 @@ export default function TimelineTab({ id, live, selected, onSelect }: TabProps) 
 
 function Legend() {
   return (
-    <ul className="ml-2 flex flex-wrap gap-x-3 max-sm:hidden" aria-label="Legend">
+    <ul className="mr-3 ml-2 flex flex-wrap gap-x-3 max-sm:hidden" aria-label="Legend">
       <li className="flex items-center gap-1.5">
         <i className="h-2.5 w-4 rounded-[3px] bg-(--st-succeeded)" /> attempt
       </li>
