@@ -24,12 +24,10 @@ def seconds_of(length: int) -> float:
 
 def share(counts: Mapping[int, int], part: float) -> float | None:
     """The length that this part of all is not longer than; None when there are none."""
-    total = sum(counts.values())
-    if total == 0:
-        return None
-    wanted = max(1, math.ceil(total * part))
+    rest = max(1, math.ceil(sum(counts.values()) * part))
+    told = None
     for length in sorted(counts):
-        wanted -= counts[length]
-        if wanted <= 0:
-            return seconds_of(length)
-    raise AssertionError("a part is at most the whole")
+        if rest > 0:
+            told = seconds_of(length)
+        rest -= counts[length]
+    return told

@@ -87,9 +87,8 @@ def _place(plan: Plan, step: str) -> tuple[int, int | None]:
         return plan.number[step], None
     found = _CHILD.fullmatch(step)
     if found is None or found[1] not in plan.number:
-        name = step if found is None else found[1]
-        told = f"{plan.recipe} has no step {name[:_SHOWN_MAX]!r}"
-        hint = nearest(name[:_SHOWN_MAX], plan.number)
+        told = f"{plan.recipe} has no step {step[:_SHOWN_MAX]!r}"
+        hint = nearest(step.partition("[")[0][:_SHOWN_MAX], plan.number)
         raise _bad_step(told, hint[0].upper() + hint[1:])
     return plan.number[found[1]], int(found[2])
 
