@@ -4,6 +4,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin, type ProxyOptions } from "vite";
+import { fonts } from "./fonts/plugin";
 
 const OUT = process.env.WINDLASS_CONSOLE_OUT ?? "../build/console";
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
@@ -33,7 +34,7 @@ function proxy(target: string): Record<string, ProxyOptions> {
 
 export default defineConfig({
   base: "/console/",
-  plugins: [react(), tailwind(), precompress()],
+  plugins: [fonts(), react(), tailwind(), precompress()],
   build: {
     target: "es2022",
     outDir: OUT,
