@@ -20,6 +20,7 @@ type StepDocument = components["schemas"]["StepDocument"];
 type FanDocument = components["schemas"]["FanDocument"];
 
 const LABEL_MAX = 60;
+const BETWEEN: readonly Look[] = ["pending", "queued", "ready", "retrying"];
 
 /** `GET /jobs/{id}/graph`, with the children that were loaded by `/jobs/{id}/steps?step=…`, if any. */
 export function structureOf(graph: GraphDocument, children: readonly StepDocument[] = []): Structure {
@@ -112,11 +113,13 @@ function split(waitingFor: string): [string, string] {
 export function liveOf(
   step: Pick<NodeDocument, "status" | "waiting_for" | "attempt" | "queue" | "started_at" | "finished_at">,
 ): Required<Pick<StepPatch, "look" | "meta" | "attempt" | "startedAt" | "finishedAt">> {
+  const look = stepLook(step.status, step.waiting_for);
   return {
-    look: stepLook(step.status, step.waiting_for),
+    look,
     meta: step.waiting_for === null ? step.queue : waitText(step.waiting_for),
     attempt: step.attempt,
-    startedAt: timeOf(step.started_at),
+    // One that stands in a queue again has the start of an attempt that is over: it takes no time now.
+    startedAt: BETWEEN.includes(look) ? null : timeOf(step.started_at),
     finishedAt: timeOf(step.finished_at),
   };
 }

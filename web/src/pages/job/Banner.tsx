@@ -1,4 +1,4 @@
-import { CircleX, Hand, Pause, Play, RotateCcw } from "lucide-react";
+import { CircleX, Hand, Hourglass, Pause, Play, RotateCcw } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import type { StepNo } from "../../graph/types";
 import { color, isOver, jobLook, type Look, saidOf } from "../../state";
@@ -7,9 +7,10 @@ import { useActsHere } from "./acts";
 import { faultOf } from "./fault";
 import type { JobLive } from "./jobLive";
 import { sendEvent } from "./sendEvent";
-import { type Asked, askedOfPeople, failedStep } from "./steps";
+import { type Asked, askedOfPeople, failedStep, isStanding, stepNamed } from "./steps";
 import { useJob, useNowAndThen } from "./useJobLive";
 import { useRetryPlan } from "./usePlan";
+import { useStandstill } from "./useStandstill";
 
 const LOOK_MS = 300;
 
@@ -28,7 +29,7 @@ export function Banner(props: BannerProps) {
   if (isOver(job.status)) return look === "succeeded" ? null : <Ended {...props} />;
   if (job.is_paused) return <Paused />;
   const first = asked[0];
-  return first === undefined ? null : <Asks {...props} asked={first} others={asked.length - 1} />;
+  return first === undefined ? <Stuck {...props} /> : <Asks {...props} asked={first} others={asked.length - 1} />;
 }
 
 interface StripProps {
@@ -132,6 +133,23 @@ function Paused() {
       }
     >
       <strong className="font-semibold">Paused.</strong> What runs may finish; nothing else starts.
+    </Strip>
+  );
+}
+
+/** Nothing runs, and has not for a while: say what the job waits for before somebody has to ask. */
+function Stuck({ id, live, selected, onSelect }: BannerProps) {
+  const isStill = useNowAndThen(live, () => isStanding(live), LOOK_MS);
+  const reason = useStandstill(id, isStill);
+  if (!isStill || reason === undefined) return null;
+  const no = stepNamed(live, reason.step);
+  return (
+    <Strip
+      look="queued"
+      icon={<Hourglass size={16} aria-hidden="true" />}
+      actions={no !== undefined && no !== selected && <Button onClick={() => onSelect(no)}>Show {reason.step}</Button>}
+    >
+      <strong className="font-semibold">{reason.step || "The job"}</strong> {reason.because}.
     </Strip>
   );
 }

@@ -20,15 +20,17 @@ export function GraphTab({ id, live, selected, onSelect }: TabProps) {
     [id, live],
   );
   return (
-    <>
-      <GraphView
-        structure={structure}
-        store={live.graph}
-        selected={selected}
-        onSelect={onSelect}
-        onOpenFan={onOpenFan}
-      />
+    <div className="flex h-full min-h-0 flex-col">
+      <div className="min-h-0 flex-1">
+        <GraphView
+          structure={structure}
+          store={live.graph}
+          selected={selected}
+          onSelect={onSelect}
+          onOpenFan={onOpenFan}
+        />
+      </div>
       <KillWorker live={live} />
-    </>
+    </div>
   );
 }

@@ -42,32 +42,24 @@ export function KillWorker({ live }: { readonly live: JobLive }) {
   };
   return (
     <aside
-      data-panel
       aria-label="Demo"
-      className="absolute bottom-3 left-3 w-72 max-w-[calc(100%-24px)] rounded-lg border border-line bg-panel/95 p-3 shadow-float max-sm:bottom-2 max-sm:left-2"
+      className="flex shrink-0 flex-wrap items-center gap-x-4 gap-y-2 border-line border-t bg-panel px-4 py-2.5 text-[12px]"
     >
+      {!over && (
+        <Button variant="danger" icon={<Skull size={13} aria-hidden="true" />} busy={isBusy} onClick={kill}>
+          {killed === null ? "Kill this worker" : "Kill it again"}
+        </Button>
+      )}
       {killed === null ? (
-        <>
-          <p className="mb-2 text-[12px] text-dim">
-            Does it survive? This sends SIGKILL to the process that runs these steps. Its lease ends within seconds, and
-            what it had in hand is done by another.
-          </p>
-          <Button variant="danger" icon={<Skull size={13} aria-hidden="true" />} busy={isBusy} onClick={kill}>
-            Kill this worker
-          </Button>
-        </>
+        <p className="min-w-48 flex-1 text-dim">
+          Does it survive? This sends SIGKILL to the process that runs these steps. Its lease ends within seconds, and
+          what it had in hand moves on.
+        </p>
       ) : (
-        <>
-          <Progress live={live} killed={killed} isOver={over} />
-          {!over && (
-            <Button variant="ghost" className="mt-1.5 -ml-2" busy={isBusy} onClick={kill}>
-              Kill it again
-            </Button>
-          )}
-        </>
+        <Progress live={live} killed={killed} isOver={over} />
       )}
       {problem !== "" && (
-        <p role="alert" className="mt-1.5 text-[12px] text-danger">
+        <p role="alert" className="text-danger">
           {problem}
         </p>
       )}
@@ -86,7 +78,7 @@ function Progress({ live, killed, isOver: isEnded }: ProgressProps) {
   const label = story.no === null ? "" : (live.graph.get(story.no)?.label ?? "");
   const isExpired = story.phase !== "killed";
   return (
-    <ol aria-live="polite" className="flex flex-col gap-1 text-[12px]">
+    <ol aria-live="polite" className="flex min-w-48 flex-1 flex-wrap gap-x-4 gap-y-1">
       <Item isDone text={`Process ${killed.pid} was killed.`} />
       <Item
         isDone={isExpired}

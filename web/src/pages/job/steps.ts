@@ -30,6 +30,13 @@ export function askedOfPeople(live: JobLive): Asked[] {
   return asked;
 }
 
+/** Whether nothing of the job runs though something could: it waits for a worker, a place in a line, or time. */
+export function isStanding(live: JobLive): boolean {
+  const counts = live.graph.counts();
+  const waits = (counts.queued ?? 0) + (counts.ready ?? 0) + (counts.waiting ?? 0);
+  return (counts.running ?? 0) === 0 && (counts.retrying ?? 0) === 0 && waits > 0;
+}
+
 /** The event in `event:approved`; null when it waits for something else. */
 export function eventOf(waitingFor: string | null | undefined): string | null {
   return waitingFor?.startsWith("event:") ? waitingFor.slice("event:".length) : null;

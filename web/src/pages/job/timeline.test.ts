@@ -30,6 +30,17 @@ test("attempts are segments, and what lies between them is waiting", () => {
   ]);
 });
 
+test("after its worker was lost, a step stands in the queue and does not wait to be tried", () => {
+  const node = step(0, { look: "succeeded", attempt: 2 });
+  const [row] = rows([node], [], [attempt(0, 1, 0, 2_000, "lost"), attempt(0, 2, 5_000, 6_000, "succeeded")]);
+  expect(shape(row)?.map(([kind]) => kind)).toEqual(["run", "queue", "run"]);
+});
+
+test("whoever waits for a person does nothing, also when it is over", () => {
+  const node = step(0, { kind: "event", look: "succeeded", attempt: 1, finishedAt: 900 });
+  expect(shape(rows([node], [], [attempt(0, 1, 0, 900, "succeeded")])[0])).toEqual([["wait", "succeeded", 0, 900]]);
+});
+
 test("a step that waits for a person waits from when it could begin", () => {
   const first = step(0, { look: "succeeded", startedAt: 0, finishedAt: 3_000 });
   const waits = step(1, { look: "waiting" });

@@ -89,7 +89,8 @@ function childRows(children: readonly StepNo[], told: Told): Row[] {
 export function segmentsOf(step: Step, told: Told): Segment[] {
   const attempts = told.log.of(step.id).filter((attempt) => attempt.started_at !== null);
   const runs: Segment[] = attempts.map((attempt) => ({
-    kind: attempt.outcome === "waiting" ? "wait" : "run",
+    // Who waits for a person, a timer or a child job does nothing meanwhile, however it ends.
+    kind: attempt.outcome === "waiting" || step.kind !== "task" ? "wait" : "run",
     look: LOOK_OF[attempt.outcome] ?? "pending",
     from: Date.parse(attempt.started_at as string),
     to: attempt.finished_at === null ? null : Date.parse(attempt.finished_at),
@@ -106,10 +107,11 @@ export function segmentsOf(step: Step, told: Told): Segment[] {
   let till = ready;
   for (const run of runs) {
     if (till !== null && run.from - till > GAP_MS) {
-      const isFirst = till === ready;
+      // After a failure it waits for its next turn; otherwise only for somebody who is free.
+      const isWait = segments.at(-1)?.outcome === "failed";
       segments.push({
-        kind: isFirst ? "queue" : "wait",
-        look: isFirst ? "queued" : "retrying",
+        kind: isWait ? "wait" : "queue",
+        look: isWait ? "retrying" : "queued",
         from: till,
         to: run.from,
       });

@@ -1,0 +1,30 @@
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { ask } from "../../api/client";
+import type { ReasonDocument } from "./types";
+
+/** Between two steps nothing runs for a moment: that is not worth a word. */
+const PATIENCE_MS = 4_000;
+const AGAIN_MS = 5_000;
+/** The ones that say something first: those that only need others tell what everybody sees. */
+const TELLING = ["QUEUED", "HELD", "PARKED", "READY"];
+
+/** Why a job stands still, once it has for a while. */
+export function useStandstill(id: string, isStill: boolean): ReasonDocument | undefined {
+  const [isLong, setLong] = useState(false);
+  useEffect(() => {
+    setLong(false);
+    if (!isStill) return;
+    const timer = setTimeout(() => setLong(true), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, [isStill]);
+  const { data } = useQuery({
+    queryKey: ["job", id, "why"],
+    queryFn: ({ signal }) => ask<{ items: ReasonDocument[] }>(`/jobs/${id}/why`, { signal }),
+    enabled: isLong,
+    refetchInterval: AGAIN_MS,
+    retry: false,
+  });
+  if (!isLong) return undefined;
+  return data?.items.find((one) => TELLING.includes(one.status));
+}
