@@ -15,6 +15,7 @@ from tests.api.console.page import CSRF, cookie_of, page, signed_in
 from tests.api.matrix.expected import ASKERS, ROWS, expected
 from tests.api.matrix.test_matrix import ROUTES, Stage, stage
 from tests.api.rig import Rig, rig
+from windlass.access import sessions
 from windlass.access.sessions import Sessions
 from windlass.api.admission import REFUSALS_PER_MINUTE_MAX
 from windlass.app.console_link import console_token
@@ -331,3 +332,26 @@ async def test_the_session_outlives_the_process(dsn: str, tmp_path: Path) -> Non
     async with rig(dsn, tmp_path) as again, httpx.AsyncClient(base_url=again.url, trust_env=False) as client:
         answer = await client.get("/console/session", headers={"Cookie": cookie})
         assert answer.status_code == 200 and answer.json()["csrf"] == csrf
+
+
+async def test_signing_out_at_one_server_ends_the_streams_of_another(dsn: str, tmp_path: Path) -> None:
+    async with rig(dsn, tmp_path) as api, rig(dsn, tmp_path) as twin, signed_in(api, api.user_key) as browser:
+        cookie = {"Cookie": "=".join(cookie_of(browser))}
+        async with page(twin, **cookie) as elsewhere, elsewhere.stream("GET", "/jobs/stream") as stream:
+            assert stream.status_code == 200
+            assert (await browser.delete("/console/session")).status_code == 204
+            async with asyncio.timeout(10):
+                assert "event: bye" in (await stream.aread()).decode()
+            assert (await elsewhere.get("/me")).status_code == 401
+
+
+async def test_a_database_that_hangs_signs_nobody_out(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "LOOK_WITHIN_S", 0.2)
+    async with signed_in(api, api.user_key) as browser:
+        async with api.parts.db.connection() as connection, connection.transaction():
+            await connection.execute("LOCK TABLE windlass.console_sessions IN ACCESS EXCLUSIVE MODE")
+            for path in ("/me", "/console/session"):
+                answer = await browser.get(path)
+                assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
+        monkeypatch.undo()
+        assert (await browser.get("/me")).status_code == 200

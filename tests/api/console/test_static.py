@@ -74,6 +74,13 @@ async def test_unknown_pages_are_the_one_page_and_unknown_assets_are_not(site: R
         assert answer.startswith(b"HTTP/1.1 404") and b"problem+json" in answer, path
 
 
+async def test_what_is_the_apis_is_no_page(site: Rig) -> None:
+    assert (await site.stranger.head("/console/session")).status_code == 404
+    for path in ("/console/demo/run", "/console/demo", "/console/session/x"):
+        answer = await site.stranger.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
 async def test_the_compressed_form_is_sent_to_whoever_takes_it(site: Rig) -> None:
     async with site.stranger.stream("GET", "/console/assets/main-1.js", headers={"Accept-Encoding": "gzip"}) as answer:
         body = b"".join([part async for part in answer.aiter_raw()])

@@ -18,6 +18,8 @@ _READ = ["GET", "HEAD"]
 # An asset's name has its content in it; whatever else there is may change with the next build.
 _FOR_GOOD = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
+# What is answered in JSON or as a stream is nobody's page, whatever the method.
+_NO_PAGES = ("demo", "session", "stream")
 
 
 def console_of(request: Request) -> Console:
@@ -51,6 +53,8 @@ async def home(request: Request) -> Response:
 @guard(is_open=True, cost=0, codes=("not_found",), takes_any_query=True)
 async def page(request: Request, path: str = Path(description="A page or a file of it.")) -> Response:
     """A file of the console, or its one page: which part of that is shown, the page finds out by its address."""
+    if path.partition("/")[0] in _NO_PAGES:
+        raise NotFound("there is no such page", remedy="/docs shows what there is")
     build = console_of(request).build()
     found = build.files.get(path)
     if found is None and path.startswith(f"{ASSETS}/"):
