@@ -96,10 +96,15 @@ export function FilterBar({ filter, known, onChange }: FilterBarProps) {
         value={text}
         onChange={(event) => write(event.target.value, event.target.selectionStart ?? event.target.value.length)}
         onSelect={(event) => setCaret(event.currentTarget.selectionStart ?? text.length)}
-        onFocus={() => setOpen(true)}
+        onFocus={() => {
+          // What is written next is a new word.
+          setText((now) => (now === "" || now.endsWith(" ") ? now : `${now} `));
+          setOpen(true);
+        }}
         onBlur={() => {
           setOpen(false);
           setAt(-1);
+          setText(text.trimEnd());
           commit(text);
         }}
         onKeyDown={press}
@@ -108,7 +113,7 @@ export function FilterBar({ filter, known, onChange }: FilterBarProps) {
       {text !== "" && (
         <IconButton
           label="Clear the filter"
-          className="absolute top-0.5 right-0.5 size-6"
+          className="absolute top-0 right-0"
           onMouseDown={(event) => event.preventDefault()}
           onClick={() => {
             write("", 0);

@@ -132,7 +132,7 @@ function Heads({ isHidden }: { readonly isHidden: boolean }) {
       role="rowgroup"
       className={isHidden ? "sr-only" : "sticky top-0 z-10 border-line border-b bg-bg font-medium text-[11px] text-dim"}
     >
-      <div role="row" aria-rowindex={1} className="flex h-8 items-center gap-3 px-3">
+      <div role="row" aria-rowindex={1} className="flex h-8 items-center gap-3 px-4">
         <div role="columnheader" className={MARK_CELL}>
           <span className="sr-only">Chosen</span>
         </div>

@@ -39,10 +39,10 @@ export const Row = memo(function Row(props: RowProps) {
       data-job={id}
       data-gone={isGone || undefined}
       data-tip={isGone ? "No longer matches the filter" : undefined}
-      className={`absolute inset-x-0 cursor-pointer border-line/70 border-b px-3 [contain:strict] hover:bg-hover ${isChosen ? "bg-chosen" : ""} ${isAt ? "shadow-[inset_2px_0_0_var(--accent)]" : ""}`}
+      className={`absolute inset-x-0 cursor-pointer border-line/70 border-b px-4 [contain:strict] hover:bg-hover ${isChosen ? "bg-chosen" : ""} ${isAt ? "shadow-[inset_2px_0_0_var(--accent)]" : ""}`}
       style={{ height, transform: `translateY(${top}px)` }}
     >
-      <div className={`h-full ${isGone ? "opacity-55" : ""}`}>
+      <div className={`h-full ${isGone ? "opacity-65 grayscale" : ""}`}>
         {isCard ? (
           <Card job={job} isChosen={isChosen} isAt={isAt} />
         ) : (
@@ -172,7 +172,7 @@ function Bar({ job }: { readonly job: JobDocument }) {
   const { done, of, part } = doneOf(job);
   return (
     <span className="flex items-center gap-2">
-      <span aria-hidden="true" className="h-1.5 w-20 shrink-0 overflow-hidden rounded-full bg-panel2">
+      <span aria-hidden="true" className="h-1.5 w-20 shrink-0 overflow-hidden rounded-full bg-line">
         <span
           className="block h-full origin-left"
           style={{ transform: `scaleX(${part})`, background: color(jobLook(job.status)) }}
@@ -187,15 +187,16 @@ function Bar({ job }: { readonly job: JobDocument }) {
 }
 
 function RetryOf({ job }: { readonly job: JobDocument }) {
-  if (job.retry_of === null) return <span className="text-dim">–</span>;
+  if (job.retry_of === null) return null;
   return (
     <Link
       href={`/jobs/${job.retry_of}`}
+      aria-label={`Retry of ${job.retry_of}`}
       data-tip={`Runs again what ${job.retry_of} could not`}
       className="inline-flex items-center gap-1 font-mono text-[12px] text-dim underline-offset-2 hover:text-fg hover:underline"
     >
       <RotateCw size={11} aria-hidden="true" />
-      {shortId(job.retry_of)}
+      {job.retry_of.slice(-4)}
     </Link>
   );
 }

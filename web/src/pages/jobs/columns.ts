@@ -2,17 +2,17 @@
 
 export const COLUMNS = {
   recipe: { head: "Recipe", cell: "min-w-0 flex-[1_1_120px] truncate" },
-  id: { head: "Job", cell: "w-[118px] shrink-0" },
-  caller: { head: "Caller", cell: "w-[92px] shrink-0 truncate @max-[1000px]:hidden" },
-  progress: { head: "Progress", cell: "w-[150px] shrink-0" },
-  duration: { head: "Duration", cell: "w-[84px] shrink-0 @max-[760px]:hidden" },
+  id: { head: "Job", cell: "w-[104px] shrink-0" },
+  caller: { head: "Caller", cell: "w-[84px] shrink-0 truncate @max-[1000px]:hidden" },
+  progress: { head: "Progress", cell: "w-[138px] shrink-0" },
+  duration: { head: "Duration", cell: "w-[76px] shrink-0 @max-[760px]:hidden" },
   age: { head: "Age", cell: "w-[72px] shrink-0" },
-  retry: { head: "Retry of", cell: "w-[118px] shrink-0 @max-[1180px]:hidden" },
-  note: { head: "Note", cell: "min-w-0 flex-[2_1_160px] truncate @max-[880px]:hidden" },
+  retry: { head: "Retry of", cell: "w-[68px] shrink-0 @max-[1100px]:hidden" },
+  note: { head: "Note", cell: "min-w-0 flex-[3_1_180px] truncate @max-[880px]:hidden" },
 } as const;
 
-export const STATE_CELL = "w-[124px] shrink-0";
-export const MARK_CELL = "w-7 shrink-0";
+export const STATE_CELL = "w-[118px] shrink-0";
+export const MARK_CELL = "w-5 shrink-0";
 export const MENU_CELL = "w-7 shrink-0";
 
 /** How high a row is: it is drawn where its number says, so this must be what the style says. */

@@ -1,5 +1,5 @@
-import { Plus } from "lucide-react";
-import { useRef, useState } from "react";
+import { ListChecks, Plus } from "lucide-react";
+import { useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { Button } from "../../ui/Button";
 import { Menu } from "../../ui/Menu";
@@ -50,6 +50,11 @@ export default function Jobs() {
   const hold = useHold(list.store, choice.chosen.size > 0 || menu !== null || asked !== null || at !== null);
   const openJob = (id: string): void => go(`/jobs/${id}`);
   const openMenu = (id: string, button: HTMLElement): void => setMenu({ id, button });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another list, other rows
+  useEffect(() => {
+    choice.clear();
+    setAt(null);
+  }, [list.id]);
   useListKeys({ ids, at, handle, choice, onOpen: openJob, onMenu: openMenu });
 
   const ofChosen = (action: Action): string[] =>
@@ -81,13 +86,14 @@ export default function Jobs() {
           <Views filter={filter} onChange={setFilter} />
           <Menu
             label="All that match"
+            {...(isCard ? { icon: <ListChecks size={15} aria-hidden="true" /> } : {})}
             items={[
               { label: "Retry all that match…", why: whyNotAll, onSelect: () => askAll("retry") },
               { label: "Cancel all that match…", why: whyNotAll, isDanger: true, onSelect: () => askAll("cancel") },
             ]}
           />
           <Button variant="primary" icon={<Plus size={13} aria-hidden="true" />} onClick={() => go("/recipes")}>
-            Submit a job
+            {isCard ? "Submit" : "Submit a job"}
           </Button>
         </>
       }

@@ -19,7 +19,8 @@ export function noteOf(job: JobDocument): Note | null {
     const message =
       typeof fault.message === "string" && fault.message !== "" ? fault.message : String(fault.code ?? "");
     const where = job.failed_step === null ? "" : `${job.failed_step}: `;
-    return { text: oneLine(where + message), isError: true };
+    // A cancelled job says why it was cancelled, which is nothing gone wrong.
+    return { text: oneLine(where + message), isError: job.status !== "CANCELLED" };
   }
   return job.progress_message === null ? null : { text: oneLine(job.progress_message), isError: false };
 }
