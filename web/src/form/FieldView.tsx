@@ -48,7 +48,7 @@ export function FieldView(props: FieldViewProps) {
 function Label({ label, spec, isRequired }: Pick<FieldViewProps, "label" | "spec" | "isRequired">) {
   return (
     <span className="flex items-baseline gap-2">
-      <span className="min-w-0 truncate font-mono">{label}</span>
+      <span className="min-w-0 truncate font-mono">{label}</span>{" "}
       <span className="truncate font-normal text-[11px] text-dim">
         {kindText(spec)}
         {isRequired && ", required"}
@@ -156,7 +156,10 @@ function ListField(props: ListFieldProps) {
 function Group(props: FieldViewProps & { readonly children: React.ReactNode }) {
   const fault = props.faults.get(props.pointer);
   return (
-    <fieldset className="col-span-2 flex min-w-0 flex-col gap-2.5 rounded-lg border border-line px-3 pt-1 pb-3">
+    <fieldset
+      data-fault={fault === undefined ? undefined : true}
+      className="col-span-2 flex min-w-0 flex-col gap-2.5 rounded-lg border border-line px-3 pt-1 pb-3"
+    >
       <legend className="-ml-1 max-w-full px-1 font-medium text-[12px]">
         <Label {...props} />
       </legend>

@@ -1,6 +1,6 @@
 /** What somebody has typed so far, field by field: text until it is sent, as half a number is no number. */
 import { partsOf } from "./pointer";
-import { isObject, type Json, type ListSpec, type Spec } from "./spec";
+import { isObject, type Json, type ListSpec, type NamedSpec, type Spec } from "./spec";
 
 export interface TextDraft {
   readonly kind: "text";
@@ -31,10 +31,12 @@ let lastKey = 0;
 export function draftOf(spec: Spec, value: Json | undefined = spec.fallback): Draft {
   switch (spec.kind) {
     case "object": {
-      const given = isObject(value) ? value : {};
-      const field = (name: string): Json | undefined =>
-        Object.hasOwn(given, name) ? (given[name] as Json) : undefined;
-      return { kind: "object", fields: new Map(spec.fields.map((f) => [f.name, draftOf(f.spec, field(f.name))])) };
+      const field = ({ name, spec: inner }: NamedSpec): Draft => {
+        if (!isObject(value)) return draftOf(inner);
+        // What was left out of a value stays out of it: a default put in here would be sent.
+        return Object.hasOwn(value, name) ? draftOf(inner, value[name] as Json) : blankOf(inner);
+      };
+      return { kind: "object", fields: new Map(spec.fields.map((one) => [one.name, field(one)])) };
     }
     case "list":
       if (Array.isArray(value)) return { kind: "list", items: value.map((one) => itemOf(spec, one as Json)) };
@@ -46,6 +48,12 @@ export function draftOf(spec: Spec, value: Json | undefined = spec.fallback): Dr
     default:
       return { kind: "text", text: value === undefined || value === null ? "" : JSON.stringify(value) };
   }
+}
+
+function blankOf(spec: Spec): Draft {
+  if (spec.kind === "object")
+    return { kind: "object", fields: new Map(spec.fields.map((one) => [one.name, blankOf(one.spec)])) };
+  return spec.kind === "list" ? { kind: "list", items: null } : { kind: "text", text: "" };
 }
 
 export function itemOf(spec: ListSpec, value?: Json): ListItem {

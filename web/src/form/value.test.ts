@@ -122,7 +122,7 @@ describe("an earlier input", () => {
     expect(canHold(SPEC, value)).toBe(true);
     const back = readDraft(SPEC, draftOf(SPEC, value));
     expect(back.faults.size).toBe(0);
-    expect({ scenes: 4, ...(back.value as object) }).toEqual({ scenes: 4, ...(value as object) });
+    expect(back.value).toEqual(value);
   });
 
   test.each<[string, Json]>([

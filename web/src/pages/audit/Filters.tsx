@@ -38,7 +38,7 @@ export function Filters({ filter, onChange }: FiltersProps) {
       </div>
       <Select
         aria-label="What was done"
-        className="max-w-56"
+        className="max-w-36 sm:max-w-56"
         value={filter.event}
         onChange={(event) => onChange({ event })}
         choices={[

@@ -35,7 +35,7 @@ export function RecordRow({ record, isOpen, onToggle, onCaller }: RecordRowProps
             className="flex cursor-pointer items-center gap-1 text-dim tabular-nums hover:text-fg"
           >
             <ChevronRight size={13} aria-hidden="true" className={isOpen ? "rotate-90" : ""} />
-            {record.no}
+            <span className="hidden sm:inline">{record.no}</span>
           </button>
         </Td>
         <Td className="w-0 whitespace-nowrap">

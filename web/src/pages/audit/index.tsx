@@ -41,7 +41,9 @@ export default function AuditPage() {
               <Table aria-label="Records">
                 <thead>
                   <tr>
-                    <Th>No</Th>
+                    <Th className="relative">
+                      <span className="sr-only sm:not-sr-only">No</span>
+                    </Th>
                     <Th>When</Th>
                     <Th>Who</Th>
                     <Th>What</Th>

@@ -23,7 +23,7 @@ export function RecipeTable({ recipes }: { readonly recipes: readonly RecipeStat
               <Th>Success</Th>
               <Th className="text-right">p50</Th>
               <Th className="text-right">p95</Th>
-              <Th className="hidden w-1/4 md:table-cell">
+              <Th className="relative hidden w-1/4 md:table-cell">
                 <span className="sr-only">p50 and p95 as a bar</span>
               </Th>
             </tr>

@@ -19,12 +19,13 @@ const NOW = Date.parse("2026-01-01T00:00:00Z");
 
 describe("a provider", () => {
   test.each<[Partial<Provider>, string]>([
-    [{}, "Answers"],
+    [{}, "Ready"],
     [{ held: 4, waiting: 1 }, "Full"],
-    [{ held: 4 }, "Answers"],
+    [{ held: 4 }, "Ready"],
     [{ paused_until: "2026-01-01T00:01:00Z", held: 4, waiting: 1 }, "Busy"],
-    [{ paused_until: "2025-12-31T00:00:00Z" }, "Answers"],
+    [{ paused_until: "2025-12-31T00:00:00Z" }, "Ready"],
     [{ breaker: "open", paused_until: "2026-01-01T00:01:00Z" }, "Breaker open"],
+    [{ failures: 2, held: 4, waiting: 1 }, "Failing"],
     [{ breaker: "half-open" }, "Being tried"],
     [{ breaker: "unheard of" }, "unheard of"],
   ])("with %o is told as %s", (part, word) => {

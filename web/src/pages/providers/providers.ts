@@ -47,9 +47,11 @@ export function stateOf(provider: Provider, now: number): Said {
     return { look: "retrying", word: "Being tried", line: "One request finds out whether it answers again." };
   if (pausedUntil > now) return { look: "waiting", word: "Busy", line: "It asked to be left alone for a while." };
   if (provider.breaker !== "closed") return { look: "pending", word: provider.breaker, line: "" };
+  if (provider.failures > 0)
+    return { look: "retrying", word: "Failing", line: "Its last requests failed; a few more, and it is left alone." };
   if (provider.held >= provider.concurrency && provider.waiting > 0)
     return { look: "queued", word: "Full", line: "Every place is taken, and steps wait in line." };
-  return { look: "succeeded", word: "Answers", line: "" };
+  return { look: "succeeded", word: "Ready", line: "" };
 }
 
 /** When something may be asked of it again; null: at once. */

@@ -17,8 +17,9 @@ export function RecentMenu({ name, onStart }: RecentMenuProps) {
     <Menu
       label="Start from"
       variant="ghost"
-      items={recent.data.map((one) => ({
-        label: inputsText(one.inputs),
+      items={recent.data.map((one, i) => ({
+        // The number keeps two apart that differ only where the text is cut.
+        label: `${i + 1}. ${inputsText(one.inputs)}`,
         hint: relative(Date.parse(one.at), Date.now()),
         onSelect: () => onStart(one.inputs),
       }))}

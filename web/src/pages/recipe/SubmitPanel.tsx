@@ -76,7 +76,9 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
     if (mine.length > 0) setMoreOpen(true);
     const errors = others.filter((one) => moreField(one.pointer) === null);
     const isPlaced = told.body.errors !== undefined && told.body.errors.length > 0 && errors.length === 0;
-    setProblem(isPlaced ? new Problem({ ...told.body, detail: "See the fields that are marked.", errors }) : told);
+    // What the server advises is about its answer, and the fields show that already.
+    const { hint: _hint, ...body } = told.body;
+    setProblem(isPlaced ? new Problem({ ...body, detail: "See the fields that are marked.", errors }) : told);
   };
   const copy = async (write: (wanted: Submission) => string): Promise<void> => {
     const inputs = form.peek();
@@ -118,7 +120,14 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
           <summary className="cursor-pointer rounded py-1 text-dim hover:text-fg">
             More: key, priority, deadline, labels
           </summary>
-          <MoreFields texts={more} faults={moreFaults} onChange={setMore} />
+          <MoreFields
+            texts={more}
+            faults={moreFaults}
+            onChange={(next) => {
+              setMore(next);
+              setMoreFaults(new Map());
+            }}
+          />
         </details>
       </div>
       {problem !== undefined && (
@@ -153,7 +162,7 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
 function useFocusOnFault(box: React.RefObject<HTMLElement | null>): { readonly next: () => void } {
   const [count, setCount] = useState(0);
   useEffect(() => {
-    if (count > 0) box.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+    if (count > 0) box.current?.querySelector<HTMLElement>("[aria-invalid=true], [data-fault] button")?.focus();
   }, [box, count]);
   return { next: () => setCount((now) => now + 1) };
 }

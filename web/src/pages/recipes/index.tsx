@@ -78,12 +78,12 @@ function RecipeRows({ recipes, states }: RowsProps) {
         <tr>
           <Th>Recipe</Th>
           <Th>Version</Th>
-          <Th className="text-right">Jobs, last hour</Th>
+          <Th className="hidden text-right sm:table-cell">Jobs, last hour</Th>
           <Th>Success</Th>
-          <Th className="text-right">p50</Th>
+          <Th className="hidden text-right md:table-cell">p50</Th>
           <Th className="text-right">p95</Th>
-          <Th className="text-right">Changed</Th>
-          <Th>
+          <Th className="hidden text-right sm:table-cell">Changed</Th>
+          <Th className="relative">
             <span className="sr-only">Acts</span>
           </Th>
         </tr>
@@ -108,14 +108,14 @@ function Row({ recipe, state }: { readonly recipe: RecipeSummary; readonly state
         </Link>
       </Td>
       <Td className="text-dim tabular-nums">v{recipe.version}</Td>
-      <Td className="text-right tabular-nums">
+      <Td className="hidden text-right tabular-nums sm:table-cell">
         {state === undefined ? (
           <span className="text-dim">–</span>
         ) : (
           (state.completed + state.failed).toLocaleString("en")
         )}
       </Td>
-      <Td className="w-40">
+      <Td className="sm:w-40">
         {share === null ? (
           <span className="text-dim">–</span>
         ) : (
@@ -125,9 +125,9 @@ function Row({ recipe, state }: { readonly recipe: RecipeSummary; readonly state
           </span>
         )}
       </Td>
-      <Td className="whitespace-nowrap text-right tabular-nums">{timeText(state?.p50_s)}</Td>
+      <Td className="hidden whitespace-nowrap text-right tabular-nums md:table-cell">{timeText(state?.p50_s)}</Td>
       <Td className="whitespace-nowrap text-right tabular-nums">{timeText(state?.p95_s)}</Td>
-      <Td className="text-right text-dim">
+      <Td className="hidden text-right text-dim sm:table-cell">
         <Ago at={recipe.created_at} />
       </Td>
       <Td className="w-0 whitespace-nowrap text-right">
