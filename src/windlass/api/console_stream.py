@@ -69,9 +69,9 @@ class Topic(Subscription):
     """One of the topics: what the hub has found for it, until it is gathered."""
 
     def __init__(self, hub: Follows, stream: ConsoleStream, name: str, reader: FeedReader | JobReader) -> None:
+        self._stream = stream
         super().__init__(hub, stream.caller, reader, (), math.inf)
         self._follows = hub
-        self._stream = stream
         self._news = stream.stirred
         self.name = name
         # Where its client stands once it has everything that was gathered.
@@ -80,13 +80,20 @@ class Topic(Subscription):
         # How much it had to read by itself since it was opened.
         self.read_alone = 0
 
+    @property
+    def taken_s(self) -> float:
+        """When its client last came for more: it is there now, unless something waits for it."""
+        return self._stream.taken_s
+
+    @taken_s.setter
+    def taken_s(self, now_s: float) -> None:
+        """Only the stream knows."""
+
     def take(self, most: int) -> list[Any]:
         """What was found and not gathered yet."""
         found = [self._frames.popleft() for _ in range(min(most, len(self._frames)))]
-        if found:
-            self.taken_s = asyncio.get_running_loop().time()
-            if not self.is_joined:
-                self.read_alone += len(found)
+        if not self.is_joined:
+            self.read_alone += len(found)
         return found
 
     def finish(self, event: str | None = None, why: str = "") -> None:
@@ -143,7 +150,12 @@ class ConsoleStream:
         self._leaving: list[Topic] = []
         self._uncounted: dict[UUID, Topic] = {}
         self._counted_s: dict[UUID, float] = {}
-        self._told_s = -math.inf
+        self._told_s = self._offered_s = -math.inf
+
+    @property
+    def taken_s(self) -> float:
+        """Since when the client has left something lying; now, if it has not."""
+        return self._offered_s if self._out else asyncio.get_running_loop().time()
 
     @property
     def cursor(self) -> str:
@@ -156,6 +168,7 @@ class ConsoleStream:
         """What is to be sent now; None after so much silence; `b""` when the stream is over."""
         if not self._is_running:
             self._is_running = True
+            self._offered_s = asyncio.get_running_loop().time()
             self._hub.spawn(self._run())
         try:
             async with asyncio.timeout(within_s):
@@ -356,7 +369,7 @@ class ConsoleStream:
             del self._uncounted[job_id]
             self._counted_s[job_id] = now_s
         self._jobs, self._news, self._lines, self._leaving = set(), {}, 0, []
-        self._told_s = asyncio.get_running_loop().time()
+        self._told_s = self._offered_s = asyncio.get_running_loop().time()
         self._ready.set()
 
     async def _begin_again(self, topic: Topic) -> Topic:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
@@ -22,6 +23,8 @@ from starlette.routing import Route
 
 from windlass.api.hub import Hub
 from windlass.api.sse import HEARTBEAT_S, SEND_MAX_S, Connection, EventStream
+from windlass.api.topics import parse_topics
+from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import WindlassError
 from windlass.store.database import Database
 
@@ -47,6 +50,7 @@ class Client:
     heartbeats: int = 0
     is_over: bool = False
     _text: bytes = b""
+    _raw: bytes = b""
 
     @property
     def ids(self) -> list[str]:
@@ -65,11 +69,23 @@ class Client:
         if not size.strip() or int(size, 16) == 0:
             self.is_over = True
             return False
-        self._text += (await self.reader.readexactly(int(size, 16) + 2))[:-2]
-        *whole, self._text = self._text.split(b"\n\n")
+        self._hear((await self.reader.readexactly(int(size, 16) + 2))[:-2])
+        return True
+
+    def feed(self, body: bytes) -> None:
+        """Take in bytes as they come, wherever they begin and end."""
+        self._raw += body
+        while b"\r\n" in self._raw:
+            size, _, rest = self._raw.partition(b"\r\n")
+            if len(rest) < int(size, 16) + 2:
+                return
+            self._hear(rest[: int(size, 16)])
+            self._raw = rest[int(size, 16) + 2 :]
+
+    def _hear(self, text: bytes) -> None:
+        *whole, self._text = (self._text + text).split(b"\n\n")
         for one in whole:
             self._take(one.decode())
-        return True
 
     async def until(self, is_enough: Callable[[], bool]) -> None:
         async with asyncio.timeout(WITHIN_S):
@@ -141,6 +157,13 @@ class Stage:
         path = f"/jobs/{job_id}/stream"
         return self._kept(await connect(self.port, path, after=str(after), X_Caller=caller, **more))
 
+    async def console(
+        self, topics: str, after: str | None = None, *, caller: str = "ann", is_admin: bool = False, **more: Any
+    ) -> Client:
+        role = {"X_Admin": "yes"} if is_admin else {}
+        path = f"/console/stream?topics={quote(topics)}"
+        return self._kept(await connect(self.port, path, after=after, X_Caller=caller, **role, **more))
+
     def _kept(self, client: Client) -> Client:
         self.clients.append(client)
         return client
@@ -172,8 +195,13 @@ async def staged(
 
     async def follow(request: Request) -> Response:
         caller, after = request.headers["x-caller"], request.headers.get("last-event-id")
+        frames: Any
         try:
-            if "job_id" in request.path_params:
+            if request.url.path == "/console/stream":
+                scopes = frozenset({Scope.ADMIN}) if "x-admin" in request.headers else USER_SCOPES
+                topics = parse_topics(after or request.query_params["topics"])
+                frames = await made.follow_topics(CallerContext(caller, scopes=scopes), topics)
+            elif "job_id" in request.path_params:
                 frames = await made.follow_job(UUID(request.path_params["job_id"]), caller, int(after or 0))
             else:
                 frames = await made.follow_caller(caller, after, of=request.query_params.get("caller"))
@@ -181,7 +209,8 @@ async def staged(
             return JSONResponse({"code": error.code}, status_code=429 if error.code == "too_many_streams" else 400)
         return EventStream(frames, heartbeat_s=heartbeat_s, send_max_s=send_max_s)
 
-    app = Starlette(routes=[Route("/jobs/stream", follow), Route("/jobs/{job_id}/stream", follow)])
+    paths = ("/jobs/stream", "/jobs/{job_id}/stream", "/console/stream")
+    app = Starlette(routes=[Route(path, follow) for path in paths])
     bound = socket.socket()
     if send_bytes is not None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
