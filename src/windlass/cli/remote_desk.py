@@ -12,9 +12,9 @@ from uuid import UUID
 
 from windlass.cli import wire
 from windlass.cli.desk import AuditWish, KeyWish, Order
-from windlass.cli.outside import RemoteOutside
 from windlass.cli.picture import boxes_of_job
-from windlass.cli.redriving import RemoteRedriving
+from windlass.cli.remote_outside import RemoteOutside
+from windlass.cli.remote_redriving import RemoteRedriving
 from windlass.cli.snapshot import Snapshot
 from windlass.client import flows, views
 from windlass.client.async_client import AsyncClient
