@@ -3,8 +3,8 @@ import { BAR_ORDER } from "../../graph/text";
 import type { Fan, StepNo } from "../../graph/types";
 import { color, type Look, wordOf } from "../../state";
 import { StateIcon } from "../../ui/StateIcon";
-import { Section } from "./Inspector";
 import type { JobLive } from "./jobLive";
+import { Section } from "./Section";
 import { useStructure } from "./useJobLive";
 
 /** Those that somebody would look for. */

@@ -29,7 +29,7 @@ export default function DataTab({ id, live }: TabProps) {
                 none="The recipe returned nothing."
               />
             ) : fault !== null ? (
-              <FaultView fault={fault} />
+              <FaultView fault={fault} of="the job" />
             ) : (
               <p className="text-dim">
                 {isOver(job.status)

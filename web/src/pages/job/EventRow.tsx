@@ -40,7 +40,7 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
           aria-expanded={isOpen}
           aria-label={`Payload of event ${line.seq}`}
           onClick={() => onToggle(line.seq)}
-          className="grid size-5 shrink-0 cursor-pointer place-items-center rounded text-dim hover:bg-panel2 hover:text-fg"
+          className="grid size-6 shrink-0 cursor-pointer place-items-center rounded text-dim hover:bg-panel2 hover:text-fg"
         >
           <ChevronRight size={13} aria-hidden="true" className={isOpen ? "rotate-90" : ""} />
         </button>

@@ -2,12 +2,18 @@ import { CircleX } from "lucide-react";
 import { Copy } from "../../ui/Copy";
 import type { Fault, Link } from "./fault";
 
+interface FaultViewProps {
+  readonly fault: Fault;
+  /** Whose it is: a page may show the job's and a step's. */
+  readonly of: string;
+}
+
 /** What happened, what caused it, and where: the last folded, for most people want only the first. */
-export function FaultView({ fault }: { readonly fault: Fault }) {
+export function FaultView({ fault, of }: FaultViewProps) {
   const [seen, ...causes] = fault.chain;
   const all = [fault.kind && `${fault.kind}: `, fault.message, "\n", ...fault.chain.map((link) => `\n${link.frames}`)];
   return (
-    <section aria-label="Error" className="rounded-lg border border-danger/40 bg-danger/8">
+    <section aria-label={`Error of ${of}`} className="rounded-lg border border-danger/40 bg-danger/8">
       <div className="flex items-start gap-2 px-3 pt-2.5 pb-2">
         <CircleX size={15} aria-hidden="true" className="mt-0.5 shrink-0 text-danger" />
         <div className="min-w-0 flex-1">

@@ -1,5 +1,5 @@
 import { PanelRightClose, PanelRightOpen, Undo2, X } from "lucide-react";
-import { type ReactNode, useEffect, useRef } from "react";
+import { useEffect, useRef } from "react";
 import { lookOf } from "../../graph/look";
 import { useStep } from "../../graph/store";
 import type { StepNo } from "../../graph/types";
@@ -86,22 +86,4 @@ function RerunHere({ name }: { readonly name: string }) {
 /** As plans call a step: `render`, or `render[3]` for a child. */
 function nameOf(name: string, index: number | null): string {
   return index === null ? name : `${name}[${index}]`;
-}
-
-interface SectionProps {
-  readonly title: string;
-  readonly aside?: ReactNode;
-  readonly children: ReactNode;
-}
-
-export function Section({ title, aside, children }: SectionProps) {
-  return (
-    <section aria-label={title} className="min-w-0">
-      <h3 className="mb-1.5 flex items-center justify-between font-medium text-[11px] text-dim uppercase tracking-wide">
-        {title}
-        {aside}
-      </h3>
-      {children}
-    </section>
-  );
 }

@@ -1,4 +1,3 @@
-import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { useStep } from "../../graph/store";
 import type { StepNo } from "../../graph/types";
@@ -11,13 +10,15 @@ import { AttemptList } from "./AttemptList";
 import { ChildList } from "./ChildList";
 import { FaultView } from "./FaultView";
 import { faultOf } from "./fault";
-import { Section } from "./Inspector";
 import type { JobLive } from "./jobLive";
 import { Logs } from "./Logs";
+import { Row } from "./Row";
+import { Section } from "./Section";
 import { eventOf } from "./steps";
-import type { StepDetail } from "./types";
+import type { StepCost, StepDetail } from "./types";
 import { ValueView } from "./ValueView";
 import { StepLink, WhyView } from "./WhyView";
+import { WorkFacts } from "./WorkFacts";
 
 const DONE = ["COMPLETED", "SKIPPED"];
 const OVER = [...DONE, "FAILED", "CANCELLED", "DENIED", "QUARANTINED", "ABANDONED"];
@@ -38,7 +39,7 @@ export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
   const cost = costText(step.cost);
   return (
     <>
-      {fault !== null && step.status !== "COMPLETED" && <FaultView fault={fault} />}
+      {fault !== null && step.status !== "COMPLETED" && <FaultView fault={fault} of={step.step} />}
       {event !== null && <AnswerForm id={id} event={event} />}
       {step.why !== null && !isOver && event === null && <WhyView live={live} why={step.why} onSelect={onSelect} />}
       {node?.fan !== undefined && <ChildList live={live} no={step.no} fan={node.fan} onSelect={onSelect} />}
@@ -113,13 +114,18 @@ export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
           <Logs lines={step.logs} />
         </Section>
       )}
-      {step.provider !== null && step.provider !== undefined && (
+      {step.provider !== null && (
         <Section title="Work elsewhere">
-          <Json value={step.provider} label="provider" />
+          <WorkFacts work={step.provider} />
+        </Section>
+      )}
+      {step.inputs_state === "large" && (
+        <Section title="Inputs">
+          <p className="text-dim">More than is shown on a page: they are the outputs of what it needs.</p>
         </Section>
       )}
       {hasSome(step.inputs) && (
-        <Section title="Inputs">
+        <Section title={step.inputs_state === "template" ? "Inputs, as the recipe has them" : "Inputs"}>
           <Json value={step.inputs} label="inputs" />
         </Section>
       )}
@@ -137,24 +143,15 @@ export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
   );
 }
 
-function Row({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <>
-      <dt className="text-dim">{name}</dt>
-      <dd className="min-w-0">{children}</dd>
-    </>
-  );
-}
-
 /** Whether there is anything to show. */
 function hasSome(value: unknown): boolean {
   if (value === null || value === undefined) return false;
   return typeof value !== "object" || Object.keys(value).length > 0;
 }
 
-/** An amount, or an amount with what it was paid for. */
-function costText(cost: unknown): string | null {
-  if (typeof cost === "number" || typeof cost === "string") return Number(cost) === 0 ? null : String(cost);
-  const amount = (cost as { amount?: unknown; total?: unknown } | null | undefined)?.amount;
-  return amount === undefined || Number(amount) === 0 ? null : String(amount);
+function costText(cost: StepCost | null): string | null {
+  if (cost === null) return null;
+  const tokens = cost.tokens_in + cost.tokens_out;
+  const said = [Number(cost.amount) > 0 && cost.amount, tokens > 0 && `${tokens.toLocaleString("en")} tokens`];
+  return said.filter(Boolean).join(" · ") || null;
 }

@@ -32,16 +32,16 @@ export function TimelineRow({ row, top, span, now, isSelected, onSelect, onToggl
       className={`absolute inset-x-0 flex h-[26px] items-center hover:bg-hover ${isSelected ? "bg-chosen" : ""}`}
       style={{ transform: `translateY(${top}px)` }}
     >
-      <div className="flex w-[200px] shrink-0 items-center pl-2 max-sm:w-[112px]">
+      <div className="flex w-[200px] shrink-0 items-center pl-1 max-sm:w-[112px]">
         {row.children === undefined ? (
-          <span className={row.depth === 1 ? "w-8 shrink-0" : "w-5 shrink-0"} />
+          <span className={row.depth === 1 ? "w-9 shrink-0" : "w-6 shrink-0"} />
         ) : (
           <button
             type="button"
             aria-expanded={row.isOpen}
             aria-label={`${row.isOpen ? "Fold" : "Open"} ${row.label}`}
             onClick={onToggle}
-            className="grid size-5 shrink-0 cursor-pointer place-items-center rounded text-dim hover:bg-panel2 hover:text-fg"
+            className="grid size-6 shrink-0 cursor-pointer place-items-center rounded text-dim hover:bg-panel2 hover:text-fg"
           >
             {row.isOpen ? <ChevronDown size={13} /> : <ChevronRight size={13} />}
           </button>

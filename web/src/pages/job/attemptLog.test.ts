@@ -18,7 +18,7 @@ const page = (attempt: number, more: Partial<Attempt>): Attempt => ({
 
 test("an attempt is heard to begin and to end", () => {
   const log = createAttemptLog();
-  log.hear(heard(1, "step.running"), "running");
+  log.hear(heard(1, "step.running"), "running", "w-1");
   expect(log.of(3)).toMatchObject([{ attempt: 1, outcome: "running", finished_at: null, worker: "w-1" }]);
   log.hear(heard(4, "step.parked"), "retrying");
   log.hear(heard(6, "step.running", 2), "running");

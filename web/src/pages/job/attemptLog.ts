@@ -7,8 +7,8 @@ export interface AttemptLog {
   /** In order; the same array until one of them changes. */
   of(no: StepNo): readonly Attempt[];
   merge(attempts: readonly Attempt[]): void;
-  /** An event, and how its step looks after it. */
-  hear(line: EventLine, look: Look | undefined): void;
+  /** An event, how its step looks after it, and who runs it. */
+  hear(line: EventLine, look: Look | undefined, worker?: string | null): void;
   version(): number;
 }
 
@@ -49,13 +49,13 @@ export function createAttemptLog(): AttemptLog {
         if (has === undefined || has.finished_at === null || attempt.finished_at !== null) put(attempt);
       }
     },
-    hear: (line, look) => {
+    hear: (line, look, worker = null) => {
       if (line.no === null || line.attempt === null) return;
       const has = find(line.no, line.attempt);
       if (line.type === "step.running") {
         if (has === undefined) {
           const open = { started_at: line.at, finished_at: null, outcome: "running" };
-          put({ no: line.no, attempt: line.attempt, ...open, worker: line.source || null });
+          put({ no: line.no, attempt: line.attempt, ...open, worker });
         }
         return;
       }

@@ -128,11 +128,14 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
     }
     return isShort;
   };
-  const hear = (more: readonly EventLine[]): void => {
+  const hear = (more: readonly EventLine[], steps: readonly StepDocument[]): void => {
     const fresh = more.filter((line) => line.seq > heard);
     if (fresh.length === 0) return;
     heard = (fresh.at(-1) as EventLine).seq;
-    for (const line of fresh) attempts.hear(line, line.no === null ? undefined : graph.get(line.no)?.look);
+    const workers = new Map(steps.map((step) => [step.no, step.worker]));
+    for (const line of fresh) {
+      if (line.no !== null) attempts.hear(line, graph.get(line.no)?.look, workers.get(line.no));
+    }
     lines = [...lines, ...fresh].slice(-LINES_MAX);
     wake("events");
   };
@@ -215,7 +218,7 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
       for (const step of steps) known.set(step.no, patch.seq);
       for (const [id] of fans) known.set(id, patch.seq);
       if (patches.length > 0 || touched.size > 0) graph.patch([...patches, ...bars(touched)]);
-      hear(patch.events);
+      hear(patch.events, steps);
       if (patch.job !== null && patch.seq >= jobSeq) {
         job = patch.job;
         jobSeq = patch.seq;

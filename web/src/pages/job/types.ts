@@ -65,10 +65,33 @@ export interface StepDetail extends StepDocument {
   readonly idempotency_key: string | null;
   readonly attempts: readonly Attempt[];
   readonly logs: readonly LogLine[];
-  readonly provider: unknown;
+  readonly provider: StepWork | null;
   readonly why: ReasonDocument | null;
-  readonly cost: unknown;
+  readonly cost: StepCost | null;
   readonly inputs: unknown;
+  /** `template`: something that it needs is not there yet. `large`: left out. */
+  readonly inputs_state?: string;
+}
+
+/** What a provider does for a step, or did. */
+export interface StepWork {
+  readonly provider: string;
+  readonly external_id: string | null;
+  readonly state: string;
+  readonly status: string | null;
+  readonly attempt: number;
+  readonly polls: number;
+  readonly next_poll_at: string | null;
+  readonly submitted_at: string | null;
+  readonly ended_at: string | null;
+}
+
+export interface StepCost {
+  /** Decimal text. */
+  readonly amount: string;
+  readonly tokens_in: number;
+  readonly tokens_out: number;
+  readonly seconds: number;
 }
 
 /** What running again would do. */
