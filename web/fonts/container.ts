@@ -1,6 +1,6 @@
 /** A WOFF2 file as its tables, and back. See the WOFF2 specification of the W3C. */
 import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
-import { base128, Reader } from "./reader";
+import { base128, Reader } from "./reader.ts";
 
 export interface Table {
   readonly tag: string;

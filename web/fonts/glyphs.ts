@@ -1,5 +1,5 @@
 /** Outlines, and how they vary, of some glyphs only: the others are there and empty. */
-import { Reader } from "./reader";
+import { Reader } from "./reader.ts";
 
 const HEAD = 36;
 const STREAMS = ["contours", "points", "flags", "shapes", "composites", "boxes", "instructions"] as const;

@@ -3,10 +3,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Plugin } from "vite";
-import { subset } from "./subset";
+import { subset } from "./subset.ts";
 
 /** What the console writes by itself, and most of what people write: their other letters come from the full font. */
-const SIGNS = "\u00a0·×–—‘’“”•…←↑→↓";
+const SIGNS = "\u00a0·×–—‘’“”•…€↑↓−";
 const TEXT = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join("") + SIGNS;
 
 const FONTS = [

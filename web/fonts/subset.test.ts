@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect, test } from "vitest";
-import { charactersOf } from "./characters";
-import { close, open } from "./container";
-import { slicesOf } from "./glyphs";
-import { base128, Reader } from "./reader";
-import { subset } from "./subset";
+import { charactersOf } from "./characters.ts";
+import { close, open } from "./container.ts";
+import { slicesOf } from "./glyphs.ts";
+import { base128, Reader } from "./reader.ts";
+import { subset } from "./subset.ts";
 
 const require = createRequire(import.meta.url);
 const INTER = readFileSync(require.resolve("@fontsource-variable/inter/files/inter-latin-wght-normal.woff2"));

@@ -3,9 +3,9 @@
  * what the font can write. Glyphs that are not wanted become empty and keep their numbers, so no other table changes; a
  * page must ask for the font with `unicode-range`: the full font has the rest.
  */
-import { charactersOf, keepFeatures } from "./characters";
-import { close, open, type Table } from "./container";
-import { keepGlyphs, keepVariations } from "./glyphs";
+import { charactersOf, keepFeatures } from "./characters.ts";
+import { close, open, type Table } from "./container.ts";
+import { keepGlyphs, keepVariations } from "./glyphs.ts";
 
 export interface Wish {
   readonly text: string;

@@ -43,9 +43,12 @@ export function useSignOut(): () => Promise<void> {
   const queries = useQueryClient();
   return async () => {
     await ask(PATH, { method: "DELETE" });
-    // Nothing of one person's may be seen by the next one at this browser.
+    const isTheirs = (query: { readonly queryKey: readonly unknown[] }): boolean =>
+      query.queryKey[0] !== SESSION_KEY[0];
+    await queries.cancelQueries({ predicate: isTheirs });
     queries.setQueryData(SESSION_KEY, null);
-    queries.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION_KEY[0] });
+    // Nothing of one person's may be seen by the next one here. Once the pages are gone: they would ask again for it.
+    setTimeout(() => queries.removeQueries({ predicate: isTheirs }));
   };
 }
 
