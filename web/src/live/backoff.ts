@@ -1,7 +1,7 @@
 /** How long to wait before the next try. Half of it is chance, so that many browsers do not come back at once. */
 
 const FIRST_MS = 500;
-const MOST_MS = 20_000;
+const MOST_MS = 5_000;
 /** After a stream that was told to come back, or lived long: nothing is wrong, so soon. */
 const SOON_MS = 400;
 
