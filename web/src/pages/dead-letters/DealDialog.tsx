@@ -36,17 +36,19 @@ export function DealDialog({ letters, act, onClose }: DealDialogProps) {
 
   const confirm = async (reason: string): Promise<void> => {
     if (matched === undefined) throw new Problem({ title: "They are not counted yet", status: 0, code: "not_counted" });
-    try {
-      const done = await deal(letters.fingerprint, act, { ...wish, dry_run: false, expect: matched, reason });
-      const first = done.done[0]?.new_job_id;
-      toast(doneText(act, done), {
-        kind: done.refused.length === 0 ? "good" : "bad",
-        ...(first ? { action: { label: "Open", onPress: () => go(`/jobs/${first}`) } } : {}),
-      });
-    } finally {
-      // Whatever came of it: the list, and the count that this dialog goes by, are to be looked at anew.
-      void queries.invalidateQueries({ queryKey: LETTERS_KEY });
-    }
+    const done = await deal(letters.fingerprint, act, { ...wish, dry_run: false, expect: matched, reason }).catch(
+      (error: unknown) => {
+        // Most likely the count has changed: the next press is to go by the new one.
+        void queries.invalidateQueries({ queryKey: LETTERS_KEY });
+        throw error;
+      },
+    );
+    void queries.invalidateQueries({ queryKey: LETTERS_KEY, exact: true });
+    const first = done.done[0]?.new_job_id;
+    toast(doneText(act, done), {
+      kind: done.refused.length === 0 ? "good" : "bad",
+      ...(first ? { action: { label: "Open", onPress: () => go(`/jobs/${first}`) } } : {}),
+    });
   };
 
   return (

@@ -2,6 +2,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useIsDark } from "../../use/usePreference";
+import { axisText, useClock, type Zone } from "./clock";
 import type { Throughput } from "./overview";
 
 interface ChartProps {
@@ -21,6 +22,7 @@ export default function Chart({ throughput, onPoint }: ChartProps) {
   const data = useRef(dataOf(throughput));
   data.current = dataOf(throughput);
   const isDark = useIsDark();
+  const zone = useClock();
 
   // The canvas knows no CSS variables: with another theme it is made anew.
   // biome-ignore lint/correctness/useExhaustiveDependencies: isDark decides what the variables hold
@@ -28,7 +30,7 @@ export default function Chart({ throughput, onPoint }: ChartProps) {
     const host = box.current;
     if (host === null) return;
     const chart = new uPlot(
-      optionsOf(host, (index) => point.current(index)),
+      optionsOf(host, zone, (index) => point.current(index)),
       data.current,
       host,
     );
@@ -40,7 +42,7 @@ export default function Chart({ throughput, onPoint }: ChartProps) {
       chart.destroy();
       plot.current = null;
     };
-  }, [isDark]);
+  }, [isDark, zone]);
   useEffect(() => {
     plot.current?.setData(dataOf(throughput));
   }, [throughput]);
@@ -56,7 +58,7 @@ function dataOf({ minutes, completed, failed }: Throughput): uPlot.AlignedData {
   ];
 }
 
-function optionsOf(host: HTMLElement, onPoint: (index: number | null) => void): uPlot.Options {
+function optionsOf(host: HTMLElement, zone: Zone, onPoint: (index: number | null) => void): uPlot.Options {
   const style = getComputedStyle(host);
   const tone = (name: string): string => style.getPropertyValue(name).trim();
   const bars = uPlot.paths.bars?.({ size: [0.72, 14], radius: 0.15 });
@@ -83,7 +85,14 @@ function optionsOf(host: HTMLElement, onPoint: (index: number | null) => void): 
       y: { range: (_plot, _least, most) => [0, Math.max(4, (most ?? 0) * 1.1)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, size: 24, gap: 4, space: 64, values: (_plot, at) => at.map(clock) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 24,
+        gap: 4,
+        space: 64,
+        values: (_plot, at) => at.map((one) => axisText(one, zone)),
+      },
       {
         ...axis,
         size: 38,
@@ -100,8 +109,4 @@ function optionsOf(host: HTMLElement, onPoint: (index: number | null) => void): 
 
 function sizeOf(host: HTMLElement): { width: number; height: number } {
   return { width: host.clientWidth, height: host.clientHeight };
-}
-
-function clock(seconds: number): string {
-  return new Date(seconds * 1_000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }

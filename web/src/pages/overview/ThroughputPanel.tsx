@@ -4,6 +4,7 @@ import { color } from "../../state";
 import { IconButton } from "../../ui/IconButton";
 import { Panel } from "../../ui/Panel";
 import { Table, Td, Th, Tr } from "../../ui/Table";
+import { minuteText, useClock } from "./clock";
 import { sum, type Throughput } from "./overview";
 
 // uPlot is only for those who come here, and the page is there before it.
@@ -17,6 +18,7 @@ export function ThroughputPanel({
   readonly throughput: Throughput;
   readonly className?: string;
 }) {
+  const zone = useClock();
   const [isTable, setTable] = useState(false);
   const [index, setIndex] = useState<number | null>(null);
   const [completed, failed] = [sum(throughput.completed), sum(throughput.failed)];
@@ -25,7 +27,9 @@ export function ThroughputPanel({
     <Panel
       title="Throughput"
       className={className ?? ""}
-      lead={at === undefined ? "last hour, jobs per minute" : <span className="tabular-nums">{minute(at)}</span>}
+      lead={
+        at === undefined ? "last hour, jobs per minute" : <span className="tabular-nums">{minuteText(at, zone)}</span>
+      }
       actions={
         <>
           <Legend
@@ -79,6 +83,7 @@ function Legend({
 }
 
 function Minutes({ throughput }: { readonly throughput: Throughput }) {
+  const zone = useClock();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by key
     <div className="h-[176px] flex-auto overflow-y-auto" tabIndex={0}>
@@ -96,7 +101,7 @@ function Minutes({ throughput }: { readonly throughput: Throughput }) {
             .reverse()
             .map(({ at, i }) => (
               <Tr key={at}>
-                <Td className="tabular-nums">{minute(at)}</Td>
+                <Td className="tabular-nums">{minuteText(at, zone)}</Td>
                 <Td className="text-right tabular-nums">{throughput.completed[i]}</Td>
                 <Td className="text-right tabular-nums">{throughput.failed[i]}</Td>
               </Tr>
@@ -105,8 +110,4 @@ function Minutes({ throughput }: { readonly throughput: Throughput }) {
       </Table>
     </div>
   );
-}
-
-function minute(at: string): string {
-  return new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 }

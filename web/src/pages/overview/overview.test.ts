@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { axisText, minuteText } from "./clock";
 import { consolePath, isQuiet, type Overview, percentText, successOf } from "./overview";
 
 const QUIET: Overview = {
@@ -51,5 +52,13 @@ describe("a link of the server", () => {
     ["", "/"],
   ])("%s leads to %s", (link, path) => {
     expect(consolePath(link)).toBe(path);
+  });
+});
+
+describe("a minute", () => {
+  test("is told in the zone that was chosen, and in the browser's own if that is not known", () => {
+    expect(minuteText("2026-01-01T12:05:00Z", "Asia/Tokyo")).toMatch(/^21:05 /);
+    expect(axisText(Date.parse("2026-01-01T12:05:00Z") / 1_000, "UTC")).toBe("12:05");
+    expect(minuteText("2026-01-01T12:05:00Z", "Mars/Base")).toMatch(/^\d\d:05/);
   });
 });
