@@ -37,7 +37,7 @@ export const test = base.extend<Each, Worker>({
 export function listen(page: Page, complaints: string[]): void {
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (said) => {
-    if (said.type() === "error") complaints.push(`${said.text()} (${said.location().url})`);
+    if (said.type() === "error") complaints.push(`${said.text().slice(0, 300)} (${said.location().url})`);
   });
 }
 

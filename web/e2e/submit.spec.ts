@@ -2,7 +2,7 @@ import { ended, expect, test } from "./app";
 
 test("a job is submitted by the form that its recipe makes, and followed to its end", async ({ page, server }) => {
   await page.goto(server.at("/recipes"));
-  await page.getByRole("link", { name: "greeting" }).click();
+  await page.getByRole("link", { name: "greeting", exact: true }).click();
   const form = page.getByRole("form", { name: "Submit a job" });
   await form.getByRole("button", { name: "Submit" }).click();
   // What is missing is said where it is missing, and has the focus.
@@ -28,7 +28,8 @@ test("a job is submitted by the form that its recipe makes, and followed to its 
 test("the graph of a running job reaches its end without the page being asked again", async ({ page, server }) => {
   const job = await server.submit("mosaic", { pace: 0.8 });
   await page.goto(server.at(`/jobs/${job}`));
-  const fan = page.locator("[data-step]", { hasText: "paint" });
+  // Its children may be drawn in it; it stands before them.
+  const fan = page.locator("[data-step]", { hasText: "paint" }).first();
   await expect(fan).toContainText("×8");
   await expect(fan).toContainText("running");
   await expect(page.locator("[data-step]", { hasText: "frame" })).toContainText("pending");
