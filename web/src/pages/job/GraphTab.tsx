@@ -1,13 +1,16 @@
-import { useCallback, useRef } from "react";
+import { lazy, Suspense, useCallback, useRef } from "react";
 import { GraphView } from "../../graph/GraphView";
 import type { StepNo } from "../../graph/types";
+import { useSession } from "../../use/useSession";
 import type { TabProps } from "./JobView";
-import { KillWorker } from "./KillWorker";
 import { loadSteps } from "./stepLoader";
 import { useStructure } from "./useJobLive";
 
+const KillWorker = lazy(() => import("./KillWorker"));
+
 export function GraphTab({ id, live, selected, onSelect }: TabProps) {
   const structure = useStructure(live);
+  const { demo } = useSession();
   const asked = useRef(new Set<StepNo>());
   const onOpenFan = useCallback(
     (no: StepNo) => {
@@ -30,7 +33,11 @@ export function GraphTab({ id, live, selected, onSelect }: TabProps) {
           onOpenFan={onOpenFan}
         />
       </div>
-      <KillWorker live={live} />
+      {demo !== null && (
+        <Suspense>
+          <KillWorker live={live} demo={demo} />
+        </Suspense>
+      )}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { PanelRightClose, PanelRightOpen, Undo2, X } from "lucide-react";
-import { useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { lookOf } from "../../graph/look";
 import { useStep } from "../../graph/store";
 import type { StepNo } from "../../graph/types";
@@ -12,8 +12,9 @@ import { StatePill } from "../../ui/StatePill";
 import { useActsHere } from "./acts";
 import { InspectorFrame, useInspectorFrame } from "./InspectorFrame";
 import type { TabProps } from "./JobView";
-import { StepFacts } from "./StepFacts";
 import { useStepDetail } from "./useStepDetail";
+
+const StepFacts = lazy(() => import("./StepFacts"));
 
 interface InspectorProps extends TabProps {
   readonly no: StepNo;
@@ -62,7 +63,11 @@ export function Inspector({ id, live, no, onSelect }: InspectorProps) {
       <div className="flex min-h-0 flex-1 flex-col gap-4 overflow-y-auto px-4 py-3">
         {error !== null && <ProblemView problem={error} onRetry={refetch} />}
         {data === undefined && error === null && <Skeleton rows={6} label="Loading the step" />}
-        {data !== undefined && <StepFacts id={id} live={live} step={data} onSelect={onSelect} />}
+        {data !== undefined && (
+          <Suspense>
+            <StepFacts id={id} live={live} step={data} onSelect={onSelect} />
+          </Suspense>
+        )}
       </div>
     </InspectorFrame>
   );

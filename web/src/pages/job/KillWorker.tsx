@@ -4,7 +4,7 @@ import { ask, problemOf } from "../../api/client";
 import { isOver } from "../../state";
 import { Button } from "../../ui/Button";
 import { StateIcon } from "../../ui/StateIcon";
-import { useSession } from "../../use/useSession";
+import type { SessionDocument } from "../../use/useSession";
 import { afterKill } from "./afterKill";
 import type { JobLive } from "./jobLive";
 import { useJob, useLines } from "./useJobLive";
@@ -17,14 +17,18 @@ interface Killed {
   readonly since: number;
 }
 
+interface KillWorkerProps {
+  readonly live: JobLive;
+  readonly demo: NonNullable<SessionDocument["demo"]>;
+}
+
 /** Beside the demo's graph: end the process that does the work, and see that the job does not mind. */
-export function KillWorker({ live }: { readonly live: JobLive }) {
+export default function KillWorker({ live, demo }: KillWorkerProps) {
   const job = useJob(live);
-  const { demo } = useSession();
   const [killed, setKilled] = useState<Killed | null>(null);
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  if (demo === null || !demo.can_kill || (job.job_id !== demo.job_id && job.recipe !== DEMO)) return null;
+  if (job.job_id !== demo.job_id && job.recipe !== DEMO) return null;
   const over = isOver(job.status);
   if (over && killed === null) return null;
 

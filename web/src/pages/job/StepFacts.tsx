@@ -31,7 +31,7 @@ interface StepFactsProps {
 }
 
 /** What went wrong or is waited for comes first, then what was done, then what went in and came out. */
-export function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
+export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
   const node = useStep(live.graph, step.no);
   const fault = faultOf(step.error);
   const event = step.status === "PARKED" ? eventOf(step.waiting_for) : null;

@@ -1,17 +1,16 @@
 /** What can be done to the job, by button, menu and key alike: each with why it cannot be done now. */
-import { createContext, type ReactNode, useContext, useRef, useState } from "react";
+import { createContext, lazy, type ReactNode, Suspense, useContext, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ask, problemOf } from "../../api/client";
 import { mermaidOf } from "../../graph/mermaid";
 import { isOver, jobLook } from "../../state";
-import { Confirm } from "../../ui/Confirm";
 import { copyText } from "../../ui/Copy";
 import { toast } from "../../ui/toast";
 import { useSession } from "../../use/useSession";
-import { type Again, asCli, asCurl, asPython } from "./copyAs";
+import type { Again } from "./copyAs";
+import type { Asking } from "./Dialogs";
 import type { JobLive } from "./jobLive";
 import { freshKey } from "./key";
-import { RerunDialog } from "./RerunDialog";
 import type { JobAccepted } from "./types";
 import { useJob } from "./useJobLive";
 
@@ -33,7 +32,7 @@ export interface Acts {
   readonly dialog: ReactNode;
 }
 
-type Asking = { readonly kind: "cancel" | "remove" } | { readonly kind: "rerun"; readonly from: string | null };
+const Dialogs = lazy(() => import("./Dialogs"));
 
 export const ActsContext = createContext<Acts | null>(null);
 
@@ -92,6 +91,7 @@ export function useActs(id: string, live: JobLive): Acts {
     during(async () => {
       const { recipe, recipe_version: version, labels, priority } = job;
       const again: Again = { recipe, version, labels, priority, inputs: await inputsText(id) };
+      const { asCli, asCurl, asPython } = await import("./copyAs");
       const [text, name] = {
         cli: [asCli(again, location.origin), "command"] as const,
         curl: [asCurl(again, location.origin), "cURL"] as const,
@@ -123,50 +123,12 @@ export function useActs(id: string, live: JobLive): Acts {
     copyAs: (what) => void copyAs(what),
     copyMermaid: () => void copied(mermaidOf(live.structure(), live.graph, "right"), "Mermaid"),
     isBusy,
-    dialog:
-      asking?.kind === "rerun" ? (
-        <RerunDialog id={id} live={live} from={asking.from} onClose={() => setAsking(null)} onMade={opened} />
-      ) : asking?.kind === "cancel" ? (
-        <Confirm
-          title="Cancel this job?"
-          effect={cancelText(live)}
-          needsReason
-          action="Cancel the job"
-          onConfirm={(reason) => ask(`${path}/cancel`, { method: "POST", body: { reason } })}
-          onClose={() => setAsking(null)}
-        />
-      ) : asking?.kind === "remove" ? (
-        <Confirm
-          title="Delete this job?"
-          effect="1 job leaves all lists. Its history is removed for good when its time of retention is over."
-          action="Delete the job"
-          onConfirm={async () => {
-            await ask(path, { method: "DELETE" });
-            toast("Deleted", { kind: "good" });
-            go("/jobs");
-          }}
-          onClose={() => setAsking(null)}
-        />
-      ) : null,
+    dialog: asking !== null && (
+      <Suspense>
+        <Dialogs id={id} live={live} asking={asking} onClose={() => setAsking(null)} onMade={opened} />
+      </Suspense>
+    ),
   };
-}
-
-/** What ends with the job, in numbers. */
-export function cancelText(live: JobLive): string {
-  const counts = live.graph.counts();
-  const running = counts.running ?? 0;
-  const waiting = (counts.waiting ?? 0) + (counts.retrying ?? 0) + (counts.queued ?? 0) + (counts.ready ?? 0);
-  const pending = counts.pending ?? 0;
-  const said = [
-    running > 0 && `${many(running, "running step")} told to stop`,
-    waiting > 0 && `${many(waiting, "waiting step")} dropped`,
-    pending > 0 && `${many(pending, "step")} never started`,
-  ].filter((part) => part !== false);
-  return said.length === 0 ? "The job ends now." : `The job ends now: ${said.join(", ")}.`;
-}
-
-function many(count: number, noun: string): string {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? " is" : "s are"}`;
 }
 
 /** As text: a number in it may be longer than a page can count. */

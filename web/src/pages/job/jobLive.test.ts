@@ -88,6 +88,12 @@ test("a fan-out that has learnt its size asks for children that nobody told of, 
   expect(live.apply(patch(21, { fans: { "1": { total: 3, made: 3, by_status: {} } } }))).toBe(false);
 });
 
+test("a fan-out that has made children says so by an event alone", () => {
+  const live = begin();
+  expect(live.apply(patch(11, { events: [line(11, "step.fanned", 1)] }))).toBe(true);
+  expect(live.apply(patch(12, { events: [line(12, "step.running", 0)] }))).toBe(false);
+});
+
 test("children that come with a patch are put in together", () => {
   const timers: (() => void)[] = [];
   const live = begin({}, timers);

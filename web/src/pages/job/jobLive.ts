@@ -214,7 +214,8 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
       const touched = new Set<StepNo>();
       const patches = patchesOf(steps, touched);
       const fans = Object.entries(patch.fans).map(([no, fan]) => [Number(no), fan] as const);
-      const isShort = patch.seq >= base && tell(fans, touched);
+      const isFanned = patch.events.some((line) => line.seq > base && line.type === "step.fanned");
+      const isShort = (patch.seq >= base && tell(fans, touched)) || isFanned;
       for (const step of steps) known.set(step.no, patch.seq);
       for (const [id] of fans) known.set(id, patch.seq);
       if (patches.length > 0 || touched.size > 0) graph.patch([...patches, ...bars(touched)]);
