@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.cli.starter import Starter
 from windlass.testing.postgres import fresh_database
 
 APP = str(Path(__file__).with_name("film.py"))
@@ -50,6 +53,12 @@ class Cli:
             self.environ["WINDLASS_DATABASE_URL"] = dsn
 
     def __call__(self, *words: str, stdin: str = "") -> Said:
+        """Run a short command in a process that was forked for it."""
+        found = starter().run(list(words), cwd=self.folder, environ=self.environ, stdin=stdin, timeout_s=60)
+        return Said(*found)
+
+    def bare(self, *words: str, stdin: str = "") -> Said:
+        """Run it as a shell would: a new interpreter, which reads everything anew."""
         done = subprocess.run(
             [*COMMAND, *words],
             input=stdin,
@@ -71,6 +80,14 @@ class Cli:
             cwd=self.folder,
             env=self.environ,
         )
+
+
+@cache
+def starter() -> Starter:
+    """The one of this process; it ends with it."""
+    made = Starter()
+    atexit.register(made.close)
+    return made
 
 
 def line_with(process: subprocess.Popen[str], word: str) -> str:

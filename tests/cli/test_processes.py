@@ -218,9 +218,15 @@ def test_a_failed_run_says_that_its_database_has_stopped(home: Cli) -> None:
 
 
 def test_help_has_the_exit_codes_and_imports_neither_tables_nor_servers(alone: Cli) -> None:
-    said = alone("--help").ok()
+    said = alone.bare("--help").ok()
     assert "Exit codes" in said.out and "130" in said.out
     check = "import sys, windlass.cli.main; print([m for m in ('asyncpg', 'uvloop', 'rich.live') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, env=alone.environ, check=True)
     assert found.stdout.strip() == "[]"
-    assert alone("--version").ok().out.startswith("windlass ")
+    assert alone.bare("--version").ok().out.startswith("windlass ")
+
+
+def test_a_command_that_is_started_from_nothing_says_the_same(served: Cli) -> None:
+    """Most tests fork their commands from a process that has read the modules (`starter.py`)."""
+    for words in (["jobs", "--json"], ["recipes"], ["why", "nothing"], ["--nonsense"]):
+        assert served.bare(*words) == served(*words)
