@@ -1,4 +1,4 @@
-"""The console: where it is, and building it on a machine that could not build it when Windlass was installed."""
+"""The console: where it is, a way into it, and building it where it could not be built with the package."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     group = typer.Typer(help="The web console: where its files are, build them.", no_args_is_help=True)
     command(group, "status", panel=PANEL, has_json=True, is_local=True)(status)
+    command(group, "link", panel=PANEL, is_local=True)(link)
     command(group, "build", panel=PANEL, is_local=True)(build)
     app.add_typer(group, name="console", rich_help_panel=PANEL)
 
@@ -37,8 +38,26 @@ def status(at: Ambient) -> None:
         at.screen.line(f"the console in {found}")
 
 
+async def link(at: Ambient) -> None:
+    """Print an address that opens the console of this machine's server, signed in. It is good once, for ten minutes."""
+    from windlass.app.console_link import console_token
+    from windlass.app.first_key import SERVER_FILE
+    from windlass.cli.session import opened
+    from windlass.core.errors import BadSetting
+
+    try:
+        server = (at.settings.home / SERVER_FILE).read_text(encoding="utf-8").strip()
+    except OSError:
+        raise BadSetting(
+            f"no server of {at.settings.home} is running", remedy="Start one with `windlass up`, or name its --home"
+        ) from None
+    async with opened(at) as windlass:
+        token = await console_token(windlass)
+    at.screen.line(f"{server}/console/" + ("" if token is None else f"?token={token}"))
+
+
 def build(at: Ambient, source: From = None) -> Exit:
-    """Build the console with Node 20.19 or newer, for servers that are started after it."""
+    """Build the console with Node 20.19 or newer. A server that runs already shows it from then on."""
     import shutil
     import tempfile
 
@@ -71,5 +90,5 @@ def build(at: Ambient, source: From = None) -> Exit:
             f"the console was not built: {why}",
             remedy=f"Install Node 20.19 or newer, or `pip install '{NODE_PACKAGE}'` beside Windlass, and try again",
         ) from why
-    at.screen.line(f"the console is in {made}; a server that runs already shows it when it is started again")
+    at.screen.line(f"the console is in {made}")
     return Exit.DONE
