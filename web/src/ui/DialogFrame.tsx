@@ -1,5 +1,7 @@
 import { X } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
+import { type ReactNode, useRef } from "react";
+import { useOverflow } from "../use/useOverflow";
 import type { DialogProps } from "./Dialog";
 import { IconButton } from "./IconButton";
 
@@ -24,7 +26,7 @@ export default function DialogFrame({ title, lead, onClose, children, footer, si
               <X size={15} aria-hidden="true" />
             </IconButton>
           </header>
-          <div className="min-h-0 overflow-y-auto px-5 pb-4">{children}</div>
+          <Body>{children}</Body>
           {footer !== undefined && (
             <footer className="flex flex-wrap items-center justify-end gap-2 border-line border-t bg-panel2/50 px-5 py-3">
               {footer}
@@ -33,6 +35,20 @@ export default function DialogFrame({ title, lead, onClose, children, footer, si
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>
+  );
+}
+
+function Body({ children }: { readonly children: ReactNode }) {
+  const frame = useRef<HTMLElement>(null);
+  const doesScroll = useOverflow(frame);
+  return (
+    <section
+      ref={frame}
+      {...(doesScroll && { tabIndex: 0, "aria-label": "What it is about" })}
+      className="relative min-h-0 overflow-y-auto px-5 pb-4 focus-visible:outline-offset-[-2px]"
+    >
+      {children}
+    </section>
   );
 }
 

@@ -1,6 +1,7 @@
 import { Link, useRoute } from "wouter";
 import { PLACES, type Place } from "../places";
 import { color } from "../state";
+import { useMedia } from "../use/useMedia";
 import { type Badge, useBadges } from "./useBadges";
 
 /** The ways to the pages. Between a phone and a desk only the drawings are shown, and their names on pointing. */
@@ -27,11 +28,13 @@ function NavLink({ place, badge, isRail }: NavLinkProps) {
   const [isExact] = useRoute(place.path);
   const [isBelow] = useRoute(`${place.path}/*`);
   const isHere = isExact || (place.path !== "/" && isBelow);
+  const isNameless = useMedia("(width < 64rem)") && isRail;
   const Icon = place.icon;
   return (
     <Link
       href={place.path}
       aria-current={isHere ? "page" : undefined}
+      data-tip={isNameless ? place.name : undefined}
       aria-keyshortcuts={`g ${place.letter}`}
       className="nav-link relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-dim transition-colors duration-75 hover:bg-hover hover:text-fg aria-[current=page]:bg-panel2 aria-[current=page]:font-medium aria-[current=page]:text-fg"
     >

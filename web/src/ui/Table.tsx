@@ -1,4 +1,5 @@
-import { type ComponentProps, useEffect, useRef, useState } from "react";
+import { type ComponentProps, useRef } from "react";
+import { useOverflow } from "../use/useOverflow";
 
 /** A table that scrolls sideways in its own frame where the page is narrow. */
 export function Table({ className = "", ...rest }: ComponentProps<"table">) {
@@ -7,26 +8,12 @@ export function Table({ className = "", ...rest }: ComponentProps<"table">) {
   return (
     <section
       ref={frame}
-      className="min-w-0 overflow-x-auto focus-visible:outline-offset-[-2px]"
-      // What scrolls must be reachable by key, and what does not must not be in the way.
+      className="relative min-w-0 overflow-x-auto focus-visible:outline-offset-[-2px]"
       {...(doesScroll && { tabIndex: 0, "aria-label": rest["aria-label"] ?? "Table" })}
     >
       <table className={`w-full border-collapse text-left ${className}`} {...rest} />
     </section>
   );
-}
-
-function useOverflow(frame: React.RefObject<HTMLElement | null>): boolean {
-  const [isOver, setOver] = useState(false);
-  useEffect(() => {
-    const box = frame.current;
-    if (box === null) return;
-    const observer = new ResizeObserver(() => setOver(box.scrollWidth > box.clientWidth));
-    observer.observe(box);
-    for (const child of box.children) observer.observe(child);
-    return () => observer.disconnect();
-  }, [frame]);
-  return isOver;
 }
 
 export function Th({ className = "", ...rest }: ComponentProps<"th">) {
