@@ -46,6 +46,13 @@ _ALWAYS = ("bad_request", "broken", "too_large")
 _SECURITY = {
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     "bearer": {"type": "http", "scheme": "bearer"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "windlass_session",
+        "description": "The console's cookie, from POST /console/session; its name ends in the installation's own. "
+        "Whatever is no GET also needs the session's `csrf` in the header `X-Windlass-CSRF`.",
+    },
 }
 _TICKET = {"ticket": {"type": "apiKey", "in": "query", "name": "ticket"}}
 _REQUEST_ID = {

@@ -70,8 +70,8 @@ async def test_unknown_pages_are_the_one_page_and_unknown_assets_are_not(site: R
         answer = await site.stranger.get(f"/console/{path}")
         assert (answer.status_code, answer.text) == (200, index), path
     for path in ("assets/main-0.js", "assets/", "assets/../index.html", "assets/main-1.js.map"):
-        answer = await raw(site, "GET", f"/console/{path}")
-        assert answer.startswith(b"HTTP/1.1 404") and b"problem+json" in answer, path
+        refused = await raw(site, "GET", f"/console/{path}")
+        assert refused.startswith(b"HTTP/1.1 404") and b"problem+json" in refused, path
 
 
 async def test_what_is_the_apis_is_no_page(site: Rig) -> None:
