@@ -21,7 +21,7 @@ interface InspectorProps extends TabProps {
 }
 
 /** All about one step. Beside the page where there is room, over it where there is not. */
-export function Inspector({ id, live, no, onSelect }: InspectorProps) {
+export default function Inspector({ id, live, no, onSelect }: InspectorProps) {
   const step = useStep(live.graph, no);
   const frame = useInspectorFrame();
   const { data, error, refetch } = useStepDetail(id, live, no);

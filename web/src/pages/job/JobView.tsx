@@ -11,11 +11,11 @@ import { ActsContext, useActs } from "./acts";
 import { Banner } from "./Banner";
 import { GraphTab } from "./GraphTab";
 import { Header } from "./Header";
-import { Inspector } from "./Inspector";
 import type { JobLive } from "./jobLive";
 import { failedStep } from "./steps";
 import { useJob } from "./useJobLive";
 
+const Inspector = lazy(() => import("./Inspector"));
 const TimelineTab = lazy(() => import("./TimelineTab"));
 const StepsTab = lazy(() => import("./StepsTab"));
 const EventsTab = lazy(() => import("./EventsTab"));
@@ -74,7 +74,11 @@ export function JobView({ id, live }: { readonly id: string; readonly live: JobL
               {tab === "data" && <DataTab {...props} />}
             </Suspense>
           </TabPanel>
-          {selected !== null && <Inspector key={selected} {...props} no={selected} />}
+          {selected !== null && (
+            <Suspense>
+              <Inspector key={selected} {...props} no={selected} />
+            </Suspense>
+          )}
         </div>
         <Announcer live={live} />
         {acts.dialog}
