@@ -12,6 +12,8 @@ import { DealDialog } from "./DealDialog";
 import { LetterRow } from "./LetterRow";
 import { type Act, type LetterList, type Letters, matching, useLetters } from "./letters";
 
+/** Every job may have failed in a way of its own, and nobody reads thousands. */
+const SHOWN_FIRST = 100;
 const FIRST = { q: "", recipe: "", open: "" };
 
 export default function DeadLettersPage() {
@@ -23,7 +25,8 @@ export default function DeadLettersPage() {
     <Page
       title="Dead letters"
       lead={
-        letters.data && (
+        letters.data &&
+        letters.data.items.length > 0 && (
           <span className="tabular-nums">
             {jobs?.toLocaleString("en")} {jobs === 1 ? "job" : "jobs"} of {letters.data.items.length}{" "}
             {letters.data.items.length === 1 ? "kind" : "kinds"}
@@ -65,6 +68,7 @@ function Kinds({ list }: { readonly list: LetterList }) {
   const [search, setSearch] = useSearch(FIRST);
   const [asking, setAsking] = useState<{ readonly letters: Letters; readonly act: Act } | null>(null);
   const session = useSession();
+  const [most, setMost] = useState(SHOWN_FIRST);
   const shown = matching(list.items, search.q, search.recipe);
   if (list.items.length === 0)
     return (
@@ -86,7 +90,7 @@ function Kinds({ list }: { readonly list: LetterList }) {
   return (
     <div className="flex flex-col gap-3 px-4 pb-6">
       <ul className="overflow-hidden rounded-xl border border-line bg-panel">
-        {shown.map((one) => (
+        {shown.slice(0, most).map((one) => (
           <LetterRow
             key={one.fingerprint}
             letters={one}
@@ -97,6 +101,13 @@ function Kinds({ list }: { readonly list: LetterList }) {
           />
         ))}
       </ul>
+      {shown.length > most && (
+        <div className="flex justify-center">
+          <Button onClick={() => setMost(most + SHOWN_FIRST)}>
+            Show {Math.min(SHOWN_FIRST, shown.length - most)} more kinds
+          </Button>
+        </div>
+      )}
       {list.is_capped && (
         <p className="text-[12px] text-dim">
           The newest {list.looked_at.toLocaleString("en")} failed jobs were looked at; older ones come up as these are

@@ -14,7 +14,15 @@ const LETTERS: Letters = {
   example_job: "j",
   job_ids: ["j"],
 };
-const DONE: BulkDone = { matched: 2, is_more: false, done: [], refused: [] };
+const DONE: BulkDone = {
+  action: "redrive",
+  dry_run: false,
+  matched: 2,
+  is_more: false,
+  running_steps: 0,
+  done: [],
+  refused: [],
+};
 
 describe("dead letters", () => {
   test("are found by every word, and by recipe", () => {

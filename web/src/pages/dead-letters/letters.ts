@@ -1,31 +1,11 @@
 /** Failed jobs that nobody has dealt with, by kind of failure. */
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { ask } from "../../api/client";
+import type { components } from "../../api/types.gen";
 
-export interface Letters {
-  readonly fingerprint: string;
-  readonly code: string;
-  readonly message: string;
-  readonly recipe: string;
-  readonly step: string | null;
-  readonly count: number;
-  readonly first_at: string;
-  readonly last_at: string;
-  readonly versions: readonly number[];
-  readonly example_job: string;
-  readonly job_ids: readonly string[];
-}
-export interface LetterList {
-  readonly items: readonly Letters[];
-  readonly looked_at: number;
-  readonly is_capped: boolean;
-}
-export interface BulkDone {
-  readonly matched: number;
-  readonly is_more: boolean;
-  readonly done: readonly { readonly job_id: string; readonly new_job_id: string | null }[];
-  readonly refused: readonly { readonly job_id: string; readonly code: string }[];
-}
+export type Letters = components["schemas"]["DeadLetterDocument"];
+export type LetterList = components["schemas"]["DeadLetterList"];
+export type BulkDone = components["schemas"]["BulkDone"];
 export type Act = "redrive" | "discard";
 export type Start = "failed" | "first";
 

@@ -6,9 +6,13 @@ import { Button } from "../../ui/Button";
 import { Empty } from "../../ui/Empty";
 import { ProblemView } from "../../ui/ProblemView";
 import { useSession } from "../../use/useSession";
+import { useRecipes } from "../recipes/recipes";
 
 /** Before the first job: a button that makes one, or the command that does. */
-export function FirstRun() {
+export default function FirstRun() {
+  const recipes = useRecipes();
+  const names = recipes.data?.map((one) => one.name) ?? [];
+  const example = names.includes("hello") ? "hello" : names[0];
   const session = useSession();
   const [, go] = useLocation();
   const run = useMutation({
@@ -19,13 +23,13 @@ export function FirstRun() {
     <>
       <Empty
         icon={Rocket}
-        title="Nothing has run yet"
+        title={session.isAdmin ? "Nothing has run yet" : "Nothing of yours has run yet"}
         line={
           session.demo === null
-            ? "Submit a job from here, or from a shell:"
+            ? "Submit a job from here, or from a shell."
             : "See one job with everything in it: a fan-out, a retry, a person who is waited for."
         }
-        command={session.demo === null ? "windlass submit hello --input name=Ada" : undefined}
+        command={session.demo === null ? example && `windlass submit ${example}` : undefined}
         action={
           session.demo === null ? (
             <Button variant="primary" icon={<Play size={13} aria-hidden="true" />} onClick={() => go("/recipes")}>

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
 import { ask } from "../../api/client";
 import { Ago } from "../../ui/Ago";
 import { Page } from "../../ui/Page";
@@ -6,12 +7,14 @@ import { Skeleton } from "../../ui/Skeleton";
 import { useSession } from "../../use/useSession";
 import { Loaded } from "../Loaded";
 import { AttentionList } from "./AttentionList";
-import { FirstRun } from "./FirstRun";
 import { isQuiet, type Overview, useOverview } from "./overview";
 import { QueueTable } from "./QueueTable";
 import { RecipeTable } from "./RecipeTable";
 import { ThroughputPanel } from "./ThroughputPanel";
 import { Totals } from "./Totals";
+
+// Seen once in the life of an installation.
+const FirstRun = lazy(() => import("./FirstRun"));
 
 export default function OverviewPage() {
   const overview = useOverview();
@@ -39,7 +42,12 @@ export default function OverviewPage() {
       <Loaded query={overview} skeleton={<Outline />}>
         {(data) => {
           if (isAsking && ever.data === undefined && ever.error === null) return <Outline />;
-          if (isAsking && ever.data?.items.length === 0) return <FirstRun />;
+          if (isAsking && ever.data?.items.length === 0)
+            return (
+              <Suspense>
+                <FirstRun />
+              </Suspense>
+            );
           return <Panels overview={data} />;
         }}
       </Loaded>

@@ -33,7 +33,7 @@ describe("a share in per cent", () => {
 
 describe("an overview", () => {
   test("is quiet when nothing ran, even if no worker is there", () => {
-    const noWorkers = { kind: "no_workers", title: "", detail: "", count: 1, link: "/workers" };
+    const noWorkers = { kind: "no_workers" as const, title: "", detail: "", count: 1, link: "/workers" };
     expect(isQuiet({ ...QUIET, attention: [noWorkers] })).toBe(true);
     expect(isQuiet({ ...QUIET, throughput: { minutes: ["x"], completed: [0], failed: [1] } })).toBe(false);
     expect(isQuiet({ ...QUIET, totals: { ...QUIET.totals, open: 1 } })).toBe(false);

@@ -1,47 +1,13 @@
 /** What the overview asks for, and what is worked out from it. */
 import { keepPreviousData, type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { ask } from "../../api/client";
+import type { components } from "../../api/types.gen";
 
-export interface Attention {
-  readonly kind: string;
-  readonly title: string;
-  readonly detail: string;
-  readonly count: number;
-  readonly link: string;
-}
-export interface QueueState {
-  readonly queue: string;
-  readonly ready: number;
-  readonly running: number;
-  readonly oldest_s: number;
-  readonly workers: number;
-}
-export interface RecipeState {
-  readonly recipe: string;
-  readonly completed: number;
-  readonly failed: number;
-  readonly p50_s: number | null;
-  readonly p95_s: number | null;
-}
-export interface Throughput {
-  readonly minutes: readonly string[];
-  readonly completed: readonly number[];
-  readonly failed: readonly number[];
-}
-export interface Overview {
-  readonly as_of: string;
-  readonly attention: readonly Attention[];
-  readonly throughput: Throughput;
-  readonly queues: readonly QueueState[];
-  readonly recipes: readonly RecipeState[];
-  readonly totals: {
-    readonly open: number;
-    readonly running: number;
-    readonly queued: number;
-    readonly waiting: number;
-  };
-  readonly is_capped: boolean;
-}
+export type Attention = components["schemas"]["AttentionDocument"];
+export type QueueState = components["schemas"]["QueueDocument"];
+export type RecipeState = components["schemas"]["RecipeRate"];
+export type Throughput = components["schemas"]["ThroughputDocument"];
+export type Overview = components["schemas"]["OverviewDocument"];
 
 const REFRESH_MS = 4_000;
 

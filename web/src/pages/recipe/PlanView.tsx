@@ -44,7 +44,7 @@ function StepCard({ node, onClose }: { readonly node: RecipeNode; readonly onClo
       className="absolute inset-x-3 bottom-3 z-10 flex max-h-[60%] flex-col overflow-hidden rounded-xl border border-line2 bg-panel shadow-float sm:right-auto sm:w-96"
     >
       <header className="flex items-center gap-2 border-line border-b py-1.5 pr-1.5 pl-4">
-        <h3 className="min-w-0 flex-1 truncate font-semibold">{node.step}</h3>
+        <h2 className="min-w-0 flex-1 truncate font-semibold">{node.step}</h2>
         <IconButton label="Close" onClick={onClose}>
           <X size={14} aria-hidden="true" />
         </IconButton>

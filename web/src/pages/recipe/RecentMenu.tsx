@@ -21,7 +21,7 @@ export function RecentMenu({ name, onStart }: RecentMenuProps) {
         // The number keeps two apart that differ only where the text is cut.
         label: `${i + 1}. ${inputsText(one.inputs)}`,
         hint: relative(Date.parse(one.at), Date.now()),
-        onSelect: () => onStart(one.inputs),
+        onSelect: () => onStart(one.inputs as Json),
       }))}
     />
   );

@@ -3,7 +3,7 @@ import type { RecipeNode } from "./plan";
 import { expressionText, retryText, secondsText } from "./words";
 
 /** The same steps as a table: for reading, and for those who do not see the graph. */
-export function StepsTable({ nodes }: { readonly nodes: readonly RecipeNode[] }) {
+export default function StepsTable({ nodes }: { readonly nodes: readonly RecipeNode[] }) {
   return (
     <Table aria-label="Steps of the recipe">
       <thead>

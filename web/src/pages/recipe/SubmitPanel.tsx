@@ -4,7 +4,7 @@ import { useLocation } from "wouter";
 import { Problem, problemOf } from "../../api/client";
 import { moreField, NO_MORE, readMore } from "../../form/more";
 import { SchemaFields } from "../../form/SchemaFields";
-import { asCli, asCurl, asPython, type Submission } from "../../form/submitText";
+import type { Submission } from "../../form/submitText";
 import { useSchemaForm } from "../../form/useSchemaForm";
 import type { Faults } from "../../form/value";
 import { Button } from "../../ui/Button";
@@ -80,10 +80,11 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
     const { hint: _hint, ...body } = told.body;
     setProblem(isPlaced ? new Problem({ ...body, detail: "See the fields that are marked.", errors }) : told);
   };
-  const copy = async (write: (wanted: Submission) => string): Promise<void> => {
+  const copy = async (words: "asCli" | "asCurl" | "asPython"): Promise<void> => {
     const inputs = form.peek();
-    if (inputs === undefined) toast("The inputs cannot be read yet.", { kind: "bad" });
-    else if (await copyText(write(wantedOf(inputs)))) toast("Copied", { kind: "good" });
+    if (inputs === undefined) return toast("The inputs cannot be read yet.", { kind: "bad" });
+    const write = (await import("../../form/submitText"))[words];
+    if (await copyText(write(wantedOf(inputs), location.origin))) toast("Copied", { kind: "good" });
   };
 
   return (
@@ -148,9 +149,9 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
         <Menu
           label="Copy as"
           items={[
-            { label: "Command line", onSelect: () => void copy(asCli) },
-            { label: "cURL", onSelect: () => void copy((wanted) => asCurl(wanted, location.origin)) },
-            { label: "Python", onSelect: () => void copy(asPython) },
+            { label: "Command line", onSelect: () => void copy("asCli") },
+            { label: "cURL", onSelect: () => void copy("asCurl") },
+            { label: "Python", onSelect: () => void copy("asPython") },
           ]}
         />
       </footer>

@@ -11,7 +11,7 @@ interface VersionsTableProps {
   readonly onShow: (version: number) => void;
 }
 
-export function VersionsTable({ name, plan, onShow }: VersionsTableProps) {
+export default function VersionsTable({ name, plan, onShow }: VersionsTableProps) {
   const versions = useVersions(name);
   return (
     <Loaded query={versions} rows={3}>

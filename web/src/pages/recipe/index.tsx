@@ -1,9 +1,11 @@
-import { List } from "lucide-react";
-import { useEffect } from "react";
+import { BookX, List } from "lucide-react";
+import { lazy, Suspense, useEffect } from "react";
 import { Link, useParams } from "wouter";
-import { Json } from "../../ui/Json";
+import { Problem } from "../../api/client";
+import { Empty } from "../../ui/Empty";
 import { Page } from "../../ui/Page";
 import { Select } from "../../ui/Select";
+import { Skeleton } from "../../ui/Skeleton";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useSearch } from "../../use/useSearch";
 import { Loaded } from "../Loaded";
@@ -11,9 +13,12 @@ import { useVersions } from "../recipes/recipes";
 import { PlanView } from "./PlanView";
 import type { RecipeDocument } from "./plan";
 import { useRecipe } from "./recipe";
-import { StepsTable } from "./StepsTable";
 import { SubmitPanel } from "./SubmitPanel";
-import { VersionsTable } from "./VersionsTable";
+
+// What stands behind the other tabs is fetched when one of them is opened.
+const StepsTable = lazy(() => import("./StepsTable"));
+const SchemaView = lazy(() => import("./SchemaView"));
+const VersionsTable = lazy(() => import("./VersionsTable"));
 
 const FIRST = { tab: "graph", version: 0, step: "" };
 const TABS = [
@@ -46,20 +51,46 @@ export default function RecipePage() {
         )
       }
       actions={
-        <Link
-          href={`/jobs?recipe=${encodeURIComponent(name)}`}
-          className="flex items-center gap-1.5 text-accent hover:underline"
-        >
-          <List size={13} aria-hidden="true" />
-          Its jobs
-        </Link>
+        recipe.data !== undefined && (
+          <Link
+            href={`/jobs?recipe=${encodeURIComponent(name)}`}
+            className="flex items-center gap-1.5 text-accent hover:underline"
+          >
+            <List size={13} aria-hidden="true" />
+            Its jobs
+          </Link>
+        )
       }
     >
-      <Loaded query={recipe} rows={6}>
-        {(found) => <Sides recipe={found} name={name} />}
-      </Loaded>
+      {isMissing(recipe.error) ? (
+        <Empty
+          icon={BookX}
+          title="There is no such recipe"
+          line={
+            search.version > 0
+              ? `None of this name has a version ${search.version}.`
+              : "It was renamed, or its worker has not started here yet."
+          }
+          action={
+            <Link
+              href={search.version > 0 ? `/recipes/${encodeURIComponent(name)}` : "/recipes"}
+              className="text-accent hover:underline"
+            >
+              {search.version > 0 ? "To its newest version" : "To all recipes"}
+            </Link>
+          }
+        />
+      ) : (
+        <Loaded query={recipe} rows={6}>
+          {(found) => <Sides recipe={found} name={name} />}
+        </Loaded>
+      )}
     </Page>
   );
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Problem && error.body.status === 404;
 }
 
 /** The recipe at the left, its form at the right; on a narrow screen one below the other. */
@@ -76,22 +107,17 @@ function Sides({ recipe, name }: { readonly recipe: RecipeDocument; readonly nam
           className={`min-h-0 flex-1 ${tab === "graph" ? "flex h-[420px] flex-none flex-col lg:h-auto lg:flex-1" : "lg:overflow-y-auto"}`}
         >
           {tab === "graph" && <PlanView recipe={recipe} step={search.step} onStep={(step) => setSearch({ step })} />}
-          {tab === "steps" && <StepsTable nodes={recipe.nodes} />}
-          {tab === "schema" && (
-            <div className="flex flex-col gap-3 p-4">
-              <h2 className="font-semibold">Schema of the inputs</h2>
-              <Json value={recipe.inputs_schema} label="Schema of the inputs" />
-              <h2 className="font-semibold">Output</h2>
-              <Json value={recipe.output} label="Output" />
-            </div>
-          )}
-          {tab === "versions" && (
-            <VersionsTable
-              name={name}
-              plan={recipe.plan}
-              onShow={(version) => setSearch({ version, step: "" }, "push")}
-            />
-          )}
+          <Suspense fallback={<Skeleton rows={4} />}>
+            {tab === "steps" && <StepsTable nodes={recipe.nodes} />}
+            {tab === "schema" && <SchemaView recipe={recipe} />}
+            {tab === "versions" && (
+              <VersionsTable
+                name={name}
+                plan={recipe.plan}
+                onShow={(version) => setSearch({ version, step: "" }, "push")}
+              />
+            )}
+          </Suspense>
         </TabPanel>
       </div>
       <div className="flex min-h-0 min-w-0 flex-col border-line border-t lg:border-t-0">

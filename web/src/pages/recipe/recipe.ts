@@ -1,13 +1,9 @@
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
-import { ask } from "../../api/client";
-import type { Json } from "../../form/spec";
+import { ask, Problem } from "../../api/client";
+import type { components } from "../../api/types.gen";
 import type { RecipeDocument } from "./plan";
 
-export interface RecentInputs {
-  readonly job_id: string;
-  readonly at: string;
-  readonly inputs: Json;
-}
+export type RecentInput = components["schemas"]["RecentInput"];
 
 /** One version of a recipe; 0 is the newest. */
 export function useRecipe(name: string, version: number): UseQueryResult<RecipeDocument> {
@@ -16,13 +12,14 @@ export function useRecipe(name: string, version: number): UseQueryResult<RecipeD
     queryKey: ["recipes", name, "version", version],
     queryFn: ({ signal }) => ask<RecipeDocument>(`/recipes/${encodeURIComponent(name)}${query}`, { signal }),
     staleTime: 30_000,
+    retry: (count, error) => count < 1 && !(error instanceof Problem && error.body.status < 500),
   });
 }
 
-export function useRecentInputs(name: string): UseQueryResult<readonly RecentInputs[]> {
+export function useRecentInputs(name: string): UseQueryResult<readonly RecentInput[]> {
   return useQuery({
     queryKey: ["recipes", name, "inputs"],
     queryFn: async ({ signal }) =>
-      (await ask<{ items: RecentInputs[] }>(`/recipes/${encodeURIComponent(name)}/inputs`, { signal })).items,
+      (await ask<{ items: RecentInput[] }>(`/recipes/${encodeURIComponent(name)}/inputs`, { signal })).items,
   });
 }

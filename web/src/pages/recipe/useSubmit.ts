@@ -1,7 +1,7 @@
 import { type UseMutationResult, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useRef } from "react";
 import { ask } from "../../api/client";
-import { bodyOf, type Submission } from "../../form/submitText";
+import type { Submission } from "../../form/submitText";
 
 export interface Submitted {
   readonly job_id: string;
@@ -19,8 +19,8 @@ export function useSubmit(): UseMutationResult<Submitted, Error, Submission> {
     mutationFn: (wanted) => {
       const text = JSON.stringify(wanted);
       if (own.current.text !== text) own.current = { text, key: freshKey() };
-      const key = wanted.key ?? own.current.key;
-      return ask<Submitted>("/jobs", { method: "POST", body: bodyOf(wanted), headers: { "Idempotency-Key": key } });
+      const { key = own.current.key, ...body } = wanted;
+      return ask<Submitted>("/jobs", { method: "POST", body, headers: { "Idempotency-Key": key } });
     },
     onSuccess: (_job, wanted) => {
       own.current = { text: "", key: "" };

@@ -8,6 +8,8 @@ import { Loaded } from "../Loaded";
 import { WorkerCard } from "./WorkerCard";
 import { grouped, useWorkers, type Worker } from "./workers";
 
+const LOST_MAX = 50;
+
 export default function WorkersPage() {
   const workers = useWorkers();
   const groups = workers.data && grouped(workers.data.items);
@@ -47,7 +49,7 @@ export default function WorkersPage() {
                   ))}
                 </div>
               )}
-              {lost.length > 0 && <LostTable workers={lost} />}
+              {lost.length > 0 && <LostTable workers={lost.slice(0, LOST_MAX)} all={lost.length} />}
             </div>
           );
         }}
@@ -56,9 +58,9 @@ export default function WorkersPage() {
   );
 }
 
-function LostTable({ workers }: { readonly workers: readonly Worker[] }) {
+function LostTable({ workers, all }: { readonly workers: readonly Worker[]; readonly all: number }) {
   return (
-    <Panel title="Lost" lead="of the last day; their steps moved to others">
+    <Panel title="Lost" lead={`${all.toLocaleString("en")} in the last day; their steps moved to others`}>
       <Table aria-label="Lost workers">
         <thead>
           <tr>

@@ -13,6 +13,7 @@ const WORKER: Worker = {
   seen_at: "2026-01-01T00:00:00Z",
   lease_until: "2026-01-01T00:00:20Z",
   lost_at: null,
+  is_live: true,
 };
 
 describe("workers", () => {

@@ -1,34 +1,13 @@
 /** The processes that do the work, as the page shows them. */
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { ask } from "../../api/client";
+import type { components } from "../../api/types.gen";
 
-export interface RunningStep {
-  readonly job_id: string;
-  readonly no: number;
-  readonly step: string;
-  readonly since: string;
-}
-export interface Worker {
-  readonly id: string;
-  readonly host: string;
-  readonly pid: number;
-  readonly queues: readonly string[];
-  readonly concurrency: number;
-  /** How many steps it has in hand, of which `steps` tells the first. */
-  readonly running: number;
-  readonly steps: readonly RunningStep[];
-  readonly started_at: string;
-  readonly seen_at: string;
-  readonly lease_until: string;
-  readonly lost_at: string | null;
-  readonly version?: string | null;
-}
-export interface WorkerList {
-  readonly items: readonly Worker[];
-  readonly engines: number;
-  /** The server's clock, which need not be ours. */
-  readonly as_of: string;
-}
+export type RunningStep = components["schemas"]["WorkerStep"];
+/** Its version is told by servers that know it. */
+export type Worker = components["schemas"]["WorkerDocument"] & { readonly version?: string | null };
+/** `as_of` is the server's clock, which need not be ours. */
+export type WorkerList = components["schemas"]["WorkerList"];
 
 const REFRESH_MS = 3_000;
 
