@@ -29,9 +29,16 @@ export const KEY_GROUPS: readonly KeyGroup[] = [
     lines: [
       { keys: ["j", "k"], does: "Next and previous row" },
       { keys: ["Enter"], does: "Open" },
-      { keys: ["x"], does: "Select" },
-      { keys: ["shift+x"], does: "Select up to here" },
+      { keys: ["x"], does: "Choose" },
+      { keys: ["shift+x"], does: "Choose up to here" },
+      { keys: ["."], does: "Actions" },
       { keys: ["v"], does: "Save this view" },
+    ],
+  },
+  {
+    name: "A job",
+    lines: [
+      { keys: ["1", "2", "3", "4", "5"], does: "Graph, timeline, steps, events, data" },
       { keys: ["."], does: "Actions" },
       { keys: ["r"], does: "Retry" },
       { keys: ["c"], does: "Cancel" },
@@ -41,6 +48,7 @@ export const KEY_GROUPS: readonly KeyGroup[] = [
     name: "Graph, when it has the focus",
     lines: [
       { keys: ["↑", "↓", "←", "→"], does: "Along the edges" },
+      { keys: ["o"], does: "Open or fold a fan-out" },
       { keys: ["f"], does: "Fit" },
       { keys: ["l"], does: "Follow what runs" },
       { keys: ["e"], does: "Only failed" },

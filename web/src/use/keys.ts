@@ -56,6 +56,7 @@ function hear(event: KeyboardEvent): void {
   const name = nameOf(event);
   const isPlain = !name.startsWith("mod+");
   if (isPlain && (isWriting(event.target) || isCovered())) return;
+  if ((name === "Enter" || name === " ") && isPressed(event.target)) return;
   const before = event.timeStamp - prefixAt < SEQUENCE_MS ? prefix : "";
   const found = resolve(layers.map((layer) => layer.bindings()), before, name); // biome-ignore format: one thought
   prefix = "";
@@ -66,6 +67,11 @@ function hear(event: KeyboardEvent): void {
     event.preventDefault();
     found(event);
   }
+}
+
+/** Whether Enter and the space bar mean something to what has the focus. */
+function isPressed(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("a[href],button,summary,[role=tab],[role=option]") !== null;
 }
 
 /** Whether something lies over the page that has keys of its own. */

@@ -90,10 +90,10 @@ function Wish({ onMade, onClose }: { readonly onMade: (made: NewKey) => void; re
             onChange={(event) => setCaller(event.target.value)}
           />
         </Field>
-        <fieldset className="flex flex-col">
+        <fieldset className="flex min-w-0 flex-col">
           <legend className="mb-1 font-medium text-[12px]">It may</legend>
           {SCOPES.map(({ scope, line }) => (
-            <label key={scope} className="flex h-7 cursor-pointer items-center gap-2">
+            <label key={scope} className="flex min-h-7 cursor-pointer flex-wrap items-center gap-x-2">
               <input
                 type="checkbox"
                 className="size-3.5 accent-accent"
@@ -101,7 +101,7 @@ function Wish({ onMade, onClose }: { readonly onMade: (made: NewKey) => void; re
                 onChange={() => toggle(scope)}
               />
               <code className="w-20 font-mono text-[12px]">{scope}</code>
-              <span className="truncate text-dim">{line}</span>
+              <span className="text-dim max-sm:w-full max-sm:pl-6 max-sm:text-[12px]">{line}</span>
             </label>
           ))}
         </fieldset>

@@ -1,5 +1,5 @@
 import { KeyRound } from "lucide-react";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, type ReactNode, useState } from "react";
 import { type Problem, problemOf } from "../../api/client";
 import { Button } from "../../ui/Button";
 import { Copy } from "../../ui/Copy";
@@ -11,8 +11,6 @@ import { TipLayer } from "../../ui/TipLayer";
 import { Toaster } from "../../ui/toast";
 import { useSignIn } from "../../use/useSession";
 import { useTitle } from "../../use/useTitle";
-
-const NEW_KEY = "windlass keys create --caller you";
 
 /** Signing in needs no mail and no account elsewhere: the link that the server printed, or a key. */
 export default function SignIn() {
@@ -70,22 +68,34 @@ export default function SignIn() {
           </Button>
         </form>
         <section aria-label="Other ways" className="mt-5 flex flex-col gap-3 px-1 text-[12px] text-dim leading-normal">
-          <p>
-            <b className="font-medium text-fg">Started it yourself?</b> The link that{" "}
-            <code className="font-mono text-fg">windlass up</code> prints signs you in. It works once, for ten minutes:
-            start it again for a new one.
-          </p>
-          <div>
-            <b className="font-medium text-fg">On a server?</b> Whoever runs it can make you a key:
-            <div className="mt-1.5 flex items-center rounded-md border border-line bg-field py-0.5 pr-0.5 pl-2.5">
-              <code className="min-w-0 flex-1 truncate font-mono text-fg">{NEW_KEY}</code>
-              <Copy text={NEW_KEY} label="Copy the command" />
-            </div>
-          </div>
+          <Way title="Started it yourself?" command="windlass console link">
+            The link that <code className="font-mono text-fg">windlass up</code> prints signs you in, once. For another:
+          </Way>
+          <Way title="On a server?" command="windlass keys create --caller you">
+            Whoever runs it can make you a key:
+          </Way>
         </section>
       </div>
       <Toaster />
       <TipLayer />
     </main>
+  );
+}
+
+interface WayProps {
+  readonly title: string;
+  readonly command: string;
+  readonly children: ReactNode;
+}
+
+function Way({ title, command, children }: WayProps) {
+  return (
+    <div>
+      <b className="font-medium text-fg">{title}</b> {children}
+      <div className="mt-1.5 flex items-center rounded-md border border-line bg-field py-0.5 pr-0.5 pl-2.5">
+        <code className="min-w-0 flex-1 truncate font-mono text-fg">{command}</code>
+        <Copy text={command} label={`Copy ${command}`} />
+      </div>
+    </div>
   );
 }
