@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,6 +15,8 @@ from windlass.api.tagged import is_known
 from windlass.core.errors import NotFound
 
 router = guarded_router("console")
+# Read once: it is looked up in the package's files, which takes as long as all the rest of an answer.
+VERSION = metadata.version("windlass")
 _HOME = "/console/"
 _READ = ["GET", "HEAD"]
 # An asset's name has its content in it; whatever else there is may change with the next build.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from importlib import metadata
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,7 +11,7 @@ from starlette.responses import Response
 from windlass.api.admission import authenticate
 from windlass.api.guard import Has, guard, guarded_router
 from windlass.api.readiness import Probe
-from windlass.api.routes.console import console_of
+from windlass.api.routes.console import VERSION, console_of
 from windlass.api.wire.health import Health, Readiness, Version
 from windlass.core.caller import Scope
 from windlass.core.errors import Forbidden
@@ -69,7 +68,7 @@ async def metrics(request: Request, parts: Has) -> Response:
 async def version(request: Request) -> Version:
     """The version of Windlass, and which console it serves."""
     build = console_of(request).build()
-    return Version(version=metadata.version("windlass"), console=build.kind, console_build=build.hash)
+    return Version(version=VERSION, console=build.kind, console_build=build.hash)
 
 
 def _probe(request: Request) -> Probe:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +10,7 @@ from windlass.api.admission import charged, check_refusals, claimed, known, refu
 from windlass.api.browser import check_own_page, cookie_of, put_cookie
 from windlass.api.guard import Has, RequestId, guard, guarded_router
 from windlass.api.parts import Parts
-from windlass.api.routes.console import console_of
+from windlass.api.routes.console import VERSION, console_of
 from windlass.api.wire.session import Demo, SessionDocument, SignIn
 from windlass.core.caller import Role
 from windlass.core.errors import Unauthenticated
@@ -112,7 +110,7 @@ def _document(request: Request, parts: Parts, session: Session) -> SessionDocume
         scopes=sorted(map(str, caller.scopes)),
         csrf=session.csrf,
         expires_at=session.expires_at,
-        version=metadata.version("windlass"),
+        version=VERSION,
         console=console_of(request).build().kind,
         demo=Demo(job_id=demo.job_id, can_kill=demo.can_kill) if demo is not None and is_admin else None,
     )
