@@ -20,6 +20,8 @@ type StepDocument = components["schemas"]["StepDocument"];
 type FanDocument = components["schemas"]["FanDocument"];
 
 const LABEL_MAX = 60;
+/** Who does the work of a step that no worker takes from a queue. */
+const DOER: Readonly<Record<string, string>> = { recipe: "child job", timer: "timer", event: "from outside" };
 const BETWEEN: readonly Look[] = ["pending", "queued", "ready", "retrying"];
 
 /** `GET /jobs/{id}/graph`, with the children that were loaded by `/jobs/{id}/steps?step=…`, if any. */
@@ -75,7 +77,7 @@ export function childrenIn(graph: Pick<GraphDocument, "nodes"> & ChildStates): G
         kind: node.kind,
         parent: node.no,
         look: stepLook(status, kind),
-        meta: kind === undefined ? node.queue : waitText(kind),
+        meta: kind === undefined ? (DOER[node.kind] ?? node.queue) : waitText(kind),
         attempt: 0,
         startedAt: null,
         finishedAt: null,
@@ -111,12 +113,12 @@ function split(waitingFor: string): [string, string] {
 
 /** The part of a step that changes; also what a patch of the stream is made of. */
 export function liveOf(
-  step: Pick<NodeDocument, "status" | "waiting_for" | "attempt" | "queue" | "started_at" | "finished_at">,
+  step: Pick<NodeDocument, "kind" | "status" | "waiting_for" | "attempt" | "queue" | "started_at" | "finished_at">,
 ): Required<Pick<StepPatch, "look" | "meta" | "attempt" | "startedAt" | "finishedAt">> {
   const look = stepLook(step.status, step.waiting_for);
   return {
     look,
-    meta: step.waiting_for === null ? step.queue : waitText(step.waiting_for),
+    meta: step.waiting_for === null ? (DOER[step.kind] ?? step.queue) : waitText(step.waiting_for),
     attempt: step.attempt,
     // One that stands in a queue again has the start of an attempt that is over: it takes no time now.
     startedAt: BETWEEN.includes(look) ? null : timeOf(step.started_at),

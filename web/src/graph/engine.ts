@@ -153,7 +153,12 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
     stage.canvas.height = Math.round(height * ratio);
     stage.minimap.width = MINIMAP.width * ratio;
     stage.minimap.height = MINIMAP.height * ratio;
-    if (isWhole && scene !== null) moveTo(whole(scene));
+    // Whatever flew, flew to where things were in the size before.
+    const selected = marks.selected === null ? undefined : scene?.byId.get(marks.selected);
+    const next = isWhole && scene !== null ? whole(scene) : (flight?.to ?? view);
+    flight = null;
+    // An inspector that opens beside the graph must not cover the step that it was opened for.
+    moveTo(isWhole || selected === undefined ? next : reveal(next, rectOf(selected), size));
     movedAt = Number.NEGATIVE_INFINITY;
     ask();
   };

@@ -91,13 +91,17 @@ function Ended({ id, live, selected, onSelect }: BannerProps) {
         </>
       }
     >
-      <p className="line-clamp-3 break-words">
+      <p className="line-clamp-2 break-words">
         <strong className="font-semibold">
           {said}
           {step !== "" && !isCancelled && ` at ${step}`}
         </strong>
-        {fault !== null && <>: {fault.message}</>}
-        {fault !== null && <code className="ml-2 font-mono text-[11px] text-dim">{fault.kind || fault.code}</code>}
+        {fault !== null && (
+          <>
+            {": "}
+            {!isCancelled && <code className="font-mono text-[12px]">{fault.kind || fault.code}</code>} {fault.message}
+          </>
+        )}
       </p>
       {again !== undefined && (
         <p className="text-[12px] text-dim">
@@ -149,7 +153,7 @@ function Stuck({ id, live, selected, onSelect }: BannerProps) {
       icon={<Hourglass size={16} aria-hidden="true" />}
       actions={no !== undefined && no !== selected && <Button onClick={() => onSelect(no)}>Show {reason.step}</Button>}
     >
-      <strong className="font-semibold">{reason.step || "The job"}</strong> {reason.because}.
+      <strong className="font-semibold">{reason.step || "The job"}</strong>: {reason.because}.
     </Strip>
   );
 }

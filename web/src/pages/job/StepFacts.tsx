@@ -44,11 +44,13 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
       {step.why !== null && !isOver && event === null && <WhyView live={live} why={step.why} onSelect={onSelect} />}
       {node?.fan !== undefined && <ChildList live={live} no={step.no} fan={node.fan} onSelect={onSelect} />}
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] items-center gap-x-4 gap-y-1.5">
-        <Row name="Attempt">
-          {step.attempt === 0 ? "none yet" : step.attempt}
-          {step.failures > 0 && <span className="text-dim"> · {step.failures} failed</span>}
-          {step.losses > 0 && <span className="text-dim"> · {step.losses} lost</span>}
-        </Row>
+        {node?.fan === undefined && (
+          <Row name="Attempt">
+            {step.attempt === 0 ? "none yet" : step.attempt}
+            {step.failures > 0 && <span className="text-dim"> · {step.failures} failed</span>}
+            {step.losses > 0 && <span className="text-dim"> · {step.losses} lost</span>}
+          </Row>
+        )}
         {step.started_at !== null && (
           <Row name={isOver ? "Took" : "Runs for"}>
             <Lasted from={step.started_at} to={step.finished_at} />

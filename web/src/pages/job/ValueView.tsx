@@ -28,9 +28,9 @@ export function ValueView({ path, name, file, none }: ValueViewProps) {
           <pre
             // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by key
             tabIndex={0}
-            className="max-h-[40vh] overflow-auto whitespace-pre-wrap break-all p-3 font-mono text-[12px]"
+            className="max-h-[24vh] overflow-auto whitespace-pre-wrap break-all p-3 font-mono text-[12px]"
           >
-            {data.text.slice(0, 4_000)}
+            {data.text.slice(0, 2_000)}
           </pre>
           <figcaption className="border-line border-t px-3 py-1.5 text-[12px] text-dim">
             The beginning of {bytesText(data.size)}. Download it to see the rest.

@@ -76,7 +76,8 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
   const rebuildSoon = (): void => {
     if (isRebuilding) return;
     isRebuilding = true;
-    later(rebuild, STRUCTURE_MS);
+    // Unless it was done meanwhile.
+    later(() => isRebuilding && rebuild(), STRUCTURE_MS);
   };
   const learnChildren = (children: readonly GraphNode[]): void => {
     const fresh = children.filter((child) => graph.get(child.id) === undefined);
