@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.core.fingerprint import FINGERPRINT_CHARS, MESSAGE_CHARS_MAX, fingerprint, kind_of
+from windlass.core.fingerprint import FINGERPRINT_CHARS, KIND_CHARS_MAX, fingerprint, kind_of
 
 SAME = [
     ("timed out after 30 s", "timed out after 2.5 s"),
@@ -66,4 +66,4 @@ def test_no_message_is_hostile(piece: str) -> None:
     """A pattern that backtracks would not come to an end here."""
     assert kind_of(piece * 100_000) == kind_of(piece * 200_000)
     kind_of(piece * 499 + "!")
-    assert len(kind_of("word " * 100_000)) <= MESSAGE_CHARS_MAX
+    assert len(kind_of("word " * 100_000)) <= KIND_CHARS_MAX

@@ -12,9 +12,11 @@ import pytest
 from windlass.core import control, graph, route, settle
 from windlass.core.draft import CHILD, EXTERNAL, FAN, RETRY, Draft, Event
 from windlass.core.outcome import Report
+from windlass.core.plan import Plan
+from windlass.core.retry_job import Restart
 from windlass.core.route import Call, Fan
 from windlass.core.states import StepState
-from windlass.engine import submit
+from windlass.engine import rerun, submit
 from windlass.engine.loops import herald, waker
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.relay import BATCH_MAX, Relay
@@ -307,3 +309,20 @@ def the_auditor_keeps_no_place(patch: Patch) -> None:
 @mutant()
 def the_herald_hears_of_no_cancelled_job(patch: Patch) -> None:
     patch.setattr(herald, "_ENDINGS", [ending for ending in herald._ENDINGS if ending != "job.cancelled"])
+
+
+@mutant()
+def a_rerun_forgets_what_comes_later(patch: Patch) -> None:
+    """Only what needs the step itself runs again, and not what needs that."""
+
+    def restart_from(plan: Plan, old: Any, step: str | None, changed: Any) -> Restart:
+        assert step is not None
+        no = plan.number[step]
+        return Restart(frozenset({no, *plan.successors[no]}))
+
+    patch.setattr(rerun, "restart_from", restart_from)
+
+
+@mutant()
+def a_rerun_loses_what_was_kept(patch: Patch) -> None:
+    change_sql(patch, "retry_step", ("output = d.output", "output = NULL"))

@@ -9,12 +9,15 @@ import hashlib
 import re
 
 MESSAGE_CHARS_MAX = 1_000
+# The beginning of a message says what kind it is.
+KIND_CHARS_MAX = 400
 FINGERPRINT_CHARS = 16
 
-# In this order: an address may hold an id, an id holds numbers. None of them can backtrack far: each stops at a space.
+# In this order: an address may hold an id, an id holds numbers. None of them backtracks, and each begins at a word only:
+# thousands of messages are looked at in one go.
 _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s'\"<>)\]]++", re.IGNORECASE), "<url>"),
-    (re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})++"), "<mail>"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"), "<mail>"),
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
     (re.compile(r"\b0x[0-9a-f]++\b", re.IGNORECASE), "<id>"),
     # IPv6, with or without a port in brackets.
@@ -29,7 +32,7 @@ _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def kind_of(message: str) -> str:
     """The message as all failures of its kind have it."""
-    text = message[:MESSAGE_CHARS_MAX]
+    text = message[:KIND_CHARS_MAX]
     for pattern, mark in _MARKS:
         text = pattern.sub(mark, text)
     return text.strip()

@@ -95,25 +95,18 @@ class _Ended:
     failures: dict[str, int] = field(default_factory=dict)
     late: dict[str, list[int]] = field(default_factory=dict)
 
-    def add(self, minute: datetime, recipe: str, state: str, length: int, count: int, now: datetime) -> None:
-        """Count so many."""
-        is_late = minute > now - timedelta(minutes=FAILING_MINUTES)
-        late = self.late.setdefault(recipe, [0, 0])
-        if state == JobState.COMPLETED:
-            self.completed[minute] = self.completed.get(minute, 0) + count
+    def add(self, recipe: str, is_completed: bool, length: int, count: int, late: int) -> None:
+        """Count so many of a recipe, and so many of those as late."""
+        self.late.setdefault(recipe, [0, 0])[0 if is_completed else 1] += late
+        if is_completed:
             of_recipe = self.lengths.setdefault(recipe, {})
             of_recipe[length] = of_recipe.get(length, 0) + count
-            late[0] += count if is_late else 0
-        elif state != JobState.CANCELLED:
-            # That somebody cancelled a job is no failure.
-            self.failed[minute] = self.failed.get(minute, 0) + count
+        else:
             self.failures[recipe] = self.failures.get(recipe, 0) + count
-            late[1] += count if is_late else 0
 
 
 async def overview(db: Database, caller: str | None) -> Overview:
     """The overview of one caller's jobs, or of the whole installation."""
-    letters = await dead_letters.look(db, caller)
     waiting = await gauge.queues(db, OPEN_MAX) if caller is None else {}
     async with db.connection() as connection:
         workers = await connection.fetchrow(sql("overview_workers"), LOST_S)
@@ -121,15 +114,17 @@ async def overview(db: Database, caller: str | None) -> Overview:
         ended, looked = await _ended(connection, caller, now)
         totals, is_open_capped = await _totals(connection, caller)
         waits = await connection.fetch(sql("overview_waits"), WAITS_MAX, caller)
+        letters = await dead_letters.count(connection, caller)
+        newest = await connection.fetchrow(sql("overview_error"), letters.newest)
         queues: list[QueueLook] = []
-        attention = [*_failing(ended), *_people(waits), *_letters(letters)]
+        attention = [*_failing(ended), *_people(waits), *_letters(letters, newest)]
         if caller is None:
             running = await connection.fetch(sql("overview_running"), RUNNING_MAX)
             breakers = await connection.fetch(sql("overview_breakers"), SHOWN_MAX)
             queues = _queues(waiting, running, msgspec.json.decode(workers["served"]))
             attention += [*_idle(queues), *_lost(workers), *_breakers(breakers), *_old(queues)]
-    newest = now.replace(second=0, microsecond=0)
-    minutes = [newest - timedelta(minutes=back) for back in range(MINUTES - 1, -1, -1)]
+    last = now.replace(second=0, microsecond=0)
+    minutes = [last - timedelta(minutes=back) for back in range(MINUTES - 1, -1, -1)]
     return Overview(
         as_of=now,
         attention=attention[:SHOWN_MAX],
@@ -139,20 +134,34 @@ async def overview(db: Database, caller: str | None) -> Overview:
         queues=queues[:SHOWN_MAX],
         recipes=_recipes(ended)[:SHOWN_MAX],
         totals=totals,
-        is_capped=looked or is_open_capped or any(queue.ready >= OPEN_MAX for queue in queues),
+        is_capped=looked or is_open_capped or letters.is_capped or any(queue.ready >= OPEN_MAX for queue in queues),
     )
 
 
 async def _ended(connection: asyncpg.Connection, caller: str | None, now: datetime) -> tuple[_Ended, bool]:
+    """How jobs ended, and whether that is not all of it."""
+    if caller is not None:
+        return await _own_ended(connection, caller, now)
     found = _Ended()
-    if caller is None:
-        rows = await connection.fetch(sql("overview_minutes"), MINUTES, ENDED_MAX)
-        for row in rows:
-            found.add(row["minute"], row["recipe"], row["state"], row["length"], row["count"], now)
-        return found, len(rows) >= ENDED_MAX
+    minutes = await connection.fetch(sql("overview_minutes"), MINUTES, ENDED_MAX)
+    for row in minutes:
+        found.completed[row["minute"]], found.failed[row["minute"]] = row["completed"], row["failed"]
+    for row in await connection.fetch(sql("overview_recipes"), MINUTES, ENDED_MAX, FAILING_MINUTES):
+        found.add(row["recipe"], row["state"] == JobState.COMPLETED, row["length"], row["count"], row["late"])
+    return found, sum(row["rows"] for row in minutes) >= ENDED_MAX
+
+
+async def _own_ended(connection: asyncpg.Connection, caller: str, now: datetime) -> tuple[_Ended, bool]:
+    found = _Ended()
     rows = await connection.fetch(sql("overview_ended_caller"), MINUTES, OWN_MAX, caller)
     for row in rows:
-        found.add(row["minute"], row["recipe"], row["state"], class_of(row["seconds"]), 1, now)
+        if row["state"] == JobState.CANCELLED:
+            continue
+        is_completed = row["state"] == JobState.COMPLETED
+        by_minute = found.completed if is_completed else found.failed
+        by_minute[row["minute"]] = by_minute.get(row["minute"], 0) + 1
+        is_late = row["minute"] > now - timedelta(minutes=FAILING_MINUTES)
+        found.add(row["recipe"], is_completed, class_of(row["seconds"]), 1, int(is_late))
     return found, len(rows) >= OWN_MAX
 
 
@@ -234,14 +243,13 @@ def _people(waits: Sequence[asyncpg.Record]) -> list[Attention]:
     ]
 
 
-def _letters(look: dead_letters.Look) -> list[Attention]:
-    count = sum(len(kind.job_ids) for kind in look.kinds)
-    if not count:
+def _letters(letters: dead_letters.Count, newest: asyncpg.Record | None) -> list[Attention]:
+    if not letters.dead or newest is None:
         return []
-    kinds = len(look.kinds)
-    told = f"of {kinds} kinds" if kinds > 1 else f"all of them: {look.kinds[0].message[:200] or look.kinds[0].code}"
-    title = f"{_jobs(count)} failed and nobody ran {'it' if count == 1 else 'them'} again"
-    return [Attention("dead_letters", title, told, count, "/dead-letters")]
+    title = f"{_jobs(letters.dead)} failed and nobody ran {'it' if letters.dead == 1 else 'them'} again"
+    told = f"{newest['recipe']} at {newest['step'] or 'its start'}: {newest['message'] or newest['code']}"
+    detail = told if letters.dead == 1 else f"The newest is {told}"
+    return [Attention("dead_letters", title, detail, letters.dead, "/dead-letters")]
 
 
 def _idle(queues: Iterable[QueueLook]) -> list[Attention]:

@@ -120,7 +120,7 @@ async def make(
 
 async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
     """What the new job would run, without making it; refused as making it would be."""
-    async with db.connection() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+    async with db.connection() as connection:
         row = await connection.fetchrow(sql("job_row"), job_id)
         if row is None or row["deleted_at"] is not None:
             raise unknown(job_id)
@@ -128,6 +128,9 @@ async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
         changed = _changed(row, _inputs(row, plan, wish))
         _check_state(row, wish)
         old = await _old_rows(connection, "step_states", job_id)
+    if not old:
+        # Removed meanwhile; a job that has ended changes in no other way.
+        raise unknown(job_id)
     if not wish.keeps:
         old = [Kept(no, no, None, StepState.BLOCKED, 0, None, None, None, None) for no in range(len(plan.nodes))]
     return again(plan, _rows(plan, old, wish, changed, row)[0], changed)

@@ -3,37 +3,56 @@
 
 -- name: dead_letters
 -- The newest $1 failed jobs of all callers (by jobs_trouble). A part of another job is that job's affair, unless a
--- handler started it; one that was run again, discarded or deleted is nobody's any more.
-SELECT j.id, j.recipe, j.plan, j.finished_at, j.error ->> 'code' AS code, left(j.error ->> 'message', $2) AS message,
-       j.error ->> 'step' AS step
+-- handler started it; one that was run again, discarded or deleted is nobody's any more. Each is looked up in `redriven`
+-- by itself: a join could read all of that.
+SELECT j.id, j.recipe, j.plan, j.finished_at, e.code, left(e.message, $2) AS message, e.step
 FROM (
     SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt FROM windlass.jobs
     WHERE trouble = 'FAILED' ORDER BY id DESC LIMIT $1
 ) j
+CROSS JOIN LATERAL json_to_record(coalesce(j.error, '{}')) AS e (code text, message text, step text)
 WHERE j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
-  AND NOT EXISTS (SELECT FROM windlass.redriven r WHERE r.job_id = j.id)
+  AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL
 ORDER BY j.id DESC
-
--- name: dead_letters_seen
--- How many failed jobs there are to look at, up to $1.
-SELECT count(*) FROM (SELECT FROM windlass.jobs WHERE trouble = 'FAILED' ORDER BY id DESC LIMIT $1) j
 
 -- name: dead_letters_caller
 -- The same of one caller: among the newest $1 that ended badly in any way (by jobs_caller_trouble).
-SELECT j.id, j.recipe, j.plan, j.finished_at, j.error ->> 'code' AS code, left(j.error ->> 'message', $2) AS message,
-       j.error ->> 'step' AS step
+SELECT j.id, j.recipe, j.plan, j.finished_at, e.code, left(e.message, $2) AS message, e.step
 FROM (
     SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs
     WHERE caller = $3 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
 ) j
+CROSS JOIN LATERAL json_to_record(coalesce(j.error, '{}')) AS e (code text, message text, step text)
 WHERE j.trouble = 'FAILED' AND j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
-  AND NOT EXISTS (SELECT FROM windlass.redriven r WHERE r.job_id = j.id)
+  AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL
 ORDER BY j.id DESC
 
--- name: dead_letters_seen_caller
-SELECT count(*) FROM (
-    SELECT FROM windlass.jobs WHERE caller = $2 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
-) j
+-- name: dead_letters_count
+-- How many of them there are, among how many that were looked at, and the newest.
+WITH looked AS MATERIALIZED (
+    SELECT id, deleted_at IS NULL AND (parent_job IS NULL OR parent_attempt = 0)
+               AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL AS is_dead
+    FROM (
+        SELECT id, deleted_at, parent_job, parent_attempt FROM windlass.jobs
+        WHERE trouble = 'FAILED' ORDER BY id DESC LIMIT $1
+    ) j
+)
+SELECT count(*) AS looked_at, count(*) FILTER (WHERE is_dead) AS count,
+       (SELECT id FROM looked WHERE is_dead ORDER BY id DESC LIMIT 1) AS newest
+FROM looked
+
+-- name: dead_letters_count_caller
+WITH looked AS MATERIALIZED (
+    SELECT id, trouble = 'FAILED' AND deleted_at IS NULL AND (parent_job IS NULL OR parent_attempt = 0)
+               AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL AS is_dead
+    FROM (
+        SELECT id, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs
+        WHERE caller = $2 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
+    ) j
+)
+SELECT count(*) AS looked_at, count(*) FILTER (WHERE is_dead) AS count,
+       (SELECT id FROM looked WHERE is_dead ORDER BY id DESC LIMIT 1) AS newest
+FROM looked
 
 -- name: dead_letter_discard
 -- Those that nobody has dealt with meanwhile.
@@ -51,9 +70,26 @@ JOIN (SELECT DISTINCT * FROM unnest($1::text[], $2::text[]) AS d (name, plan)) d
 GROUP BY r.name, r.plan
 
 -- name: overview_minutes
--- How jobs ended in the last $1 minutes, by the minute; $2 rows at most, the newest first.
-SELECT minute, recipe, state, length, count FROM windlass.minutes
-WHERE minute > windlass.clock() - make_interval(mins => $1) ORDER BY minute DESC LIMIT $2
+-- How jobs ended in the last $1 minutes, by the minute; $2 rows at most are looked at, the newest. That somebody
+-- cancelled a job is no failure.
+SELECT minute, coalesce(sum(count) FILTER (WHERE state = 'COMPLETED'), 0)::int AS completed,
+       coalesce(sum(count) FILTER (WHERE state NOT IN ('COMPLETED', 'CANCELLED')), 0)::int AS failed, count(*) AS rows
+FROM (
+    SELECT minute, state, count FROM windlass.minutes
+    WHERE minute > windlass.clock() - make_interval(mins => $1) ORDER BY minute DESC LIMIT $2
+) m
+GROUP BY minute
+
+-- name: overview_recipes
+-- The same by recipe and length, and of those the ones of the last $3 minutes.
+SELECT recipe, state, length, sum(count)::int AS count,
+       coalesce(sum(count) FILTER (WHERE minute > windlass.clock() - make_interval(mins => $3)), 0)::int AS late
+FROM (
+    SELECT minute, recipe, state, length, count FROM windlass.minutes
+    WHERE minute > windlass.clock() - make_interval(mins => $1) AND state <> 'CANCELLED'
+    ORDER BY minute DESC LIMIT $2
+) m
+GROUP BY recipe, state, length
 
 -- name: overview_ended_caller
 -- The same of one caller, from the newest $2 of its jobs (by jobs_caller).
@@ -110,6 +146,10 @@ SELECT coalesce((
         WHERE lost_at > windlass.clock() - make_interval(secs => $1)) AS lost,
        (SELECT max(lost_at) FROM windlass.workers) AS last_lost,
        windlass.clock() AS now
+
+-- name: overview_error
+SELECT recipe, error ->> 'code' AS code, error ->> 'step' AS step, left(error ->> 'message', 200) AS message
+FROM windlass.jobs WHERE id = $1
 
 -- name: overview_breakers
 SELECT name, opened_at, error FROM windlass.providers WHERE opened_at IS NOT NULL ORDER BY name LIMIT $1

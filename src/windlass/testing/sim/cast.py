@@ -21,6 +21,7 @@ from windlass.engine.submit import Submission, submit
 from windlass.store.artifact import Artifacts, Ref, ref_of
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Answer, Log, Told
+from windlass.testing.sim.reruns import rerun_from
 from windlass.testing.sim.worker import is_away
 
 CALLERS = ("ada", "bob")
@@ -157,6 +158,13 @@ async def _control(stage: Stage, rng: random.Random, job: UUID) -> None:
                 stage.jobs.append(new)
         case "look":
             await stage.patiently(rng, lambda: explain.why(db, job))
+            # Most have not ended yet.
+            for one in rng.sample(stage.jobs, min(4, len(stage.jobs))):
+                new = stage.ids.new()
+                log.retried[new] = one
+                if await rerun_from(stage.patiently, db, log, rng, one, new) is not None:
+                    stage.jobs.append(new)
+                    break
         case "delete":
             await stage.patiently(rng, lambda: control.delete(db, job))
 

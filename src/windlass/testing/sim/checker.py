@@ -15,6 +15,7 @@ from windlass.core.states import StepState
 from windlass.engine.workers import LEASE_S
 from windlass.testing.checker import Tables, check_tables
 from windlass.testing.sim.log import Log
+from windlass.testing.sim.reruns import check_reruns
 from windlass.testing.sim.scheduler import START
 
 # How soon word travels from job to job once nothing goes wrong any more.
@@ -31,6 +32,7 @@ def check(tables: Tables, log: Log, *, is_serial: bool = True) -> list[str]:
         *_attempts(log),
         *_orphans(tables, log),
         *_leases(log),
+        *check_reruns(tables, log),
     ]
 
 

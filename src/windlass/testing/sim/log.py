@@ -51,6 +51,8 @@ class Log:
     cancelled: list[UUID] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     retried: dict[UUID, UUID] = field(default_factory=dict)
+    # Of re-runs from a step: the job that was run again, the step, and what was told beforehand to run.
+    reran: dict[UUID, tuple[UUID, str, frozenset[str]]] = field(default_factory=dict)
     # Attempts whose claim a crash undid: another worker may get the same number.
     forgotten: set[Key] = field(default_factory=set)
     # What happened outside: when, and what.
