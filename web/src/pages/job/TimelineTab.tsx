@@ -134,6 +134,8 @@ export default function TimelineTab({ id, live, selected, onSelect }: TabProps) 
                 key={mark.at}
                 className="absolute top-1 -translate-x-1/2 whitespace-nowrap text-[10.5px] text-dim tabular-nums first:translate-x-0"
                 style={{ left: place(mark.at) }}
+                // At the very end there is no room for it.
+                hidden={(mark.at - span.from) / wide > 0.97}
               >
                 {mark.label}
               </span>

@@ -77,6 +77,16 @@ test("a fan-out is as long as its children, which are shown when it is open", ()
   expect(rows(nodes, [], [], [1]).map((row) => [row.id, row.depth])).toEqual([[1, 0], [4, 1], [3, 1]]); // biome-ignore format: pairs
 });
 
+test("a fan-out that is over ends with its last child, though only their attempts are loaded", () => {
+  const nodes = [
+    step(1, { look: "failed", fan: { total: 2, by: {} } }),
+    step(3, { parent: 1, look: "failed" }),
+    step(4, { parent: 1, look: "succeeded" }),
+  ];
+  const told = rows(nodes, [], [attempt(3, 1, 100, 500, "failed"), attempt(4, 1, 100, 300, "succeeded")]);
+  expect(shape(told[0])).toEqual([["span", "failed", 100, 500]]);
+});
+
 test("zoom keeps what is pointed at, and nothing goes beyond the job", () => {
   const whole = wholeOf(0, 1_000, 0);
   const near = zoomed(whole, 250, 0.5, whole);

@@ -142,8 +142,10 @@ function spanOf(children: readonly StepNo[], told: Told): Segment[] {
     const start = first == null ? step.startedAt : Date.parse(first);
     if (start === null) continue;
     from = Math.min(from, start);
-    if (step.finishedAt === null) to = null;
-    else if (to !== null) to = Math.max(to, step.finishedAt);
+    const last = told.log.of(id).at(-1)?.finished_at;
+    const end = step.finishedAt ?? (last == null ? start : Date.parse(last));
+    if (!OVER.includes(step.look)) to = null;
+    else if (to !== null) to = Math.max(to, end);
     if (step.look === "failed") look = "failed";
     else if (look !== "failed" && !OVER.includes(step.look)) look = "running";
   }
