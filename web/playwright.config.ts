@@ -1,21 +1,5 @@
-import { execFileSync } from "node:child_process";
 import { defineConfig } from "@playwright/test";
-
-/** Debian's browser: nothing is downloaded for the tests. */
-function chromium(): string {
-  const named = process.env.CHROMIUM ?? "chromium";
-  return named.includes("/") ? named : execFileSync("which", [named], { encoding: "utf8" }).trim();
-}
-
-const QUIET = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+import { chromium, QUIET } from "./e2e/browser";
 
 export default defineConfig({
   testDir: "e2e",
@@ -34,7 +18,8 @@ export default defineConfig({
     trace: process.env.E2E_TRACE === undefined ? "off" : "retain-on-failure",
   },
   projects: [
-    { name: "tests", testIgnore: /shots/ },
-    { name: "shots", testMatch: /shots/ },
+    { name: "tests" },
+    // What is made or measured, and asked for by name: npm run shots, lighthouse, pixel.
+    ...["shots", "lighthouse", "pixel"].map((name) => ({ name, testMatch: `${name}.run.ts` })),
   ],
 });

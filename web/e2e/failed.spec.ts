@@ -1,39 +1,58 @@
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
+import type { Locator } from "@playwright/test";
 import { ended, expect, test } from "./app";
 
-test("from a failed job to knowing why, and to its being done, in at most four clicks", async ({ page, server }) => {
+test("from the first page to why a job failed, and to its being done, in at most four clicks", async ({
+  page,
+  server,
+}) => {
+  rmSync(server.mended, { force: true });
   const job = await server.submit("shopping", { item: "honey" });
   await ended(server, job, "FAILED");
   await page.goto(server.at("/"));
   let clicks = 0;
-  const click = async (target: ReturnType<typeof page.locator>): Promise<void> => {
+  const click = async (target: Locator): Promise<void> => {
     clicks += 1;
     await target.click();
   };
 
-  // What needs attention comes first.
-  await click(
-    page
-      .getByRole("main")
-      .getByRole("link", { name: /fail|dead/i })
-      .first(),
-  );
-  await click(
-    page
-      .getByRole("main")
-      .getByRole("link", { name: new RegExp(job.slice(0, 8)) })
-      .or(page.locator(`[data-job="${job}"] a`))
-      .first(),
-  );
+  await click(page.getByRole("link", { name: /nobody ran (it|them) again/ }));
+  await click(page.getByRole("button", { name: /the shop that sells honey is closed/ }));
+  await click(page.getByRole("link", { name: job }));
   // The step that failed is open: what it said, and what made it say so.
   await expect(page.getByRole("heading", { level: 2, name: "open_shop" })).toBeVisible();
-  await expect(page.getByText("the shop that sells honey is closed").first()).toBeVisible();
-  await expect(page.getByText("FileNotFoundError").first()).toBeVisible();
+  const step = page.getByRole("complementary", { name: "Step open_shop" });
+  await expect(step.getByText("the shop that sells honey is closed").first()).toBeVisible();
+  await expect(step.getByText(/FileNotFoundError/).first()).toBeVisible();
   writeFileSync(server.mended, "open again");
-  await click(page.getByRole("button", { name: /^Retry from/ }));
+  await click(page.getByRole("button", { name: "Retry from open_shop" }));
+
   await expect(page).not.toHaveURL(new RegExp(`jobs/${job}`));
   const next = page.url().match(/jobs\/([0-9a-f-]{36})/)?.[1] ?? "";
   await ended(server, next);
   expect(await server.ask("GET", `/jobs/${next}/output`)).toBe("honey sold, wrapped");
+  await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
   expect(clicks).toBeLessThanOrEqual(4);
+  rmSync(server.mended, { force: true });
+});
+
+test("all failures of one kind are run again at once, after a count and a reason", async ({ page, server }) => {
+  rmSync(server.mended, { force: true });
+  const jobs = await Promise.all([1, 2, 3].map(() => server.submit("shopping", { item: "figs" })));
+  for (const job of jobs) await ended(server, job, "FAILED");
+  writeFileSync(server.mended, "open again");
+  await page.goto(server.at("/dead-letters"));
+  const kind = page.getByRole("listitem").filter({ hasText: "the shop that sells figs is closed" });
+  await kind.getByRole("button", { name: "Redrive" }).click();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog).toContainText("3");
+  await dialog.getByLabel("Reason").fill("the shop is open again");
+  await dialog.getByRole("button", { name: "Run 3 jobs again" }).click();
+  await expect(kind).toHaveCount(0, { timeout: 30_000 });
+  const made = await server.ask<{ items: { status: string; retry_of: string | null }[] }>(
+    "GET",
+    "/jobs?recipe=shopping&limit=50",
+  );
+  expect(made.items.filter((one) => one.retry_of !== null && jobs.includes(one.retry_of))).toHaveLength(3);
+  rmSync(server.mended, { force: true });
 });

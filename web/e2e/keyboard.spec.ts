@@ -19,9 +19,13 @@ test("everything on the way to a step's error is reached by keys alone", async (
   await page.keyboard.press("Escape");
   await page.keyboard.press("Escape");
   await expect(page).toHaveURL(/recipe=shopping/);
+  const row = page.locator(`[data-job="${job}"]`);
+  await expect(row).toBeVisible();
   await page.keyboard.press("j");
+  await expect(row.getByRole("link").first()).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page).toHaveURL(new RegExp(`/jobs/${job}`));
+  await expect(page.getByRole("tab", { name: "Steps" })).toBeVisible();
   await page.keyboard.press("3");
   await expect(page.getByRole("tab", { name: "Steps" })).toHaveAttribute("aria-selected", "true");
   await page.keyboard.press("Control+k");
