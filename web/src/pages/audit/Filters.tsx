@@ -27,7 +27,7 @@ export function Filters({ filter, onChange }: FiltersProps) {
   const isFiltered = Object.values(filter).some((value) => value !== "");
   return (
     <search className="flex flex-wrap items-center gap-2 px-4 pb-3">
-      <div className="w-36">
+      <div className="w-32 sm:w-36">
         <Input
           data-filter
           aria-label="Caller"

@@ -88,14 +88,7 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
   };
 
   return (
-    <form
-      ref={box}
-      id="submit"
-      onSubmit={send}
-      noValidate
-      aria-label="Submit a job"
-      className="flex min-h-0 flex-col bg-panel"
-    >
+    <form ref={box} id="submit" onSubmit={send} noValidate aria-label="Submit a job" className="flex min-h-0 flex-col">
       <header className="flex min-h-11 flex-wrap items-center gap-2 border-line border-b px-4 py-1.5">
         <h2 className="mr-auto font-semibold">Submit a job</h2>
         <RecentMenu name={recipe.name} onStart={form.start} />
@@ -111,7 +104,7 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
           </Button>
         )}
       </header>
-      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-3">
+      <div className="min-h-0 overflow-y-auto px-4 py-3">
         <SchemaFields form={form} />
         <details
           className="mt-4 border-line border-t pt-2"

@@ -120,7 +120,7 @@ function Sides({ recipe, name }: { readonly recipe: RecipeDocument; readonly nam
           </Suspense>
         </TabPanel>
       </div>
-      <div className="flex min-h-0 min-w-0 flex-col border-line border-t lg:border-t-0">
+      <div className="flex min-h-0 min-w-0 flex-col border-line border-t bg-panel lg:border-t-0">
         <SubmitPanel key={recipe.plan} recipe={recipe} version={search.version} />
       </div>
     </div>

@@ -77,7 +77,7 @@ function RecipeRows({ recipes, states }: RowsProps) {
       <thead>
         <tr>
           <Th>Recipe</Th>
-          <Th>Version</Th>
+          <Th className="hidden sm:table-cell">Version</Th>
           <Th className="hidden text-right sm:table-cell">Jobs, last hour</Th>
           <Th>Success</Th>
           <Th className="hidden text-right md:table-cell">p50</Th>
@@ -107,7 +107,7 @@ function Row({ recipe, state }: { readonly recipe: RecipeSummary; readonly state
           {recipe.name}
         </Link>
       </Td>
-      <Td className="text-dim tabular-nums">v{recipe.version}</Td>
+      <Td className="hidden text-dim tabular-nums sm:table-cell">v{recipe.version}</Td>
       <Td className="hidden text-right tabular-nums sm:table-cell">
         {state === undefined ? (
           <span className="text-dim">–</span>
