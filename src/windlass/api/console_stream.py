@@ -306,7 +306,7 @@ class ConsoleStream:
                     self._add(topic, told)
             if self._lines < LINES_MAX:
                 topic.go_on()
-            if topic.gone is not None and not topic.waiting and topic not in self._leaving:
+            if topic.gone is not None and topic not in self._leaving:
                 self._leaving.append(topic)
 
     def _add(self, topic: Topic, told: JobTold) -> None:

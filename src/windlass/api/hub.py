@@ -45,6 +45,9 @@ BEHIND_MAX = 10_000
 STREAM_MAX_S = 600.0
 LOOK_S = 0.05
 IDLE_LOOK_S = 0.25
+# How many events of the jobs that are followed one look takes, and of each: few of many, or many of a few.
+LOOK_MAX = 20_000
+EACH_MIN, EACH_MAX = 200, 2_000
 # After this long without news, looks become seldom.
 QUIET_S = 5.0
 # A look may take this part of the time, no more; but news is never this late because of it.
@@ -394,7 +397,7 @@ class Hub:
 
     async def _look_at_jobs(self) -> None:
         wanted = {job_id: track.reader.seq for job_id, track in self._jobs.items()}
-        found = await feed.of_jobs(self._db, wanted)
+        found = await feed.of_jobs(self._db, wanted, min(EACH_MAX, max(EACH_MIN, LOOK_MAX // len(wanted))))
         for job_id, events in found.items():
             track = self._jobs.get(job_id)
             if track is None:

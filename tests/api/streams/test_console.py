@@ -14,6 +14,7 @@ from tests.api.streams.stage import Stage, staged
 from tests.engine.rig import Rig, plan, task
 from windlass.api import console_stream
 from windlass.api.topics import TOPICS_MAX
+from windlass.api.wire.step import step_document
 from windlass.core.note import Note
 from windlass.core.outcome import Report, Success
 from windlass.engine import graph_view, note, read, settle
@@ -80,10 +81,7 @@ async def test_documents_are_as_new_as_their_events_or_newer(rig: Rig) -> None:
         # Put together they are the job as it stands.
         graph = await graph_view.graph(rig.db, await read.job(rig.db, wide))
         for step in await read.steps(rig.db, wide):
-            assert (steps[step.no]["status"], steps[step.no]["parent"]) == (
-                str(step.state),
-                None if step.index is None else 1,
-            )
+            assert steps[step.no] == step_document(wide, WIDE, step).model_dump(mode="json")
         [fan] = [node.fan for node in graph.nodes if node.fan is not None]
         assert fans == {"1": {"total": fan.total, "made": fan.made, "by_status": fan.by_state}}
         lines = [line for frame in client.named("patch") for line in frame.data["job"][str(wide)]["events"]]

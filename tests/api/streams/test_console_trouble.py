@@ -267,3 +267,13 @@ async def test_a_client_that_goes_while_its_patch_is_made_leaves_nothing_behind(
         gate.set()
         await stage.until(lambda: not stage.hub._tasks)
         assert not stage.hub._feeds and not stage.hub._jobs
+
+
+async def test_a_stream_that_cannot_be_opened_takes_no_place(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*given: Any) -> Any:
+        raise DatabaseUnavailable("away")
+
+    async with staged(rig.db) as stage:
+        monkeypatch.setattr(console_stream, "read_jobs", away)
+        assert (await stage.console(f"jobs,job:{ID}")).status == 400
+        assert stage.hub.count == 0

@@ -194,7 +194,7 @@ class EventDocument(Told):
 
 
 class EventPage(Told):
-    """Events in order; `next` is there while the page is full: the `after` of the next page, or with `desc` its `before`."""
+    """Events in order. `next` is there while the page is full: the next one's `after`, or with `desc` its `before`."""
 
     items: list[EventDocument]
     next: int | None
