@@ -198,3 +198,38 @@ def test_no_submission_is_lost_or_doubled_when_the_server_is_killed(
     stored = [view.id for view in client.jobs(labels={"storm": kind})]
     assert sorted(stored) == sorted(job.id for job in made)
     assert [job.result(timeout=60) for job in made] == [f"hello {n}" for n in range(count)]
+
+
+def test_a_job_is_run_again_from_a_step_once_it_was_looked_at(client: Any) -> None:
+    job = client.submit("hello", name="Ada")
+    job.result(timeout=30)
+    [step] = [one.step for one in job.steps()]
+    plan = job.preview_rerun(from_step=step, inputs={"name": "Bob"})
+    assert (plan.run_again, plan.kept, plan.inputs_changed) == ([step], [], ["name"])
+    new = job.rerun(from_step=step, inputs={"name": "Bob"})
+    assert new.result(timeout=30) == "hello Bob" and new.view().retry_of == job.id
+    with pytest.raises(errors.BadInput, match="has no step") as caught:
+        job.rerun(from_step=f"{step}x")
+    assert "Did you mean" in str(caught.value)
+    with pytest.raises(errors.WrongState):
+        job.preview_retry()
+
+
+def test_dead_letters_are_redriven_once_and_discarded(client: Any, kind: str) -> None:
+    job = client.submit("bang", labels={"dead": kind})
+    job.wait(timeout=30)
+    assert job.preview_retry().run_again == ["explode"]
+    [letters] = [one for one in client.dead_letters() if job.id in one.job_ids]
+    assert (letters.recipe, letters.step) == ("bang", "explode")
+    dry = client.redrive(letters.fingerprint, dry_run=True)
+    assert (dry.dry_run, dry.matched, dry.done) == (True, letters.count, [])
+    with pytest.raises(errors.Conflict):
+        client.redrive(letters.fingerprint, expect=letters.count + 1)
+    done = client.redrive(letters.fingerprint, start="first", expect=letters.count, reason="again")
+    assert {one.job_id for one in done.done} == set(letters.job_ids)
+    for one in done.done:
+        assert client.job(one.new_job_id).wait(timeout=30) is JobState.FAILED
+    told = client.discard(letters.fingerprint, reason="enough")
+    assert {one.job_id for one in told.done} == {one.new_job_id for one in done.done}
+    assert letters.fingerprint not in [one.fingerprint for one in client.dead_letters()]
+    assert len(client.overview()["throughput"]["minutes"]) == 60

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.client.script import STREAM, Script, frame, happened, ok, problem, sent
-from windlass.client import flows, following
+from windlass.client import again, flows, following
 from windlass.client.exchange import Answer, Lost
 from windlass.client.flows import Wanted
 from windlass.client.views import Event
@@ -171,7 +171,7 @@ def test_a_delete_whose_answer_was_lost_is_done_when_the_job_is_gone() -> None:
 
 def test_a_retry_has_a_key_so_that_it_makes_one_job() -> None:
     script = Script([ANSWER_LOST, ok(job(is_new=True), 202)])
-    assert script.play(flows.again(script.means(), ID, "retry")).job_id == ID
+    assert script.play(again.again(script.means(), ID, again.Rerun("retry"))).job_id == ID
     assert sent(script.asks, "idempotency-key") == ["made-1", "made-1"]
 
 
