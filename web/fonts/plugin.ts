@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Plugin } from "vite";
@@ -22,28 +22,27 @@ export function fonts(): Plugin {
   };
 }
 
+/** The folder with the fonts. It is named by what is in it: another build at the same time, of other code, has its own. */
 function make(): string {
   const require = createRequire(import.meta.url);
-  const folder = join(import.meta.dirname, "../node_modules/.cache/windlass-fonts");
-  mkdirSync(folder, { recursive: true });
-  for (const { name, features } of FONTS) {
+  const made = FONTS.map(({ name, features }) => {
     const file = require.resolve(`@fontsource-variable/${name}/files/${name}-latin-wght-normal.woff2`);
-    const font = subset(readFileSync(file), { text: TEXT, features });
+    return { name, font: subset(readFileSync(file), { text: TEXT, features }) };
+  });
+  const digest = createHash("sha256");
+  for (const { font } of made) digest.update(font);
+  const folder = join(import.meta.dirname, "../node_modules/.cache/windlass-fonts", digest.digest("hex").slice(0, 16));
+  mkdirSync(folder, { recursive: true });
+  for (const { name, font } of made) {
     const path = join(folder, `${name}.woff2`);
-    if (digest(font) !== digest(read(path))) writeFileSync(path, font);
+    if (!existsSync(path)) writeWhole(path, font);
   }
   return folder;
 }
 
-/** A file that is as it should be stays: a second build at the same time may be reading it. */
-function read(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch {
-    return Buffer.alloc(0);
-  }
-}
-
-function digest(bytes: Buffer): string {
-  return createHash("sha256").update(bytes).digest("hex");
+/** All of it or nothing: whoever finds the file may read it. */
+function writeWhole(path: string, bytes: Buffer): void {
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, bytes);
+  renameSync(draft, path);
 }

@@ -3,13 +3,14 @@
  * what the font can write. Glyphs that are not wanted become empty and keep their numbers, so no other table changes; a
  * page must ask for the font with `unicode-range`: the full font has the rest.
  */
-import { charactersOf, keepFeatures } from "./characters.ts";
+import { charactersOf } from "./characters.ts";
 import { close, open, type Table } from "./container.ts";
+import { featureOf, gsubOf } from "./features.ts";
 import { keepGlyphs, keepVariations } from "./glyphs.ts";
 
 export interface Wish {
   readonly text: string;
-  /** Features of GSUB that still work; the others do nothing, as the glyphs they lead to may be gone. */
+  /** Features of GSUB that still work; the others are left out, as the glyphs they lead to may be gone. */
   readonly features: readonly string[];
 }
 
@@ -18,7 +19,11 @@ export function subset(font: Buffer, wish: Wish): Buffer {
   const table = (tag: string): Table | undefined => tables.find((one) => one.tag === tag);
   const kept = new Set([0, ...charactersOf(body(table("cmap")), wish.text)]);
   const gsub = table("GSUB");
-  if (gsub !== undefined) keepFeatures(gsub.body, wish.features, kept);
+  if (gsub !== undefined) {
+    const features = wish.features.map((tag) => featureOf(gsub.body, tag, kept));
+    for (const { swaps } of features) for (const glyph of swaps.values()) kept.add(glyph);
+    gsub.body = gsubOf(features);
+  }
   const glyf = table("glyf");
   if (glyf === undefined || !glyf.isTransformed) throw new Error("a font whose outlines are not as WOFF2 packs them");
   glyf.body = keepGlyphs(glyf.body, kept);

@@ -56,6 +56,7 @@ export function Shell({ children, at, live, account, onSearch, onKeys }: ShellPr
           <ThemeToggle />
           {account}
         </div>
+        <TipLayer />
       </header>
       <div className="flex min-h-0 flex-col justify-between overflow-y-auto border-line border-r bg-panel p-2 max-sm:hidden lg:w-[208px]">
         <nav aria-label="Main">
@@ -83,7 +84,6 @@ export function Shell({ children, at, live, account, onSearch, onKeys }: ShellPr
         {children}
       </main>
       <Toaster />
-      <TipLayer />
     </div>
   );
 }
