@@ -2,7 +2,8 @@
 
 No path of a request ever reaches the file system, so none can lead out of the folder. A build has some dozens of files
 and about a megabyte. They are read again when the build has changed, which is looked for at most once a second, when
-somebody opens a page; until a new build is whole, the former one is served.
+somebody opens a page; until a new build is whole, the former one is served. Pages that were opened before it load more
+of their own files later, so those of the build before are kept.
 
 Nothing is compressed here: a build brings each text as it is, as brotli and as gzip.
 """
@@ -16,7 +17,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -87,7 +88,7 @@ class Console:
         self._looked_s = clock()
         self._stamp: object = None
         # A folder that is named in the settings and is not there is told before anything is served.
-        self._build = self._read(find()) or lite()
+        self._newest = self._build = self._read(find()) or lite()
 
     def build(self) -> Build:
         """The build, looked for again if that was a while ago."""
@@ -96,8 +97,13 @@ class Console:
             self._looked_s = now_s
             # A folder that is being written anew may have no first page just now: what was read before is whole.
             with contextlib.suppress(BadSetting):
-                self._build = self._read(self._find()) or self._build
+                self._take(self._read(self._find()))
         return self._build
+
+    def _take(self, found: Build | None) -> None:
+        if found is not None:
+            former = {name: file for name, file in self._newest.files.items() if name.startswith(f"{ASSETS}/")}
+            self._newest, self._build = found, replace(found, files={**former, **found.files})
 
     def _read(self, folder: Path | None) -> Build | None:
         """The build in the folder if it is another one than before, and whole."""

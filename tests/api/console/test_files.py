@@ -134,6 +134,22 @@ def test_a_new_build_is_noticed_and_half_a_one_is_not_served(tmp_path: Path) -> 
     assert console.build() is second, "what was read stays when its folder is gone"
 
 
+def test_open_pages_find_their_files_after_the_next_build(tmp_path: Path) -> None:
+    folder, now = built(tmp_path / "console"), 0.0
+    console = Console(lambda: folder, lambda: now)
+    for text in ("two", "three"):
+        for old in (folder / "assets").iterdir():
+            old.unlink()
+        built(folder, text)
+        (folder / "assets/main-1.js").rename(folder / f"assets/main-{text}.js")
+        now += 1
+        names = set(console.build().files)
+        assert f"assets/main-{text}.js" in names
+        assert console.build().files["index.html"].forms["identity"] == text.encode()
+    assert "assets/main-two.js" in names, "of the build before"
+    assert "assets/main-1.js" not in names, "but not of all that ever were"
+
+
 def test_a_build_that_changes_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, now = built(tmp_path / "console"), 0.0
     real, changes = static.full, 1

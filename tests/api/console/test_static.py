@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -174,6 +175,19 @@ async def test_a_path_that_is_not_utf8_or_very_long_is_only_a_page(site: Rig) ->
     for path in ("%ff%fe", "a" * 6_000, "%F0%9F%98%80"):
         answer = await raw(site, "GET", f"/console/{path}")
         assert answer.split(b" ")[1] == b"200", answer[:200]
+
+
+async def test_no_path_at_all_breaks_it(site: Rig) -> None:
+    chance = random.Random(7)
+    pieces = ["assets", "..", ".", "%2e", "%2f", "%5c", "%00", "%ff", "index.html", "console", "//", "?", "#", "%", ";"]
+    for _ in range(300):
+        path = "/console/" + "".join(
+            chance.choice([chance.choice(pieces), f"%{chance.randrange(256):02x}", "/"])
+            for _ in range(chance.randrange(1, 12))
+        )
+        answer = await raw(site, chance.choice(["GET", "HEAD"]), path)
+        assert answer.split(b" ")[1] in (b"200", b"404"), (path, answer[:200])
+        assert b"the secret" not in answer
 
 
 async def test_without_a_build_the_lite_page_is_served_everywhere(
