@@ -43,7 +43,7 @@ export function List(props: ListProps) {
     getScrollElement: () => frame.current,
     estimateSize: () => rowPx,
     getItemKey: (index) => ids[index] ?? index,
-    overscan: 8,
+    overscan: 6,
     initialOffset: list.scrolledTo,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: another density, other heights
@@ -71,8 +71,11 @@ export function List(props: ListProps) {
     const act = target.closest<HTMLElement>("[data-act]");
     if (act?.dataset.act === "choose" || event.shiftKey) props.onChoose(id, event.shiftKey);
     else if (act?.dataset.act === "menu") props.onMenu(id, act);
-    // A link follows itself, and marking text is not pressing.
-    else if (target.closest("a") === null && !event.metaKey && !event.ctrlKey && isNothingMarked()) props.onOpen(id);
+    // With a key held a link is the browser's, and marking text is not pressing.
+    else if (!event.metaKey && !event.ctrlKey && isNothingMarked()) {
+      event.preventDefault();
+      props.onOpen(target.closest<HTMLElement>("[data-open]")?.dataset.open ?? id);
+    }
   };
 
   return (
@@ -80,13 +83,14 @@ export function List(props: ListProps) {
     // biome-ignore lint/a11y/useKeyWithClickEvents: see above
     <div
       ref={frame}
-      className="@container relative min-h-0 flex-1 overflow-auto [overflow-anchor:none]"
+      className="@container relative min-h-0 flex-1 overflow-auto [&[data-moving]_.spin]:animate-none! [overflow-anchor:none]"
       onClick={press}
       onPointerEnter={() => props.onPoint(true)}
       onPointerLeave={() => props.onPoint(false)}
       onFocus={(event) => props.onFocusRow(event.target.closest<HTMLElement>("[data-job]")?.dataset.job ?? null)}
-      onScroll={(event) => {
-        list.scrolledTo = event.currentTarget.scrollTop;
+      onScroll={() => {
+        calm(frame.current);
+        list.scrolledTo = rows.scrollOffset ?? 0;
         props.onScrolled(list.scrolledTo > 4);
       }}
     >
@@ -150,6 +154,16 @@ function Heads({ isHidden }: { readonly isHidden: boolean }) {
       </div>
     </div>
   );
+}
+
+const still = new WeakMap<HTMLElement, ReturnType<typeof setTimeout>>();
+
+/** Spinners stand while the list moves: each is a layer of its own, and together they cost more than the rows. */
+function calm(frame: HTMLElement | null): void {
+  if (frame === null) return;
+  frame.dataset.moving = "";
+  clearTimeout(still.get(frame));
+  still.set(frame, setTimeout(() => delete frame.dataset.moving, 150)); // biome-ignore format: one thought
 }
 
 function rowOf(frame: HTMLElement | null, id: string): HTMLElement | null {

@@ -2,7 +2,6 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: what has the focus in a row is its link
 import { Ellipsis, RotateCw } from "lucide-react";
 import { memo, useSyncExternalStore } from "react";
-import { Link } from "wouter";
 import type { JobDocument } from "../../live";
 import { color, jobLook } from "../../state";
 import { Ago } from "../../ui/Ago";
@@ -11,6 +10,9 @@ import { StatePill } from "../../ui/StatePill";
 import { COLUMNS, MARK_CELL, MENU_CELL, STATE_CELL } from "./columns";
 import type { ListStore } from "./listStore";
 import { doneOf, noteOf, shortId, wordFor } from "./says";
+
+/** Where the router's paths begin. Its own links listen to the address, each of them; these are heard by the list. */
+const BASE = "/console";
 
 export interface RowProps {
   readonly id: string;
@@ -158,13 +160,14 @@ function Mark({ job, isChosen, isAt }: CellsProps) {
 
 function IdLink({ job }: { readonly job: JobDocument }) {
   return (
-    <Link
-      href={`/jobs/${job.job_id}`}
+    <a
+      href={`${BASE}/jobs/${job.job_id}`}
+      data-open={job.job_id}
       data-tip={job.job_id}
       className="font-mono text-[12px] text-accent underline-offset-2 hover:underline"
     >
       {shortId(job.job_id)}
-    </Link>
+    </a>
   );
 }
 
@@ -189,15 +192,16 @@ function Bar({ job }: { readonly job: JobDocument }) {
 function RetryOf({ job }: { readonly job: JobDocument }) {
   if (job.retry_of === null) return null;
   return (
-    <Link
-      href={`/jobs/${job.retry_of}`}
+    <a
+      href={`${BASE}/jobs/${job.retry_of}`}
+      data-open={job.retry_of}
       aria-label={`Retry of ${job.retry_of}`}
       data-tip={`Runs again what ${job.retry_of} could not`}
       className="inline-flex items-center gap-1 font-mono text-[12px] text-dim underline-offset-2 hover:text-fg hover:underline"
     >
       <RotateCw size={11} aria-hidden="true" />
       {job.retry_of.slice(-4)}
-    </Link>
+    </a>
   );
 }
 
