@@ -67,7 +67,7 @@ docs: $(DEV) ## write the generated pages again: states, CLI, settings, errors
 wheel: $(DEV) ## build the wheel into dist/
 	$(PINNED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-console: $(WEB) ## the console's types, style, unit tests and weight; needs Node 20.19
+console: $(RUN) $(WEB) ## the console's types, style, unit tests and weight; needs Node 20.19
 	cd web && npm run --silent check
 
 browser: $(RUN) $(WEB) ## the console in a real browser, against a real server; needs Node 20.19 and chromium

@@ -1878,7 +1878,7 @@ export interface components {
         };
         /**
          * EventPage
-         * @description Events in order; `next` is there while the page is full: the `after` of the next page, or with `desc` its `before`.
+         * @description Events in order. `next` is there while the page is full: the next one's `after`, or with `desc` its `before`.
          */
         EventPage: {
             /** Items */
