@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { childrenIn, fanOf, structureOf, waitText } from "./document";
+import { childrenIn, fanOf, liveOf, progressOf, structureOf, waitText } from "./document";
 
 const base = {
   ...{ kind: "task", run: "x", queue: "main", needs: [], complete: false, running: false, failed: false, attempt: 1 },
@@ -49,4 +49,13 @@ test("what is waited for is said in words", () => {
   expect(waitText("external:studio")).toBe("waits for studio");
   expect(waitText("slot")).toBe("stands in line");
   expect(waitText("something:new")).toBe("waits for something:new");
+});
+
+test("what runs says how far it is, and nothing of it stays when it is over", () => {
+  const running = { ...base, status: "RUNNING", progress: { pct: 24.7, message: "in the fixer" } };
+  expect(liveOf(running).meta).toBe("25 % in the fixer");
+  expect(liveOf({ ...running, status: "COMPLETED" }).meta).toBe("main");
+  expect(progressOf({ pct: 900 })?.part).toBe(100);
+  expect(progressOf({})).toBeNull();
+  expect(progressOf("odd")).toBeNull();
 });

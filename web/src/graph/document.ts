@@ -62,6 +62,32 @@ export function childOf(child: StepDocument, parent: StepNo): GraphNode {
   };
 }
 
+function metaOf(
+  step: Pick<NodeDocument, "kind" | "queue" | "waiting_for"> & { progress?: unknown },
+  look: Look,
+): string {
+  if (step.waiting_for !== null) return waitText(step.waiting_for);
+  const said = look === "running" ? progressOf(step.progress) : null;
+  return said === null ? (DOER[step.kind] ?? step.queue) : [said.percent, said.message].filter(Boolean).join(" ");
+}
+
+export interface Progress {
+  /** `25 %`; empty when only a message was said. */
+  readonly percent: string;
+  readonly part: number | null;
+  readonly message: string;
+}
+
+/** What a handler says of how far it is; null when it says nothing. */
+export function progressOf(progress: unknown): Progress | null {
+  if (typeof progress !== "object" || progress === null) return null;
+  const { pct, message } = progress as { readonly pct?: unknown; readonly message?: unknown };
+  const part = typeof pct === "number" ? Math.min(100, Math.max(0, pct)) : null;
+  const text = typeof message === "string" ? message : "";
+  if (part === null && text === "") return null;
+  return { percent: part === null ? "" : `${Math.round(part)} %`, part, message: text };
+}
+
 /** The children that a graph tells of by their states alone: enough to draw them. */
 export function childrenIn(graph: Pick<GraphDocument, "nodes"> & ChildStates): GraphNode[] {
   const nodes: GraphNode[] = [];
@@ -113,12 +139,14 @@ function split(waitingFor: string): [string, string] {
 
 /** The part of a step that changes; also what a patch of the stream is made of. */
 export function liveOf(
-  step: Pick<NodeDocument, "kind" | "status" | "waiting_for" | "attempt" | "queue" | "started_at" | "finished_at">,
+  step: Pick<NodeDocument, "kind" | "status" | "waiting_for" | "attempt" | "queue" | "started_at" | "finished_at"> & {
+    readonly progress?: unknown;
+  },
 ): Required<Pick<StepPatch, "look" | "meta" | "attempt" | "startedAt" | "finishedAt">> {
   const look = stepLook(step.status, step.waiting_for);
   return {
     look,
-    meta: step.waiting_for === null ? (DOER[step.kind] ?? step.queue) : waitText(step.waiting_for),
+    meta: metaOf(step, look),
     attempt: step.attempt,
     // One that stands in a queue again has the start of an attempt that is over: it takes no time now.
     startedAt: BETWEEN.includes(look) ? null : timeOf(step.started_at),

@@ -1,6 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowUp, ScrollText } from "lucide-react";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "../../ui/Button";
 import { Empty } from "../../ui/Empty";
 import { Input } from "../../ui/Input";
@@ -9,7 +9,7 @@ import { Select } from "../../ui/Select";
 import { Skeleton } from "../../ui/Skeleton";
 import { useSearch } from "../../use/useSearch";
 import { EventRow } from "./EventRow";
-import { filteredLines, type Line, mergedLines } from "./eventList";
+import { filteredLines, gapsIn, type Line, mergedLines } from "./eventList";
 import type { TabProps } from "./JobView";
 import { useEventPages } from "./useEventPages";
 import { useLines } from "./useJobLive";
@@ -17,6 +17,7 @@ import { useLines } from "./useJobLive";
 const FIRST = { type: "", of: "" };
 const ROW = 30;
 const TOP_PX = 8;
+const TORN_MS = 2_000;
 
 /** What happened, the newest first. New lines come in on top, unless somebody is reading. */
 export default function EventsTab({ id, live, onSelect }: TabProps) {
@@ -33,6 +34,14 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
 
   const all = useMemo(() => mergedLines(pages.events, heard), [pages.events, heard]);
   const newest = all[0]?.seq ?? 0;
+  // More was heard than is kept: what lies between is on a page by now.
+  const isTorn = gapsIn(all) > 0;
+  const { refetch, error } = pages;
+  useEffect(() => {
+    if (!isTorn || error !== null) return;
+    const timer = setInterval(() => void refetch(), TORN_MS);
+    return () => clearInterval(timer);
+  }, [isTorn, error, refetch]);
   const limit = isHeld ? Math.min(upTo, newest) : newest;
   const hold = (is: boolean): void => {
     if (is && !isHeld) setUpTo(newest);

@@ -34,6 +34,7 @@ export function Header({ id, live }: { readonly id: string; readonly live: JobLi
         </h1>
         <StatePill look={jobLook(job.status)} word={saidOf(job.status)} />
         {job.is_paused && <StatePill look="waiting" word="Paused" />}
+        {job.deleted_at !== null && <StatePill look="cancelled" word="Deleted" />}
         <Numbers live={live} />
         <div className="ml-auto">
           <ActionBar live={live} />

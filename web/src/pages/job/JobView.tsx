@@ -49,6 +49,7 @@ export function JobView({ id, live }: { readonly id: string; readonly live: JobL
   const onSelect = useCallback((no: StepNo | null) => setSearch({ step: no ?? -1 }), [setSearch]);
   const show = useCallback((next: TabId) => setSearch({ tab: next }), [setSearch]);
   useOpenAtFailure(live, search.step, onSelect);
+  useFocusBack(selected);
   useKeys({
     ".": () => document.querySelector<HTMLElement>("[data-acts] button")?.click(),
     r: acts.retry.why === undefined ? acts.retry.run : undefined,
@@ -85,6 +86,13 @@ export function JobView({ id, live }: { readonly id: string; readonly live: JobL
       </div>
     </ActsContext>
   );
+}
+
+/** What had the focus in the inspector goes away with it: the keys must not be lost with that. */
+function useFocusBack(selected: StepNo | null): void {
+  useEffect(() => {
+    if (selected === null && document.activeElement === document.body) document.getElementById("main")?.focus();
+  }, [selected]);
 }
 
 /** A job that failed opens on the step that did: whoever comes here wants to know why. */

@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { progressOf } from "../../graph/document";
 import { useStep } from "../../graph/store";
 import type { StepNo } from "../../graph/types";
 import { Ago } from "../../ui/Ago";
@@ -37,6 +38,7 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
   const event = step.status === "PARKED" ? eventOf(step.waiting_for) : null;
   const isOver = OVER.includes(step.status);
   const cost = costText(step.cost);
+  const progress = progressOf(step.progress);
   return (
     <>
       {fault !== null && step.status !== "COMPLETED" && <FaultView fault={fault} of={step.step} />}
@@ -101,9 +103,14 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
         )}
         {cost !== null && <Row name="Cost">{cost}</Row>}
       </dl>
-      {step.progress !== null && step.progress !== undefined && !isOver && (
-        <Section title="Progress">
-          <Json value={step.progress} label="progress" />
+      {progress !== null && !isOver && (
+        <Section title="Progress" aside={progress.percent}>
+          {progress.part !== null && (
+            <div className="h-1.5 overflow-hidden rounded-full bg-line" aria-hidden="true">
+              <div className="h-full rounded-full bg-(--st-running)" style={{ width: `${progress.part}%` }} />
+            </div>
+          )}
+          {progress.message !== "" && <p className="mt-1 break-words text-[12px] text-dim">{progress.message}</p>}
         </Section>
       )}
       {step.attempts.length > 0 && (

@@ -6,7 +6,7 @@ import type { JobLive } from "./jobLive";
 import type { StepDetail } from "./types";
 
 /** A step that says something with every percent is asked about this often. */
-const AGAIN_MS = 700;
+const AGAIN_MS = 1_000;
 
 /** Everything about a step, again whenever the stream says that something happened to it. */
 export function useStepDetail(id: string, live: JobLive, no: StepNo) {
