@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, wraps
@@ -34,6 +35,11 @@ settings.register_profile(
     "windlass", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("windlass")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Half as many processes again as there are cores: the tests wait for PostgreSQL, leases and other processes."""
+    return max(1, (os.cpu_count() or 1) * 3 // 2)
 
 
 @pytest.fixture
