@@ -34,11 +34,11 @@ describe("a schema that our recipes have", () => {
     const kinds = [...fieldsOf(schema)].map(([name, spec]) => `${name} ${spec.kind}`);
     expect(kinds).toEqual([
       "topic text",
+      "camera object",
       "scenes number",
       "style choice",
       "draft boolean",
       "tags list",
-      "camera object",
       "note text",
     ]);
   });
@@ -46,7 +46,7 @@ describe("a schema that our recipes have", () => {
   test("says what is required, what is the default and what may be null", () => {
     const spec = specOf(schema) as ObjectSpec;
     expect(spec.fields.filter((f) => f.isRequired).map((f) => f.name)).toEqual(["topic", "camera"]);
-    expect(spec.fields.map((f) => f.spec.fallback)).toEqual([undefined, 4, "noir", false, [], undefined, null]);
+    expect(spec.fields.map((f) => f.spec.fallback)).toEqual([undefined, undefined, 4, "noir", false, [], null]);
     expect(fieldsOf(schema).get("note")?.isNullable).toBe(true);
     expect(fieldsOf(schema).get("topic")?.help).toBe("What it is about.");
   });

@@ -161,7 +161,8 @@ function objectSpec(schema: Schema, source: Source, depth: number, common: Commo
     const isRequired = required.has(name) && (depth > 0 || spec.fallback === undefined);
     return { name, title: title || name, isRequired, spec };
   });
-  return { ...common, kind: "object", fields };
+  // What is needed comes first. Else they stand as the schema has them, which the server may have sorted by name.
+  return { ...common, kind: "object", fields: fields.sort((a, b) => Number(b.isRequired) - Number(a.isRequired)) };
 }
 
 /** Follow `$ref` inside the document, as often as is sensible. */

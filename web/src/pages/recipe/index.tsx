@@ -82,7 +82,7 @@ export default function RecipePage() {
         />
       ) : (
         <Loaded query={recipe} rows={6}>
-          {(found) => <Sides recipe={found} name={name} />}
+          {(found) => <Sides recipe={found} />}
         </Loaded>
       )}
     </Page>
@@ -94,7 +94,7 @@ function isMissing(error: unknown): boolean {
 }
 
 /** The recipe at the left, its form at the right; on a narrow screen one below the other. */
-function Sides({ recipe, name }: { readonly recipe: RecipeDocument; readonly name: string }) {
+function Sides({ recipe }: { readonly recipe: RecipeDocument }) {
   const [search, setSearch] = useSearch(FIRST);
   const tab = TABS.some((one) => one.id === search.tab) ? search.tab : "graph";
   useSubmitInView();
@@ -111,11 +111,7 @@ function Sides({ recipe, name }: { readonly recipe: RecipeDocument; readonly nam
             {tab === "steps" && <StepsTable nodes={recipe.nodes} />}
             {tab === "schema" && <SchemaView recipe={recipe} />}
             {tab === "versions" && (
-              <VersionsTable
-                name={name}
-                plan={recipe.plan}
-                onShow={(version) => setSearch({ version, step: "" }, "push")}
-              />
+              <VersionsTable recipe={recipe} onShow={(version) => setSearch({ version, step: "" }, "push")} />
             )}
           </Suspense>
         </TabPanel>
