@@ -114,7 +114,7 @@ class Console:
             if stamp == self._stamp:
                 return None
             found = full(folder)
-            if stamp != _stamp(folder):
+            if stamp != _stamp(folder) or INDEX not in found.files:
                 return None
         except OSError as error:
             _log.warning("the console in %s cannot be read: %s", folder, error)
@@ -172,17 +172,17 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 def _listed(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Each file with its name in an address. Links are followed by nobody: a build has none."""
+    """Each file with its name in an address. One may be a link: some installers leave nothing else."""
     for place, prefix in ((folder, ""), (folder / ASSETS, f"{ASSETS}/")):
         if place.is_dir():
             for path in sorted(place.iterdir()):
-                if path.is_file() and not path.is_symlink():
+                if path.is_file():
                     yield prefix + path.name, path
 
 
 def _compressed(path: Path) -> dict[str, bytes]:
     beside = {coding: path.with_name(path.name + suffix) for coding, suffix in _SUFFIXES.items()}
-    return {coding: one.read_bytes() for coding, one in beside.items() if one.is_file() and not one.is_symlink()}
+    return {coding: one.read_bytes() for coding, one in beside.items() if one.is_file()}
 
 
 def _stamp(folder: Path) -> object:

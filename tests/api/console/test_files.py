@@ -75,10 +75,9 @@ def test_without_a_home_there_is_no_cache(nowhere: Path, monkeypatch: pytest.Mon
 def test_only_files_of_the_build_are_known(tmp_path: Path) -> None:
     folder = built(tmp_path / "console")
     (tmp_path / "secret").write_text("secret")
-    (folder / "link").symlink_to(tmp_path / "secret")
-    (folder / "assets/linked.js").symlink_to(tmp_path / "secret")
     (folder / "assets/main-1.js.gz").unlink()
-    (folder / "assets/main-1.js.gz").symlink_to(tmp_path / "secret")
+    (folder / "elsewhere").symlink_to(tmp_path)
+    (folder / "broken").symlink_to(tmp_path / "nothing")
     (folder / "web").mkdir()
     (folder / "web/source.ts").write_text("source")
     (folder / "assets/deep").mkdir()
@@ -87,6 +86,16 @@ def test_only_files_of_the_build_are_known(tmp_path: Path) -> None:
     assert set(build.files) == {"index.html", "icon.svg", "assets/main-1.js", "assets/a-1.css", "assets/inter-1.woff2"}
     assert set(build.files["assets/main-1.js"].forms) == {"identity", "br"}
     assert b"secret" not in b"".join(body for file in build.files.values() for body in file.forms.values())
+
+
+def test_a_build_of_links_is_a_build(tmp_path: Path) -> None:
+    """As some installers leave a package: each file a link into their own cache."""
+    real, linked = built(tmp_path / "cache"), tmp_path / "installed"
+    (linked / "assets").mkdir(parents=True)
+    for path in real.rglob("*.*"):
+        (linked / path.relative_to(real)).symlink_to(path)
+    assert full(linked) == full(real)
+    assert Console(lambda: linked).build().kind == "full"
 
 
 def test_a_folder_that_is_no_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
