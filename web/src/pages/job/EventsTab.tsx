@@ -135,7 +135,7 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
               hold(is);
               setReading(is);
             }}
-            onPointerEnter={() => {
+            onPointerMove={() => {
               hold(true);
               setOver(true);
             }}

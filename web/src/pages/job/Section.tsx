@@ -12,7 +12,7 @@ export function Section({ title, aside, children }: SectionProps) {
     <section aria-label={title} className="min-w-0">
       <h3 className="mb-1.5 flex items-center justify-between font-medium text-[11px] text-dim uppercase tracking-wide">
         {title}
-        {aside}
+        <span>{aside}</span>
       </h3>
       {children}
     </section>

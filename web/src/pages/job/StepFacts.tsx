@@ -43,7 +43,9 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
     <>
       {fault !== null && step.status !== "COMPLETED" && <FaultView fault={fault} of={step.step} />}
       {event !== null && <AnswerForm id={id} event={event} />}
-      {step.why !== null && !isOver && event === null && <WhyView live={live} why={step.why} onSelect={onSelect} />}
+      {step.why !== null && !isOver && step.status !== "RUNNING" && event === null && (
+        <WhyView live={live} why={step.why} onSelect={onSelect} />
+      )}
       {node?.fan !== undefined && <ChildList live={live} no={step.no} fan={node.fan} onSelect={onSelect} />}
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] items-center gap-x-4 gap-y-1.5">
         {node?.fan === undefined && (
@@ -63,7 +65,7 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
           </Row>
         )}
         {step.wake_at !== null && !isOver && (
-          <Row name="Until">
+          <Row name={step.status === "RUNNING" ? "Time limit" : "Until"}>
             <Ago at={step.wake_at} />
           </Row>
         )}
