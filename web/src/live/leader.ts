@@ -1,4 +1,7 @@
-/** Without a SharedWorker: the tab that has the lock is the hub, and speaks with the others over a channel. */
+/**
+ * Without a SharedWorker: the tab that has the lock is the hub, and speaks with the others over a channel. Without locks too:
+ * every tab is its own.
+ */
 import { createHub, type Hub } from "./hub";
 import type { Hear, Link } from "./link";
 import { watchTabs } from "./presence";
@@ -54,4 +57,17 @@ function lead(hub: Hub, post: (tab: string, message: ToTab) => void): (from: str
     hub.take(from, message);
     if (message.kind === "bye") presence.remove(from);
   };
+}
+
+export function openOwnLink(tab: string, hear: Hear): Link {
+  const hub = createHub();
+  const send = (message: ToHub): void => {
+    // Later, as everywhere else: a listener that follows something new must not change the table under a patch.
+    queueMicrotask(() => {
+      if (message.kind === "hello") hub.attach(tab, { post: hear });
+      else hub.take(tab, message);
+    });
+  };
+  send({ kind: "hello" });
+  return { kind: "alone", send };
 }

@@ -4,8 +4,6 @@
  * own would hang, and everything else that it asks for too.
  */
 
-import { createHub } from "./hub";
-import { openChannelLink } from "./leader";
 import { holdTabLock, lockManager } from "./presence";
 import type { ToHub, ToTab } from "./protocol";
 
@@ -25,6 +23,8 @@ export async function openLink(tab: string, hear: Hear): Promise<Link> {
     const link = await openWorkerLink(tab, hear).catch(() => null);
     if (link !== null) return link;
   }
+  // Few browsers come this far, so the hub is not part of what every tab loads.
+  const { openChannelLink, openOwnLink } = await import("./leader");
   const locks = lockManager();
   if (locks !== undefined && typeof BroadcastChannel !== "undefined") return openChannelLink(tab, hear, locks);
   return openOwnLink(tab, hear);
@@ -49,17 +49,4 @@ function openWorkerLink(tab: string, hear: Hear): Promise<Link> {
     };
     send({ kind: "hello" });
   });
-}
-
-function openOwnLink(tab: string, hear: Hear): Link {
-  const hub = createHub();
-  const send = (message: ToHub): void => {
-    // Later, as everywhere else: a listener that follows something new must not change the table under a patch.
-    queueMicrotask(() => {
-      if (message.kind === "hello") hub.attach(tab, { post: hear });
-      else hub.take(tab, message);
-    });
-  };
-  send({ kind: "hello" });
-  return { kind: "alone", send };
 }

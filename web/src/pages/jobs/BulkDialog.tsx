@@ -39,7 +39,7 @@ type Stage =
   | { readonly kind: "failed"; readonly problem: Problem };
 
 /** Count first, ask with the count, act, and say what came of it. */
-export function BulkDialog({ action, target, onClose, onDone }: BulkDialogProps) {
+export default function BulkDialog({ action, target, onClose, onDone }: BulkDialogProps) {
   const [stage, setStage] = useState<Stage>(() =>
     target.kind === "these" ? { kind: "asking", count: target.ids.length, isMore: false } : { kind: "counting" },
   );

@@ -32,7 +32,7 @@ interface ListProps {
 }
 
 /** So many rows before the end the next page is asked for. */
-const AHEAD = 40;
+const AHEAD = 20;
 
 /** The rows in sight, drawn where they belong in a list of any length. */
 export function List(props: ListProps) {

@@ -1,5 +1,5 @@
 import { ListChecks, Plus } from "lucide-react";
-import { useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { Button } from "../../ui/Button";
 import { Menu } from "../../ui/Menu";
@@ -7,7 +7,7 @@ import { Page } from "../../ui/Page";
 import { ProblemView } from "../../ui/ProblemView";
 import { Skeleton } from "../../ui/Skeleton";
 import { usePreference } from "../../use/usePreference";
-import { BulkDialog, type Target } from "./BulkDialog";
+import type { Target } from "./BulkDialog";
 import { type Action, canBe } from "./bulk";
 import { Chips } from "./Chips";
 import { ChoiceBar } from "./ChoiceBar";
@@ -28,6 +28,9 @@ import { useListKeys } from "./useListKeys";
 import { useNarrow } from "./useNarrow";
 import { useWriteRight } from "./useWriteRight";
 import { Views } from "./Views";
+
+// Nobody acts on the first page that is seen.
+const BulkDialog = lazy(() => import("./BulkDialog"));
 
 interface Asked {
   readonly action: Action;
@@ -171,7 +174,14 @@ export default function Jobs() {
         />
       )}
       {asked !== null && (
-        <BulkDialog action={asked.action} target={asked.target} onClose={() => setAsked(null)} onDone={choice.clear} />
+        <Suspense>
+          <BulkDialog
+            action={asked.action}
+            target={asked.target}
+            onClose={() => setAsked(null)}
+            onDone={choice.clear}
+          />
+        </Suspense>
       )}
     </Page>
   );

@@ -4,7 +4,10 @@ import { followJobs, type JobDocument } from "../../live";
 import { matches, paramsOf, type Wanted } from "./filter";
 import { createListStore, type ListStore } from "./listStore";
 
-const FIRST_LIMIT = 100;
+const FIRST_LIMIT = 60;
+/** What is read before the stream is open has to be read again: it is waited for, not for long. */
+const OPEN_MS = 500;
+const RETURN_MS = 5_000;
 const MORE_LIMIT = 200;
 /** A page may come short though there is more: so many are asked for before a person is. */
 const LOOKS_MAX = 8;
@@ -132,12 +135,17 @@ export function createJobList(wanted: Wanted): JobList {
     start: () => {
       reading = new AbortController();
       state = { ...state, isReading: false };
-      if (state.phase !== "ready") void read("first");
+      mustReread = false;
+      const begin = (): void => void (state.phase === "ready" ? reread() : read("first"));
+      const late = setTimeout(begin, state.phase === "ready" ? RETURN_MS : OPEN_MS);
       const unfollow = followJobs(store.patch, () => {
-        if (state.phase === "ready") void reread();
-        else mustReread = true;
+        clearTimeout(late);
+        // The first page is on its way, asked for before the stream was open.
+        if (state.isReading && state.phase !== "ready") mustReread = true;
+        else begin();
       });
       return () => {
+        clearTimeout(late);
         unfollow();
         reading.abort();
       };
