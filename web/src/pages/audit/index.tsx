@@ -6,6 +6,7 @@ import { Page } from "../../ui/Page";
 import { Table, Th } from "../../ui/Table";
 import { useSearch } from "../../use/useSearch";
 import { Loaded } from "../Loaded";
+import { ExportButton } from "./ExportButton";
 import { Filters } from "./Filters";
 import { RecordRow } from "./RecordRow";
 import { FIRST, useRecords } from "./records";
@@ -20,7 +21,12 @@ export default function AuditPage() {
     <Page
       title="Audit"
       lead={<span className="hidden sm:inline">who did what, when</span>}
-      actions={<VerifyButton {...verifying} />}
+      actions={
+        <>
+          <ExportButton filter={filter} />
+          <VerifyButton {...verifying} />
+        </>
+      }
     >
       <Filters filter={filter} onChange={setFilter} />
       <VerifyResult {...verifying} />

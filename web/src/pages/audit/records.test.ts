@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { FIRST, faultsOf, instantOf, queryOf } from "./records";
+import { exportRecords } from "./exporting";
+import { type AuditRecord, FIRST, faultsOf, instantOf, queryOf } from "./records";
 
 const NOW = Date.parse("2026-01-02T00:00:00Z");
 const JOB = "0193e2a1-5b7c-7d3e-9f40-1c2d3e4f5a6b";
@@ -36,5 +37,34 @@ describe("the filter of the audit", () => {
     ["yesterday", null],
   ])("reads %s as %s", (text, at) => {
     expect(instantOf(text, NOW)).toBe(at);
+  });
+});
+
+describe("an export of the audit", () => {
+  const record = (no: number) => ({ no }) as AuditRecord;
+
+  test("reads every page once, until there is none", async () => {
+    const asked: (string | null)[] = [];
+    const pages = [[5, 4], [3, 2], [1]].map((nos, i) => ({ items: nos.map(record), next: [4, 2, null][i] ?? null }));
+    const found = await exportRecords(FIRST, NOW, 100, async (query) => {
+      asked.push(new URLSearchParams(query).get("before"));
+      return pages[asked.length - 1] ?? { items: [], next: null };
+    });
+    expect(asked).toEqual([null, "4", "2"]);
+    expect(found).toEqual({ lines: [5, 4, 3, 2, 1].map((no) => `{"no":${no}}`), isCapped: false });
+  });
+
+  test("ends at its limit, and says so", async () => {
+    const found = await exportRecords(FIRST, NOW, 4, async (query) => {
+      const before = Number(new URLSearchParams(query).get("before") ?? 100);
+      return { items: [record(before - 1), record(before - 2)], next: before - 2 };
+    });
+    expect(found.lines).toHaveLength(4);
+    expect(found.isCapped).toBe(true);
+  });
+
+  test("does not go round for ever, whatever the server says", async () => {
+    const found = await exportRecords(FIRST, NOW, 1_000, async () => ({ items: [record(1)], next: 7 }));
+    expect(found.lines).toHaveLength(2);
   });
 });

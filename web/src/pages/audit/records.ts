@@ -15,11 +15,12 @@ export const FIRST = { caller: "", event: "", job: "", since: "", until: "" };
 export type Filter = typeof FIRST;
 
 const PAGE = 100;
+const REFRESH_MS = 10_000;
 const UUID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
 /** The query of a page, the newest first; what cannot be sent is left out and told by `faultsOf`. */
-export function queryOf(filter: Filter, before: number | null, now: number): string {
-  const query = new URLSearchParams({ order: "desc", limit: String(PAGE) });
+export function queryOf(filter: Filter, before: number | null, now: number, limit = PAGE): string {
+  const query = new URLSearchParams({ order: "desc", limit: String(limit) });
   if (filter.caller.trim() !== "") query.set("caller", filter.caller.trim());
   if (filter.event !== "") query.set("event", filter.event);
   if (UUID.test(filter.job.trim())) query.set("job_id", filter.job.trim());
@@ -52,6 +53,8 @@ export function useRecords(filter: Filter): UseInfiniteQueryResult<InfiniteData<
     queryFn: ({ pageParam, signal }) => ask<RecordPage>(`/audit?${queryOf(filter, pageParam, Date.now())}`, { signal }),
     initialPageParam: null as number | null,
     getNextPageParam: (page) => page.next,
+    // Kept fresh while only the newest are shown; whoever has gone back reads in peace.
+    refetchInterval: (query) => (query.state.data?.pages.length === 1 ? REFRESH_MS : false),
     retry: false,
   });
 }
