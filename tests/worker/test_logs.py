@@ -223,7 +223,8 @@ def test_an_attempt_that_logs_without_end_writes_less_and_less() -> None:
     assert len(writes) * size <= BURST_BYTES + 3_600 * log_tail.RATE_BYTES + size
 
 
-async def test_lines_wait_for_their_pace_and_are_written_with_the_last_words() -> None:
+async def test_lines_wait_for_their_pace_and_are_written_with_the_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_tail, "FIRST_AFTER_S", 3_600.0)
     written: list[Note] = []
 
     async def write(notes: Any) -> None:
@@ -240,7 +241,8 @@ async def test_lines_wait_for_their_pace_and_are_written_with_the_last_words() -
             while not [note for note in written if note.progress_pct == number]:
                 await asyncio.sleep(0.005)
         assert [note.log for note in written] == [None, None, None]
-        await notes.finish(key)
+        async with asyncio.timeout(20):
+            await notes.finish(key)
         assert written[-1].log is not None
         assert [line["text"] for line in written[-1].log["lines"]] == ["line 0", "line 1", "line 2"]
         assert not notes._paces
@@ -252,26 +254,30 @@ async def test_lines_wait_for_their_pace_and_are_written_with_the_last_words() -
 async def test_lines_outlive_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windlass.worker.notes.RETRY_AFTER_S", 0.01)
     written: list[Note] = []
-    failures = 3
+    is_asked, may_fail = asyncio.Event(), asyncio.Event()
 
     async def write(notes: Any) -> None:
-        nonlocal failures
-        failures -= 1
-        said.set()
-        if failures >= 0:
+        if not may_fail.is_set():
+            is_asked.set()
+            await may_fail.wait()
             raise DatabaseUnavailable("away")
         written.extend(notes)
 
-    said = asyncio.Event()
     notes = Notes(write, every_s=0.01)
     key = (UUID(int=1), 0, 1)
     try:
         for number in range(2):
             tail = Tail()
             tail.add(line_of(record(f"line {number}")))
-            notes.say(key, {LOG: tail, "checkpoint": str(number)})
-            await said.wait()
-        await notes.finish(key)
+            notes.say(key, {LOG: tail, **({"checkpoint": "1"} if number else {})})
+            if number == 0:
+                # The second is said while the first is on its way, which comes back.
+                async with asyncio.timeout(20):
+                    finishing = asyncio.create_task(notes.finish(key))
+                    await is_asked.wait()
+        may_fail.set()
+        async with asyncio.timeout(20):
+            await finishing
         lines = [line["text"] for note in written if note.log is not None for line in note.log["lines"]]
         assert lines == ["line 0", "line 1"]
         assert written[-1].checkpoint == "1"
