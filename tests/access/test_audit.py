@@ -178,6 +178,10 @@ async def test_records_can_be_narrowed(audit: Audit, timed_db: Database, clock: 
     ]
     for wanted, fits in wishes:
         assert await numbers(**wanted) == [r.no for r in everything if fits(r)], wanted
+        if "after_no" not in wanted:
+            backwards = [r.no for r in reversed(everything) if fits(r)]
+            assert await numbers(**wanted, before_no=100) == backwards, wanted
+            assert await numbers(**wanted, before_no=6, limit=2) == [no for no in backwards if no < 6][:2], wanted
     assert await numbers(limit=3, after_no=2) == [3, 4, 5]
 
 
@@ -188,6 +192,10 @@ async def test_records_can_be_narrowed(audit: Audit, timed_db: Database, clock: 
         ("audit_page_caller", "audit_caller"),
         ("audit_page_event", "audit_event"),
         ("audit_page_job", "audit_job"),
+        ("audit_newest", "audit_pkey"),
+        ("audit_newest_caller", "audit_caller"),
+        ("audit_newest_event", "audit_event"),
+        ("audit_newest_job", "audit_job"),
     ],
 )
 async def test_every_list_goes_by_its_index(db: Database, statement: str, index: str) -> None:

@@ -148,15 +148,15 @@ async def records(
     limit: int = 100,
 ) -> list[tuple[Record, bytes]]:
     """Records with their hashes that fit all that is given: in the order of the chain, or backwards from one."""
-    way = "audit_page" if before_no is None else "audit_newest"
     if job_id is not None:
-        statement = f"{way}_job"
+        ways = ("audit_page_job", "audit_newest_job")
     elif caller is not None:
-        statement = f"{way}_caller"
+        ways = ("audit_page_caller", "audit_newest_caller")
     elif event is not None:
-        statement = f"{way}_event"
+        ways = ("audit_page_event", "audit_newest_event")
     else:
-        statement = way
+        ways = ("audit_page", "audit_newest")
+    statement = ways[before_no is not None]
     start = after_no if before_no is None else before_no
     return await _page(db, statement, (start, min(limit, PAGE_MAX), caller, event, job_id, since, until))
 

@@ -68,19 +68,18 @@ class Count(NamedTuple):
 
 async def count(connection: asyncpg.Connection, caller: str | None) -> Count:
     """How many dead letters one caller has, or all have; a tenth of the work of looking at them."""
-    statement, more = _way("dead_letters_count", caller)
-    return Count(*await connection.fetchrow(statement, LOOKED_MAX, *more))
-
-
-def _way(name: str, caller: str | None) -> tuple[str, tuple[str, ...]]:
-    return (sql(name), ()) if caller is None else (sql(f"{name}_caller"), (caller,))
+    if caller is None:
+        return Count(*await connection.fetchrow(sql("dead_letters_count"), LOOKED_MAX))
+    return Count(*await connection.fetchrow(sql("dead_letters_count_caller"), LOOKED_MAX, caller))
 
 
 async def look(db: Database, caller: str | None) -> Look:
     """The dead letters of one caller, or of all."""
-    statement, more = _way("dead_letters", caller)
     async with db.connection() as connection:
-        rows = await connection.fetch(statement, LOOKED_MAX, MESSAGE_CHARS_MAX, *more)
+        if caller is None:
+            rows = await connection.fetch(sql("dead_letters"), LOOKED_MAX, MESSAGE_CHARS_MAX)
+        else:
+            rows = await connection.fetch(sql("dead_letters_caller"), LOOKED_MAX, MESSAGE_CHARS_MAX, caller)
         counted = await count(connection, caller)
         pairs = sorted({(row["recipe"], row["plan"]) for row in rows})
         known = await connection.fetch(sql("plan_versions"), [one for one, _ in pairs], [plan for _, plan in pairs])

@@ -185,7 +185,7 @@ async def _made_before(connection: asyncpg.Connection, submission: Submission) -
     row = await connection.fetchrow(sql("job_by_key"), submission.caller, submission.idempotency_key)
     if row is None:
         return None
-    if row["body_hash"] != body_hash(submission):
+    if row["body_hash"] != body_hash(submission, drafts.encode(submission.inputs)):
         raise Conflict(
             f"the key was used to run the job again in another way, by job {row['id']}",
             remedy="Use a new key for a new request",

@@ -159,7 +159,7 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
     """The same on a connection that is already in use; the plans must be stored."""
     bodies = [encode(submission.inputs) for submission in submissions]
     pairs = zip(submissions, bodies, strict=True)
-    hashes = [_body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
+    hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     if len(submissions) == 1:
         rows = await connection.fetch(sql("job_submit_one"), *_values(submissions[0], bodies[0], hashes[0]))
     else:
@@ -220,12 +220,8 @@ async def _compare(
     return answers
 
 
-def body_hash(submission: Submission) -> str:
-    """What stands for all that was asked for, wherever two requests with one key are compared."""
-    return _body_hash(submission, encode(submission.inputs))
-
-
-def _body_hash(submission: Submission, body: str) -> str:
+def body_hash(submission: Submission, body: str) -> str:
+    """What stands for all that was asked for; `body` is the inputs as text."""
     # What the caller asked for: the recipe by name, not by plan, as a redeploy must not turn a retry into a conflict.
     asked: list[Any] = [
         submission.plan.recipe, body, dict(submission.labels or {}), submission.priority, submission.deadline_s
