@@ -14,7 +14,7 @@ const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
  * rest is cut by page. Dialogs and the palette are nobody's first sight, and stay apart with what only they need.
  */
 const GROUPS = [
-  { name: "react", test: /node_modules\/(react|react-dom|scheduler)\/|rolldown\/runtime/ },
+  { name: "react", test: /node_modules\/(react|react-dom|scheduler)\// },
   {
     name: "kit",
     test: /src\/(ui\/(?!DialogFrame)|use|api|live|state|places)|node_modules\/(@tanstack\/[\w-]*query|wouter|lucide)/,

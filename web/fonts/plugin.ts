@@ -14,11 +14,23 @@ const FONTS = [
   { name: "jetbrains-mono", features: [] },
 ];
 
+/** The font of nearly all text, as the bundler names it. */
+const FIRST = /^assets\/inter-[\w-]{8}\.woff2$/;
+
 /** The fonts of a first visit, found as `@fonts/<name>.woff2` in style sheets. */
 export function fonts(): Plugin {
   return {
     name: "fonts",
     config: () => ({ resolve: { alias: { "@fonts": make() } } }),
+    // Known before the style sheet is read: the first words are shown in the right letters.
+    transformIndexHtml: (_, { bundle }) =>
+      Object.keys(bundle ?? {})
+        .filter((file) => FIRST.test(file))
+        .map((file) => ({
+          tag: "link",
+          attrs: { rel: "preload", as: "font", type: "font/woff2", crossorigin: "", href: `/console/${file}` },
+          injectTo: "head",
+        })),
   };
 }
 

@@ -2,6 +2,7 @@ import { lazy, Suspense, useState } from "react";
 import { Redirect, Route, Router, Switch, useLocation } from "wouter";
 import { useLive } from "./live/useLive";
 import { PLACES } from "./places";
+import { ROUTES } from "./routes";
 import { Account } from "./ui/Account";
 import { Broken } from "./ui/Broken";
 import { copyLink } from "./ui/copyLink";
@@ -11,16 +12,6 @@ import { Shell } from "./ui/Shell";
 import { Skeleton } from "./ui/Skeleton";
 import { useKeys } from "./use/useKeys";
 
-const Overview = lazy(() => import("./pages/overview"));
-const Jobs = lazy(() => import("./pages/jobs"));
-const Job = lazy(() => import("./pages/job"));
-const Recipes = lazy(() => import("./pages/recipes"));
-const Recipe = lazy(() => import("./pages/recipe"));
-const Workers = lazy(() => import("./pages/workers"));
-const Providers = lazy(() => import("./pages/providers"));
-const DeadLetters = lazy(() => import("./pages/dead-letters"));
-const Audit = lazy(() => import("./pages/audit"));
-const Settings = lazy(() => import("./pages/settings"));
 const NotFound = lazy(() => import("./pages/not-found"));
 const Palette = lazy(() => import("./palette/Palette"));
 const KeySheet = lazy(() => import("./palette/KeySheet"));
@@ -67,20 +58,13 @@ function Inside() {
   );
 }
 
-/** The pages, each loaded when it is first asked for. They read what is in the path with `useParams`. */
+/** They read what is in the path with `useParams`. */
 function Pages() {
   return (
     <Switch>
-      <Route path="/" component={Overview} />
-      <Route path="/jobs" component={Jobs} />
-      <Route path="/jobs/:id" component={Job} />
-      <Route path="/recipes" component={Recipes} />
-      <Route path="/recipes/:name" component={Recipe} />
-      <Route path="/workers" component={Workers} />
-      <Route path="/providers" component={Providers} />
-      <Route path="/dead-letters" component={DeadLetters} />
-      <Route path="/audit" component={Audit} />
-      <Route path="/settings" component={Settings} />
+      {ROUTES.map(({ path, Page }) => (
+        <Route key={path} path={path} component={Page} />
+      ))}
       <Route path="/sign-in">
         <Redirect to="/" replace />
       </Route>

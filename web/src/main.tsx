@@ -3,6 +3,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Problem } from "./api/client";
 import { App } from "./app";
+import { preload } from "./routes";
 import { watchPreferences } from "./use/usePreference";
 import { SESSION_KEY } from "./use/useSession";
 import "./index.css";
@@ -24,6 +25,7 @@ const queries: QueryClient = new QueryClient({
 });
 
 watchPreferences();
+preload(location.pathname.replace(/^\/console/, "") || "/");
 const root = document.getElementById("root");
 if (root === null) throw new Error("index.html has no #root");
 createRoot(root).render(

@@ -1,5 +1,6 @@
 import { Link, useRoute } from "wouter";
 import { PLACES, type Place } from "../places";
+import { preload } from "../routes";
 import { color } from "../state";
 import { useMedia } from "../use/useMedia";
 import { type Badge, useBadges } from "./useBadges";
@@ -33,6 +34,8 @@ function NavLink({ place, badge, isRail }: NavLinkProps) {
   return (
     <Link
       href={place.path}
+      onPointerEnter={() => preload(place.path)}
+      onFocus={() => preload(place.path)}
       aria-current={isHere ? "page" : undefined}
       data-tip={isNameless ? place.name : undefined}
       aria-keyshortcuts={`g ${place.letter}`}
