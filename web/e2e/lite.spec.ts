@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, listen, signIn, test } from "./app";
@@ -8,6 +8,9 @@ test("without a build there is a lite page: the list, and one live job to its en
   // A package that was installed where nothing could be built: no checkout around it, no cache.
   const folder = mkdtempSync(join(tmpdir(), "windlass-lite-"));
   cpSync(PACKAGE, join(folder, "windlass"), { recursive: true, filter: (path) => !path.includes("__pycache__") });
+  // One that is installed beside it is hidden by one that has no files.
+  mkdirSync(join(folder, "windlass_console"));
+  writeFileSync(join(folder, "windlass_console/__init__.py"), "");
   const server = await Server.start({
     app: RECIPES,
     env: { WINDLASS_CONSOLE_DIR: "", PYTHONPATH: folder, XDG_CACHE_HOME: folder },
