@@ -116,7 +116,17 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
         </Section>
       )}
       {step.attempts.length > 0 && (
-        <Section title="Attempts">
+        <Section
+          title="Attempts"
+          aside={
+            <Link
+              href={`/jobs/${id}?tab=events&of=${encodeURIComponent(node?.label ?? step.step)}&step=${step.no}`}
+              className="font-normal text-accent normal-case tracking-normal hover:underline"
+            >
+              See its events
+            </Link>
+          }
+        >
           <AttemptList attempts={step.attempts} />
         </Section>
       )}

@@ -1,12 +1,11 @@
 import { FileQuestionMark } from "lucide-react";
 import { Link, useParams } from "wouter";
-import { Problem } from "../../api/client";
 import { Empty } from "../../ui/Empty";
 import { Page } from "../../ui/Page";
 import { ProblemView } from "../../ui/ProblemView";
 import { Skeleton } from "../../ui/Skeleton";
 import { JobView } from "./JobView";
-import { useJobLive } from "./useJobLive";
+import { isAway, useJobLive } from "./useJobLive";
 
 export default function Job() {
   const { id = "" } = useParams();
@@ -16,12 +15,12 @@ export default function Job() {
 
 function OneJob({ id }: { readonly id: string }) {
   const { live, problem, retry } = useJobLive(id);
-  if (live !== null) return <JobView id={id} live={live} />;
+  const isGone = problem !== null && isAway(problem);
+  if (live !== null && !isGone) return <JobView id={id} live={live} />;
   if (problem === null) return <Loading id={id} />;
-  const isAway = problem instanceof Problem && problem.body.status === 404;
   return (
     <Page title={`Job ${id.slice(0, 8)}`}>
-      {isAway ? (
+      {isGone ? (
         <Empty
           icon={FileQuestionMark}
           title="There is no such job"

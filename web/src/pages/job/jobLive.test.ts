@@ -129,7 +129,7 @@ test("patches that come twice or late change nothing", () => {
   live.apply(once);
   live.apply(patch(22, { steps: [child(3, 0, "COMPLETED")], events: [line(22, "step.completed", 3)] }));
   live.apply(once);
-  live.apply(patch(5, { steps: [child(3, 0, "QUEUED")], job: job("PENDING", 5) }));
+  live.apply(patch(5, { steps: [child(3, 0, "QUEUED"), child(5, 2, "RUNNING")], job: job("PENDING", 5) }));
   expect(live.graph.get(3)?.look).toBe("succeeded");
   expect(live.graph.get(1)?.fan?.by).toMatchObject({ succeeded: 1, queued: 2, running: 0 });
   expect(live.lines().map((one) => one.seq)).toEqual([21, 22]);

@@ -1,7 +1,7 @@
 /** The job on the page: its snapshot, then whatever the stream says of it. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
-import { ask } from "../../api/client";
+import { ask, Problem } from "../../api/client";
 import type { Structure } from "../../graph/types";
 import { followJob } from "../../live";
 import { createJobLive, type JobLive } from "./jobLive";
@@ -9,6 +9,7 @@ import type { EventLine, GraphDocument, JobDocument, JobPatch } from "./types";
 
 /** A fan-out makes its children in batches: one more look for several of them. */
 const LOOK_AGAIN_MS = 300;
+const TRY_AGAIN_MS = 3_000;
 
 export interface Opened {
   readonly live: JobLive | null;
@@ -17,7 +18,7 @@ export interface Opened {
 }
 
 export function useJobLive(id: string): Opened {
-  const { data, error, refetch } = useQuery({
+  const { data, error, errorUpdateCount, refetch } = useQuery({
     queryKey: ["job", id, "snapshot"],
     queryFn: ({ signal }) => snapshot(id, signal),
     // From here on the stream tells what changes.
@@ -73,7 +74,19 @@ export function useJobLive(id: string): Opened {
       unfollow();
     };
   }, [id, live, joined, refetch]);
+  // A page that is shown already does not give up: what it missed is asked for until somebody answers.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: every failure is another reason
+  useEffect(() => {
+    if (error === null || live === null || isAway(error)) return;
+    const timer = setTimeout(() => void refetch(), TRY_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [error, errorUpdateCount, live, refetch]);
   return { live, problem: error, retry: refetch };
+}
+
+/** Whether the server says that there is no such job, rather than nothing. */
+export function isAway(problem: Error): boolean {
+  return problem instanceof Problem && problem.body.status === 404;
 }
 
 async function snapshot(id: string, signal: AbortSignal): Promise<{ job: JobDocument; graph: GraphDocument }> {
