@@ -82,10 +82,11 @@ WHERE no > $1
 ORDER BY no LIMIT $2
 
 -- name: audit_newest
--- The same backwards: $1 is before which record.
+-- The same backwards: $1 is before which record. Here caller, event and job are never given; were they conditions, a
+-- planner that skips through indexes would take so few rows for granted that it reads and sorts them all.
 SELECT * FROM windlass.audit
 WHERE no < $1
-  AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR event = $4) AND ($5::uuid IS NULL OR job_id = $5)
+  AND ($3::text IS NULL OR true) AND ($4::text IS NULL OR true) AND ($5::uuid IS NULL OR true)
   AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
 ORDER BY no DESC LIMIT $2
 
