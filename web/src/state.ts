@@ -86,6 +86,8 @@ export function wordOf(look: Look): string {
 /** States that share a look and are not the same thing: the pill says which. */
 const SAID: Readonly<Record<string, string>> = {
   APPROVAL_REQUIRED: "Needs approval",
+  DISPATCHING: "Dispatching",
+  PREVIEW: "Preview",
   DENIED: "Denied",
   TIMEOUT: "Timed out",
   EXPIRED: "Expired",

@@ -37,7 +37,7 @@ export function Button(props: ButtonProps) {
       aria-disabled={isOff || rest["aria-disabled"]}
       aria-busy={busy || undefined}
       data-tip={why ?? (rest as { "data-tip"?: string })["data-tip"]}
-      className={`inline-flex shrink-0 cursor-pointer select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-md border font-medium transition-colors duration-75 disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${SIZE[size]} ${LOOK[variant]} ${className}`}
+      className={`inline-flex shrink-0 cursor-pointer select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-md border font-medium disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${SIZE[size]} ${LOOK[variant]} ${className}`}
     >
       {busy ? <Spinner /> : icon}
       {rest.children}

@@ -1,5 +1,6 @@
 import { lazy, type ReactNode, Suspense } from "react";
 import { useSessionQuery } from "../use/useSession";
+import { Mark } from "./Mark";
 import { ProblemView } from "./ProblemView";
 
 const SignIn = lazy(() => import("../pages/sign-in"));
@@ -15,7 +16,13 @@ export function Gate({ children }: { readonly children: ReactNode }) {
       </Suspense>
     );
   }
-  if (session.error === null) return <main aria-busy="true" aria-label="Signing in" className="h-full" />;
+  if (session.error === null) {
+    return (
+      <main aria-busy="true" aria-label="Signing in" className="grid h-full place-items-center">
+        <Mark size={34} />
+      </main>
+    );
+  }
   return (
     <main className="grid h-full place-items-center p-4">
       <div className="w-full max-w-md">

@@ -30,7 +30,7 @@ export function IconButton({
       data-tip={tip}
       {...rest}
       onClick={why === undefined ? rest.onClick : undefined}
-      className={`grid ${size === "small" ? "size-6" : "size-7"} shrink-0 cursor-pointer place-items-center rounded-md transition-colors duration-75 hover:bg-panel2 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${isOn ? "bg-panel2 text-accent" : "text-dim hover:text-fg"} ${className}`}
+      className={`grid ${size === "small" ? "size-6" : "size-7"} shrink-0 cursor-pointer place-items-center rounded-md hover:bg-panel2 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 ${isOn ? "bg-panel2 text-accent" : "text-dim hover:text-fg"} ${className}`}
     >
       {children}
     </button>

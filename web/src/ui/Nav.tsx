@@ -39,7 +39,7 @@ function NavLink({ place, badge, isRail }: NavLinkProps) {
       aria-current={isHere ? "page" : undefined}
       data-tip={isNameless ? place.name : undefined}
       aria-keyshortcuts={`g ${place.letter}`}
-      className="nav-link relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-dim transition-colors duration-75 hover:bg-hover hover:text-fg aria-[current=page]:bg-panel2 aria-[current=page]:font-medium aria-[current=page]:text-fg"
+      className="nav-link relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-dim hover:bg-hover hover:text-fg aria-[current=page]:bg-panel2 aria-[current=page]:font-medium aria-[current=page]:text-fg"
     >
       <Icon size={15} strokeWidth={1.8} aria-hidden="true" className="shrink-0" />
       <span className={isRail ? "max-lg:sr-only" : ""}>{place.name}</span>
