@@ -23,13 +23,7 @@ LOG_LINES_MAX = 100
 LOG_CHARS_MAX = 16 * 1024
 # Each has at least a line.
 _LOG_EVENTS_MAX = LOG_LINES_MAX
-_WORDS: dict[str, Outcome] = {
-    "step.completed": "succeeded",
-    "step.failed": "failed",
-    "step.denied": "failed",
-    "step.quarantined": "failed",
-    "step.cancelled": "cancelled",
-}
+_WORDS: dict[str, Outcome] = {"step.completed": "succeeded", "step.cancelled": "cancelled"}
 _RELEASED = {"code": "released", "message": "its worker ended, and handed it back"}
 _LOST = {"code": "worker_lost", "message": "its worker died while it ran"}
 
@@ -125,7 +119,7 @@ def _end(state: StepState, end: asyncpg.Record | None) -> tuple[Outcome, datetim
         return ("failed" if said.get("waiting_for") == RETRY else "waiting"), end["at"], error
     if isinstance(error, Mapping) and error.get("code") == "worker_lost":
         return "lost", end["at"], error
-    return _WORDS[end["type"]], end["at"], error
+    return _WORDS.get(end["type"], "failed"), end["at"], error
 
 
 def _decoded(payload: str | None) -> dict[str, Any]:
