@@ -52,6 +52,14 @@ describe("a schema that our recipes have", () => {
   });
 });
 
+test("a default stands in for what is required at the top, where the server puts it in, and not deeper", () => {
+  const inner = { type: "object", properties: { a: { type: "string", default: "x" } }, required: ["a"] };
+  const outer = specOf({ ...inner, properties: { ...inner.properties, it: inner } }) as ObjectSpec;
+  expect(outer.fields.find((field) => field.name === "a")?.isRequired).toBe(false);
+  const nested = outer.fields.find((field) => field.name === "it")?.spec as ObjectSpec;
+  expect(nested.fields[0]?.isRequired).toBe(true);
+});
+
 describe("what has no field of its own is JSON", () => {
   test.each([
     ["two shapes", { oneOf: [{ type: "string" }, { type: "integer" }] }],
@@ -104,6 +112,10 @@ describe("a hostile schema", () => {
     expect(specOf({ type: "object", properties: many }).kind).toBe("json");
     expect(specOf(null).kind).toBe("json");
     expect(specOf([]).kind).toBe("json");
+  });
+
+  test("that refers to what every object has by birth refers to nothing", () => {
+    expect(fieldOf({ $ref: "#/__proto__" })).toMatchObject({ kind: "json", why: expect.stringContaining("not there") });
   });
 
   test("with odd limits has none", () => {
