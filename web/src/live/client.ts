@@ -51,6 +51,8 @@ export interface Client {
   /** Not seen for long: stop following, and know how far it was. */
   rest(): void;
   wake(): void;
+  /** Somebody else is signed in. */
+  restart(): void;
   /** Deliver now what waits for the next frame. */
   flush(): void;
 }
@@ -214,6 +216,7 @@ export function createClient(onStatus: (status: Status) => void, nextFrame: (run
       for (const topic of followed.keys()) send({ kind: "leave", topic });
       isResting = true;
     },
+    restart: () => send({ kind: "restart" }),
     wake: () => {
       const isBack = isResting;
       isResting = false;

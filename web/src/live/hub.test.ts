@@ -221,6 +221,19 @@ describe("the hub", () => {
     await until(() => job.seqs.length === 2);
   });
 
+  test("opens anew for whoever is signed in now, from where it was", async () => {
+    const tab = openTab("one");
+    const job = noteJob(tab, "a", 0);
+    server.grow(jobTopic("a"), 2);
+    await until(() => job.seqs.length === 2);
+    tab.client.restart();
+    await until(() => server.asked.length === 2 && server.open === 1);
+    server.grow(jobTopic("a"), 4);
+    await until(() => job.seqs.length >= 4);
+    expect(server.asked).toEqual([`${jobTopic("a")}@0`, `${jobTopic("a")}@2`]);
+    expect(job.seqs).toEqual([1, 2, 3, 4]);
+  });
+
   test("forgets a tab that is gone", async () => {
     const [one, two] = [openTab("one"), openTab("two")];
     noteJob(one, "a", 0);

@@ -181,8 +181,16 @@ export function createHub(ways: HubWays = {}): Hub {
     }
     if (joined === "added" || joined === "rewound") {
       if (isBack) isReturning = true;
-      refresh(soonMs);
+      // A page that opens is waiting; one that changes its topics still has the old connection.
+      refresh(phase === "idle" ? 0 : soonMs);
     } else if (joined === "waiting" && !stream.isUp) stream.nudge();
+  };
+
+  const restart = (): void => {
+    table.close();
+    stream.close();
+    table.sweep();
+    refresh(0);
   };
 
   const detach = (id: string): void => {
@@ -204,7 +212,9 @@ export function createHub(ways: HubWays = {}): Hub {
       else if (message.kind === "leave") {
         table.leave(id, message.topic);
         refresh(lingerMs);
-      } else if (message.kind === "nudge") stream.nudge();
+      } else if (message.kind === "ping") ports.get(id)?.post({ kind: "status", status: status() });
+      else if (message.kind === "restart") restart();
+      else if (message.kind === "nudge") stream.nudge();
       else if (message.kind === "bye") detach(id);
     },
     get size() {

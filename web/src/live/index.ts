@@ -16,6 +16,11 @@ export function followJobs(listener: (jobs: JobDocument[]) => void, onReset: () 
   return tabClient().followJobs(listener, onReset);
 }
 
+/** Somebody signed in or out: nothing that was opened for another may go on. */
+export function restartLive(): void {
+  tabClient().restart();
+}
+
 /** One job from the `seq` of its snapshot on. After `onReset` read it again, and follow from its new `seq`. */
 export function followJob(id: string, seq: number, on: JobFollower): Unfollow {
   return tabClient().followJob(id, seq, on);

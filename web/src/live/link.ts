@@ -4,7 +4,7 @@
  * own would hang, and everything else that it asks for too.
  */
 
-import { holdTabLock, lockManager } from "./presence";
+import { lockManager } from "./presence";
 import type { ToHub, ToTab } from "./protocol";
 
 export interface Link {
@@ -18,7 +18,6 @@ export type Hear = (message: ToTab) => void;
 const ANSWER_MS = 4_000;
 
 export async function openLink(tab: string, hear: Hear): Promise<Link> {
-  await holdTabLock(tab);
   if (typeof SharedWorker !== "undefined") {
     const link = await openWorkerLink(tab, hear).catch(() => null);
     if (link !== null) return link;

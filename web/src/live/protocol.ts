@@ -7,8 +7,10 @@ export type ToHub =
   /** `isBack`: it was followed before, so what comes first is what was missed. */
   | { readonly kind: "join"; readonly topic: Topic; readonly place: Place | null; readonly isBack: boolean }
   | { readonly kind: "leave"; readonly topic: Topic }
-  /** Still here. */
+  /** Still here; answered with the status, so that the tab knows the same of the hub. */
   | { readonly kind: "ping" }
+  /** Somebody else is signed in now: what is open was opened for the one before. */
+  | { readonly kind: "restart" }
   /** Something changed (back online, back in sight, signed in): do not wait for the next try. */
   | { readonly kind: "nudge" }
   | { readonly kind: "bye" };

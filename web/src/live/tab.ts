@@ -1,11 +1,12 @@
 /** The one client of this tab, begun when something is first followed. */
 import { type Client, createClient } from "./client";
-import { openLink } from "./link";
+import { type Link, openLink } from "./link";
 import { type Live, liveOf, STARTING } from "./live";
-import { PING_MS } from "./presence";
+import { holdTabLock, PING_MS } from "./presence";
 
 /** A tab that nobody has seen for so long stops following. */
 const HIDDEN_MS = 30_000;
+const UNANSWERED_MAX = 2;
 
 let client: Client | null = null;
 let live: Live = STARTING;
@@ -39,8 +40,19 @@ function show(next: Live): void {
 }
 
 async function begin(made: Client): Promise<void> {
-  const link = await openLink(tabName(), (message) => made.hear(message));
-  made.connect(link);
+  const tab = tabName();
+  await holdTabLock(tab);
+  let link: Link | null = null;
+  let unanswered = 0;
+  const reach = async (): Promise<void> => {
+    unanswered = 0;
+    link = await openLink(tab, (message) => {
+      unanswered = 0;
+      made.hear(message);
+    });
+    made.connect(link);
+  };
+  await reach();
 
   let hidden: ReturnType<typeof setTimeout> | undefined;
   const look = (): void => {
@@ -51,11 +63,16 @@ async function begin(made: Client): Promise<void> {
   look();
   document.addEventListener("visibilitychange", look);
   window.addEventListener("online", () => made.wake());
-  window.addEventListener("pagehide", () => link.send({ kind: "bye" }));
+  window.addEventListener("pagehide", () => link?.send({ kind: "bye" }));
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) made.hear({ kind: "again" });
   });
-  setInterval(() => link.send({ kind: "ping" }), PING_MS);
+  setInterval(() => {
+    unanswered += 1;
+    // A worker that died says nothing; whoever asks for it again gets a new one. A tab that leads is followed by another.
+    if (unanswered > UNANSWERED_MAX && link?.kind === "worker") void reach();
+    else link?.send({ kind: "ping" });
+  }, PING_MS);
 }
 
 /** `randomUUID` is not there on a plain-http host. */
