@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +38,8 @@ class AsgiAdapter(BaseAdapter):
         answer.raw = raw
         answer.url = str(request.url)
         answer.request = request
-        answer._content = body
+        # A case with a cookie is taken for a browser's.
+        answer._content = gzip.decompress(body) if raw_headers.get("content-encoding") == "gzip" else body
         return answer
 
     def close(self) -> None:

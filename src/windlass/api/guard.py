@@ -26,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windlass.api.admission import authenticate, charged
+from windlass.api.compressed import for_browsers
 from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
 from windlass.api.visit import visit_of
@@ -166,7 +167,7 @@ class GuardedRoute(APIRoute):
                 strict = StrictRequest(request.scope, request.receive)
                 if takes_body:
                     await strict.take()
-                return await handle(strict)
+                return for_browsers(request, await handle(strict))
             except Exception as error:
                 if isinstance(error, Limited):
                     parts_of(request).meters.limited(error.code)

@@ -146,6 +146,7 @@ def test_a_new_build_is_noticed_and_half_a_one_is_not_served(tmp_path: Path) -> 
 def test_open_pages_find_their_files_after_the_next_build(tmp_path: Path) -> None:
     folder, now = built(tmp_path / "console"), 0.0
     console = Console(lambda: folder, lambda: now)
+    names: set[str] = set()
     for text in ("two", "three"):
         for old in (folder / "assets").iterdir():
             old.unlink()
