@@ -16,6 +16,9 @@ from windlass.core.retry import Retry
 from windlass.engine import budgets, control, read, recipes, rerun
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.rerun import Wish
+from windlass.recipe.evaluator import shared_evaluator
+from windlass.worker.handler import Prepared
+from windlass.worker.resolve import Arguments
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
 SCHEMA = {
@@ -315,8 +318,9 @@ async def test_a_retry_tells_what_it_keeps(rig: Rig) -> None:
 
 async def test_a_step_given_all_inputs_is_given_them(rig: Rig) -> None:
     """`${inputs}` alone names no input, and still is all of them."""
-    from windlass.core.template import plan_templates
-
     of: Plan = plan(task("a", with_={"all": "${inputs}"}))
-    template = plan_templates(of).nodes[0].with_
-    assert template.uses_all_inputs and template.resolve({"inputs": {"x": 1}}, lambda *_: None) == {"all": {"x": 1}}
+    await rig.submit(of, {"x": 1})
+    prepared = Prepared(of, 0, None)
+    assert not prepared.is_constant
+    arguments = Arguments(rig.db, rig.artifacts, shared_evaluator())
+    assert arguments.fill(await rig.claim_one(), prepared, {}) == {"all": {"x": 1}}
