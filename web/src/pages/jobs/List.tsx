@@ -88,9 +88,9 @@ export function List(props: ListProps) {
       onPointerEnter={() => props.onPoint(true)}
       onPointerLeave={() => props.onPoint(false)}
       onFocus={(event) => props.onFocusRow(event.target.closest<HTMLElement>("[data-job]")?.dataset.job ?? null)}
-      onScroll={() => {
+      onScroll={(event) => {
         calm(frame.current);
-        list.scrolledTo = rows.scrollOffset ?? 0;
+        list.scrolledTo = event.currentTarget.scrollTop;
         props.onScrolled(list.scrolledTo > 4);
       }}
     >
