@@ -5,20 +5,30 @@ import { Lasted } from "../../ui/Lasted";
 import { StateIcon } from "../../ui/StateIcon";
 import { StatePill } from "../../ui/StatePill";
 import { useNow } from "../../use/useNow";
+import { MARKED, useMarked } from "../useMarked";
 import { nextRequest, type Provider, rateText, stateOf } from "./providers";
 
 const SHOWN_MAX = 12;
 const BLOCKS_MAX = 48;
 
+interface ProviderCardProps {
+  readonly provider: Provider;
+  /** Somebody came here for this one. */
+  readonly isMarked: boolean;
+}
+
 /** One provider: its places and who has them, the line behind them, and whether it answers. */
-export function ProviderCard({ provider }: { readonly provider: Provider }) {
+export function ProviderCard({ provider, isMarked }: ProviderCardProps) {
+  const box = useMarked<HTMLElement>(isMarked);
   const now = useNow();
   const said = stateOf(provider, now);
   const next = nextRequest(provider, now);
   return (
     <article
+      ref={box}
+      aria-current={isMarked || undefined}
       aria-label={`Provider ${provider.name}`}
-      className="flex min-w-0 flex-col rounded-xl border border-line bg-panel"
+      className={`flex min-w-0 flex-col rounded-xl border bg-panel ${isMarked ? MARKED : "border-line"}`}
     >
       <header className="flex items-center gap-3 px-4 pt-3 pb-2">
         <h2 className="min-w-0 flex-1 truncate font-semibold text-[14px]">{provider.name}</h2>

@@ -2,6 +2,7 @@ import { Plug } from "lucide-react";
 import { Copy } from "../../ui/Copy";
 import { Empty } from "../../ui/Empty";
 import { Page } from "../../ui/Page";
+import { useSearch } from "../../use/useSearch";
 import { Loaded } from "../Loaded";
 import { BudgetTable } from "./BudgetTable";
 import { ProviderCard } from "./ProviderCard";
@@ -14,8 +15,11 @@ providers:
     credential_env: REPLICATE_API_TOKEN
     concurrency: 4`;
 
+const FIRST = { provider: "" };
+
 export default function ProvidersPage() {
   const providers = useProviders();
+  const [search] = useSearch(FIRST);
   const budgets = useBudgets();
   return (
     <Page title="Providers" lead={providers.data && <span className="tabular-nums">{providers.data.length}</span>}>
@@ -27,7 +31,7 @@ export default function ProvidersPage() {
             ) : (
               <div className="grid grid-cols-[repeat(auto-fill,minmax(min(100%,340px),1fr))] items-start gap-3">
                 {items.map((provider) => (
-                  <ProviderCard key={provider.name} provider={provider} />
+                  <ProviderCard key={provider.name} provider={provider} isMarked={provider.name === search.provider} />
                 ))}
               </div>
             )}

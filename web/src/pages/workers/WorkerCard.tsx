@@ -5,6 +5,7 @@ import { Lasted } from "../../ui/Lasted";
 import { StateIcon } from "../../ui/StateIcon";
 import { relative } from "../../ui/time";
 import { useNow } from "../../use/useNow";
+import { MARKED, useMarked } from "../useMarked";
 import { pulseOf, type RunningStep, type Worker } from "./workers";
 
 const SHOWN_MAX = 8;
@@ -14,14 +15,19 @@ interface WorkerCardProps {
   readonly worker: Worker;
   /** How many milliseconds the server's clock is ahead of ours. */
   readonly ahead: number;
+  /** Somebody came here for this one. */
+  readonly isMarked: boolean;
 }
 
 /** One process: where it is, what it takes, how its heart beats and what it has in hand. */
-export function WorkerCard({ worker, ahead }: WorkerCardProps) {
+export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
+  const box = useMarked<HTMLElement>(isMarked);
   return (
     <article
+      ref={box}
+      aria-current={isMarked || undefined}
       aria-label={`Worker ${worker.host} ${worker.pid}`}
-      className="flex min-w-0 flex-col rounded-xl border border-line bg-panel"
+      className={`flex min-w-0 flex-col rounded-xl border bg-panel ${isMarked ? MARKED : "border-line"}`}
     >
       <header className="flex items-start gap-3 px-4 pt-3 pb-2">
         <div className="min-w-0 flex-1">
@@ -55,7 +61,7 @@ export function WorkerCard({ worker, ahead }: WorkerCardProps) {
   );
 }
 
-function Pulse({ worker, ahead }: WorkerCardProps) {
+function Pulse({ worker, ahead }: Omit<WorkerCardProps, "isMarked">) {
   const now = useNow() + ahead;
   const [look, word] = PULSES[pulseOf(worker, now)];
   return (
