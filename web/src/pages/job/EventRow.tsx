@@ -34,7 +34,7 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
       className="absolute inset-x-0 border-line/60 border-b hover:bg-hover"
       style={{ transform: `translateY(${top}px)` }}
     >
-      <div className="flex min-h-[29px] items-center gap-2 px-3 text-[12px] max-sm:gap-1.5 max-sm:px-1">
+      <div className="flex min-h-[29px] items-center gap-2 px-3 text-[12px] @max-md:gap-1.5 @max-md:px-1">
         <button
           type="button"
           aria-expanded={isOpen}
@@ -44,18 +44,18 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
         >
           <ChevronRight size={13} aria-hidden="true" className={isOpen ? "rotate-90" : ""} />
         </button>
-        <span className="w-10 shrink-0 text-right font-mono text-[11px] text-dim tabular-nums max-sm:hidden">
+        <span className="w-10 shrink-0 text-right font-mono text-[11px] text-dim tabular-nums @max-2xl:hidden">
           {line.seq}
         </span>
         <time
           dateTime={line.at}
           data-tip={Number.isNaN(moment) ? undefined : absolute(moment, zone)}
-          className="w-[88px] shrink-0 overflow-hidden font-mono max-sm:w-[58px] text-[11px] text-dim tabular-nums"
+          className="w-[88px] shrink-0 overflow-hidden font-mono @max-md:w-[53px] text-[11px] text-dim tabular-nums"
         >
           {clock(moment, zone)}
         </time>
         <span
-          className="w-36 shrink-0 truncate font-mono max-sm:w-28 text-[11.5px]"
+          className="w-36 shrink-0 truncate font-mono @max-md:w-28 text-[11.5px]"
           style={{ color: toneOf(line.type) }}
         >
           {line.type}
@@ -71,13 +71,16 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
         ) : (
           <span className="text-dim">job</span>
         )}
-        {(line.attempt ?? 0) > 1 && <span className="shrink-0 text-dim max-sm:hidden">attempt {line.attempt}</span>}
-        <span className="ml-auto max-w-40 shrink-0 truncate text-dim max-md:hidden" data-tip={line.source ?? undefined}>
+        {(line.attempt ?? 0) > 1 && <span className="shrink-0 text-dim @max-2xl:hidden">attempt {line.attempt}</span>}
+        <span
+          className="ml-auto max-w-40 shrink-0 truncate text-dim @max-2xl:hidden"
+          data-tip={line.source ?? undefined}
+        >
           {line.source}
         </span>
       </div>
       {isOpen && (
-        <div className="px-4 pb-3 pl-11 max-sm:pl-4">
+        <div className="px-4 pb-3 pl-11 @max-md:pl-4">
           {line.hasPayload ? <Payload value={line.payload} /> : <AskedPayload id={id} seq={line.seq} />}
         </div>
       )}

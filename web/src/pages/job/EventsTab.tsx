@@ -129,7 +129,7 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
             aria-busy={pages.isFetchingNextPage}
             // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by key
             tabIndex={0}
-            className="h-full overflow-auto border-line border-t outline-offset-[-2px]"
+            className="@container h-full overflow-auto border-line border-t outline-offset-[-2px]"
             onScroll={({ currentTarget }) => {
               const is = currentTarget.scrollTop > TOP_PX;
               hold(is);

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { ask } from "../../api/client";
 import { useCounts } from "../../graph/store";
@@ -60,19 +60,40 @@ export function Header({ id, live }: { readonly id: string; readonly live: JobLi
         )}
         <Kin name="retry of" id={job.retry_of} />
         <Kin name="child of" id={job.parent_job} />
-        {Object.entries(job.labels).map(([name, value]) => (
-          <Fact key={name} name="label">
-            <Link
-              href={`/jobs?label=${encodeURIComponent(`${name}=${value}`)}`}
-              data-tip={`Jobs with ${name}=${value}`}
-              className="max-w-48 truncate rounded border border-line bg-panel px-1.5 font-mono text-[11px] leading-[18px] hover:border-line2"
-            >
-              {name}={value}
-            </Link>
-          </Fact>
-        ))}
+        <Labels labels={job.labels} />
       </dl>
     </header>
+  );
+}
+
+const LABELS_MAX = 3;
+
+/** A few; of many, the rest when somebody asks. */
+function Labels({ labels }: { readonly labels: JobDocument["labels"] }) {
+  const [isAll, setAll] = useState(false);
+  const all = Object.entries(labels);
+  const shown = isAll ? all : all.slice(0, LABELS_MAX);
+  return (
+    <>
+      {shown.map(([name, value]) => (
+        <Fact key={name} name="label">
+          <Link
+            href={`/jobs?label=${encodeURIComponent(`${name}=${value}`)}`}
+            data-tip={`Jobs with ${name}=${value}`}
+            className="max-w-48 truncate rounded border border-line bg-panel px-1.5 font-mono text-[11px] leading-[18px] hover:border-line2"
+          >
+            {name}={value}
+          </Link>
+        </Fact>
+      ))}
+      {all.length > shown.length && (
+        <Fact name="label">
+          <button type="button" onClick={() => setAll(true)} className="cursor-pointer text-accent hover:underline">
+            {all.length - shown.length} more labels
+          </button>
+        </Fact>
+      )}
+    </>
   );
 }
 

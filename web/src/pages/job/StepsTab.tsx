@@ -26,10 +26,10 @@ const ROW = 34;
 const REFRESH_MS = 500;
 const COLUMNS: readonly { readonly id: Column; readonly label: string; readonly className: string }[] = [
   { id: "step", label: "Step", className: "" },
-  { id: "state", label: "State", className: "w-36 max-sm:w-30" },
-  { id: "attempt", label: "Attempt", className: "w-24 max-sm:hidden" },
-  { id: "started", label: "Started", className: "w-28 max-sm:hidden" },
-  { id: "took", label: "Took", className: "w-28 max-sm:w-20" },
+  { id: "state", label: "State", className: "w-36 @max-sm:w-30" },
+  { id: "attempt", label: "Attempt", className: "w-24 @max-xl:hidden" },
+  { id: "started", label: "Started", className: "w-28 @max-xl:hidden" },
+  { id: "took", label: "Took", className: "w-28 @max-md:w-20" },
 ];
 
 /** Every step as a row: the same as the graph, for those who hear the page or want to sort it. */
@@ -97,7 +97,7 @@ export default function StepsTab({ id, live, selected, onSelect }: TabProps) {
       ) : (
         <div
           ref={scroller}
-          className="min-h-0 flex-1 overflow-auto"
+          className="@container min-h-0 flex-1 overflow-auto"
           onPointerEnter={() => setHeld(true)}
           onPointerLeave={() => setHeld(false)}
         >
@@ -114,7 +114,7 @@ export default function StepsTab({ id, live, selected, onSelect }: TabProps) {
                 ))}
                 <th
                   scope="col"
-                  className="h-8 border-line border-b px-3 font-medium text-[11px] text-dim max-md:hidden"
+                  className="h-8 border-line border-b px-3 font-medium text-[11px] text-dim @max-3xl:hidden"
                 >
                   Queue, or what it waits for
                 </th>
@@ -216,15 +216,15 @@ const StepRow = memo(function StepRow({ no, live, at, isSelected, isStop, onSele
           {isFan && <span className="text-dim"> ×{step.fan?.total ?? "?"}</span>}
         </button>
       </th>
-      <td className="px-3 max-sm:px-1">
+      <td className="px-3 @max-sm:px-1">
         <StatePill look={lookOf(step)} word={isFan ? undefined : saidOf(live.fact(no)?.status ?? "")} />
       </td>
-      <td className="px-3 tabular-nums max-sm:hidden">{step.attempt === 0 ? <Dash /> : step.attempt}</td>
-      <td className="px-3 max-sm:hidden">{step.startedAt === null ? <Dash /> : <Ago at={step.startedAt} />}</td>
+      <td className="px-3 tabular-nums @max-xl:hidden">{step.attempt === 0 ? <Dash /> : step.attempt}</td>
+      <td className="px-3 @max-xl:hidden">{step.startedAt === null ? <Dash /> : <Ago at={step.startedAt} />}</td>
       <td className="px-3">
         {step.startedAt === null ? <Dash /> : <Lasted from={step.startedAt} to={step.finishedAt} />}
       </td>
-      <td className="truncate px-3 text-dim max-md:hidden">{step.meta}</td>
+      <td className="truncate px-3 text-dim @max-3xl:hidden">{step.meta}</td>
     </tr>
   );
 });
