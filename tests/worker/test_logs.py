@@ -184,6 +184,17 @@ def test_where_nobody_set_logging_up_warnings_still_go_to_standard_error(capsys:
     assert capsys.readouterr().err == "heard\n"
 
 
+def test_levels_are_as_they_were_when_the_last_worker_is_gone(stream: io.StringIO) -> None:
+    root, own = logging.getLogger(), logging.getLogger("windlass")
+    with log_tail.caught():
+        with log_tail.caught():
+            assert root.level == logging.INFO
+        assert root.level == logging.INFO
+        # Our own loggers write a line for each request, and nobody wants to pay for those that are not written.
+        assert not logging.getLogger("windlass.http").isEnabledFor(logging.INFO)
+    assert (root.level, own.level) == (logging.WARNING, logging.NOTSET)
+
+
 def record(text: str) -> logging.LogRecord:
     return logging.LogRecord("some", logging.INFO, __file__, 1, text, None, None)
 

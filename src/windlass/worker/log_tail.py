@@ -132,19 +132,37 @@ _holders = 0
 def caught() -> Iterator[None]:
     """Keep what attempts log while this lasts. From `info` on, where the log of the process is ours to set."""
     global _holders
-    root = logging.getLogger()
     if _holders == 0:
-        root.addHandler(_CATCH)
-        if configured() is not None:
-            # Our own lines have a level of their own, so the log of the process says no more than before.
-            root.setLevel(min(root.level, LEVEL))
+        logging.getLogger().addHandler(_CATCH)
+        _let_through()
     _holders += 1
     try:
         yield
     finally:
         _holders -= 1
         if _holders == 0:
-            root.removeHandler(_CATCH)
+            logging.getLogger().removeHandler(_CATCH)
+            _let_through(_levels.pop() if _levels else None)
+
+
+# What the levels of the root and of our own loggers were before.
+_levels: list[tuple[int, int]] = []
+
+
+def _let_through(before: tuple[int, int] | None = None) -> None:
+    """Let lines from `info` on reach us; or, given what was before, let them no more.
+
+    Our own handler has a level of its own, so the log of the process says no more than it did. And our own loggers keep
+    the level that they had: nobody who looks at a step misses them, and they write a line for each request.
+    """
+    root, own = logging.getLogger(), logging.getLogger("windlass")
+    if before is not None:
+        root.setLevel(before[0])
+        own.setLevel(before[1])
+    elif configured() is not None and root.level > LEVEL:
+        _levels.append((root.level, own.level))
+        own.setLevel(own.level or root.level)
+        root.setLevel(LEVEL)
 
 
 def _size(line: dict[str, str]) -> int:
