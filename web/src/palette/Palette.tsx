@@ -150,7 +150,7 @@ function Line({ value, icon, children, onSelect, keywords, keys, end }: LineProp
       value={value}
       {...(keywords !== undefined && { keywords: [...keywords] })}
       onSelect={onSelect}
-      className="flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5 data-[selected=true]:bg-panel2"
+      className="flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5 data-[selected=true]:bg-chosen"
     >
       <span aria-hidden="true" className="text-dim">
         {icon}
