@@ -311,7 +311,7 @@ def the_herald_hears_of_no_cancelled_job(patch: Patch) -> None:
     patch.setattr(herald, "_ENDINGS", [ending for ending in herald._ENDINGS if ending != "job.cancelled"])
 
 
-@mutant()
+@mutant(300)
 def a_rerun_forgets_what_comes_later(patch: Patch) -> None:
     """Only what needs the step itself runs again, and not what needs that."""
 

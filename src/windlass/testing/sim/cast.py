@@ -158,11 +158,12 @@ async def _control(stage: Stage, rng: random.Random, job: UUID) -> None:
                 stage.jobs.append(new)
         case "look":
             await stage.patiently(rng, lambda: explain.why(db, job))
-            # Most have not ended yet.
-            for one in rng.sample(stage.jobs, min(4, len(stage.jobs))):
+            # With chances of its own, so that all else goes as it would without. Most have not ended yet.
+            own = random.Random(job.int)
+            for one in own.sample(stage.jobs, min(4, len(stage.jobs))):
                 new = stage.ids.new()
                 log.retried[new] = one
-                if await rerun_from(stage.patiently, db, log, rng, one, new) is not None:
+                if await rerun_from(stage.patiently, db, log, own, one, new) is not None:
                     stage.jobs.append(new)
                     break
         case "delete":
