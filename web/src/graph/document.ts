@@ -4,17 +4,6 @@ import { type Look, stepLook } from "../state";
 import type { Edge, Fan, GraphNode, StepNo, StepPatch, Structure } from "./types";
 
 type GraphDocument = components["schemas"]["GraphDocument"];
-/** `?children=states`: the children of each fan-out as columns, their states as places in `statuses`. */
-export interface ChildStates {
-  readonly statuses?: readonly string[] | null;
-  readonly children?: Readonly<Record<string, ChildColumns>> | null;
-}
-export interface ChildColumns {
-  readonly no: readonly number[];
-  /** Left out when it counts from zero. */
-  readonly index?: readonly number[] | null;
-  readonly status: readonly number[];
-}
 type NodeDocument = components["schemas"]["NodeDocument"];
 type StepDocument = components["schemas"]["StepDocument"];
 type FanDocument = components["schemas"]["FanDocument"];
@@ -88,8 +77,8 @@ export function progressOf(progress: unknown): Progress | null {
   return { percent: part === null ? "" : `${Math.round(part)} %`, part, message: text };
 }
 
-/** The children that a graph tells of by their states alone: enough to draw them. */
-export function childrenIn(graph: Pick<GraphDocument, "nodes"> & ChildStates): GraphNode[] {
+/** The children that `?children=states` tells of, by number and state alone: enough to draw them. */
+export function childrenIn(graph: Pick<GraphDocument, "nodes" | "statuses" | "children">): GraphNode[] {
   const nodes: GraphNode[] = [];
   const statuses = (graph.statuses ?? []).map((text) => text.split(":") as [string, string | undefined]);
   for (const node of graph.nodes) {
@@ -99,7 +88,7 @@ export function childrenIn(graph: Pick<GraphDocument, "nodes"> & ChildStates): G
       nodes.push({
         id: no,
         name: node.step,
-        label: `${node.step} #${columns.index?.[i] ?? i}`.slice(0, LABEL_MAX),
+        label: `${node.step} #${i}`.slice(0, LABEL_MAX),
         kind: node.kind,
         parent: node.no,
         look: stepLook(status, kind),

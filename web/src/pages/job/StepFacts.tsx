@@ -93,7 +93,7 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
             </span>
           </Row>
         )}
-        {step.idempotency_key !== null && (
+        {step.idempotency_key !== "" && (
           <Row name="Idempotency">
             <span className="flex min-w-0 items-center">
               <code className="min-w-0 truncate font-mono text-[11px]" data-tip={step.idempotency_key}>

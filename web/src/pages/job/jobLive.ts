@@ -142,13 +142,12 @@ export function createJobLive(first: JobDocument, document: GraphDocument, later
   };
 
   const load = (nextJob: JobDocument, next: GraphDocument): void => {
-    const at = next.seq ?? Number.MAX_SAFE_INTEGER;
-    const isLater = (id: StepNo): boolean => (known.get(id) ?? 0) > at;
-    base = Math.max(base, next.seq ?? 0);
-    heard = Math.max(heard, Math.min(next.seq ?? 0, nextJob.seq ?? 0));
-    if ((nextJob.seq ?? Number.MAX_SAFE_INTEGER) >= jobSeq) {
+    const isLater = (id: StepNo): boolean => (known.get(id) ?? 0) > next.seq;
+    base = Math.max(base, next.seq);
+    heard = Math.max(heard, Math.min(next.seq, nextJob.seq));
+    if (nextJob.seq >= jobSeq) {
       job = nextJob;
-      jobSeq = nextJob.seq ?? 0;
+      jobSeq = nextJob.seq;
     }
     const shape = structureOf(next);
     const children = childrenIn(next);

@@ -87,12 +87,11 @@ function childRows(children: readonly StepNo[], told: Told): Row[] {
 }
 
 export function segmentsOf(step: Step, told: Told): Segment[] {
-  const attempts = told.log.of(step.id).filter((attempt) => attempt.started_at !== null);
-  const runs: Segment[] = attempts.map((attempt) => ({
+  const runs: Segment[] = told.log.of(step.id).map((attempt) => ({
     // Who waits for a person, a timer or a child job does nothing meanwhile, however it ends.
     kind: attempt.outcome === "waiting" || step.kind !== "task" ? "wait" : "run",
     look: LOOK_OF[attempt.outcome] ?? "pending",
-    from: Date.parse(attempt.started_at as string),
+    from: Date.parse(attempt.started_at),
     to: attempt.finished_at === null ? null : Date.parse(attempt.finished_at),
     attempt: attempt.attempt,
     worker: attempt.worker,

@@ -1,14 +1,9 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ask } from "../../api/client";
-import type { EventDocument } from "./types";
+import type { EventPage } from "./types";
 
 const PAGE = 200;
-
-interface EventPage {
-  readonly items: readonly EventDocument[];
-  readonly next: number | null;
-}
 
 /** The newest events, and further back on request. */
 export function useEventPages(id: string) {
