@@ -83,7 +83,7 @@ export function List(props: ListProps) {
     // biome-ignore lint/a11y/useKeyWithClickEvents: see above
     <div
       ref={frame}
-      className="@container relative min-h-0 flex-1 overflow-auto [&[data-moving]_.spin]:animate-none! [overflow-anchor:none]"
+      className="@container relative min-h-0 flex-1 overflow-auto bg-bg [&[data-moving]_.spin]:animate-none! [overflow-anchor:none]"
       onClick={press}
       onPointerEnter={() => props.onPoint(true)}
       onPointerLeave={() => props.onPoint(false)}
