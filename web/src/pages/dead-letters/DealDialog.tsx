@@ -44,6 +44,8 @@ export function DealDialog({ letters, act, onClose }: DealDialogProps) {
       },
     );
     void queries.invalidateQueries({ queryKey: LETTERS_KEY, exact: true });
+    // The badge beside the page's name counts them too.
+    void queries.invalidateQueries({ queryKey: ["overview"] });
     const first = done.done[0]?.new_job_id;
     toast(doneText(act, done), {
       kind: done.refused.length === 0 ? "good" : "bad",

@@ -8,12 +8,14 @@ import { VersionDiff } from "./VersionDiff";
 
 interface VersionsTableProps {
   readonly recipe: RecipeDocument;
+  /** The one that is shown; 0 is the newest. Two versions may have the same plan. */
+  readonly version: number;
   readonly onShow: (version: number) => void;
 }
 
-export default function VersionsTable({ recipe, onShow }: VersionsTableProps) {
-  const { name, plan } = recipe;
-  const versions = useVersions(name);
+export default function VersionsTable({ recipe, version, onShow }: VersionsTableProps) {
+  const versions = useVersions(recipe.name);
+  const isShown = (one: RecipeSummary, place: number): boolean => (version > 0 ? one.version === version : place === 0);
   return (
     <Loaded query={versions} rows={3}>
       {(all) => (
@@ -28,7 +30,7 @@ export default function VersionsTable({ recipe, onShow }: VersionsTableProps) {
             </thead>
             <tbody>
               {all.map((one, i) => (
-                <Tr key={one.version} isSelected={one.plan === plan}>
+                <Tr key={one.version} isSelected={isShown(one, i)}>
                   <Td className="whitespace-nowrap">
                     <button
                       type="button"
@@ -38,7 +40,7 @@ export default function VersionsTable({ recipe, onShow }: VersionsTableProps) {
                       v{one.version}
                     </button>
                     <span className="ml-2 text-dim">
-                      {[i === 0 ? "newest" : "", one.plan === plan ? "shown" : ""].filter(Boolean).join(", ")}
+                      {[i === 0 ? "newest" : "", isShown(one, i) ? "shown" : ""].filter(Boolean).join(", ")}
                     </span>
                   </Td>
                   <Td className="font-mono text-[12px] text-dim">
@@ -54,7 +56,7 @@ export default function VersionsTable({ recipe, onShow }: VersionsTableProps) {
               ))}
             </tbody>
           </Table>
-          <Since recipe={recipe} versions={all} />
+          <Since recipe={recipe} before={all[all.findIndex(isShown) + 1]} />
         </>
       )}
     </Loaded>
@@ -62,8 +64,6 @@ export default function VersionsTable({ recipe, onShow }: VersionsTableProps) {
 }
 
 /** What the version that is shown changed, if there was one before it. */
-function Since({ recipe, versions }: { readonly recipe: RecipeDocument; readonly versions: readonly RecipeSummary[] }) {
-  const at = versions.findIndex((one) => one.plan === recipe.plan);
-  const before = at < 0 ? undefined : versions[at + 1];
+function Since({ recipe, before }: { readonly recipe: RecipeDocument; readonly before: RecipeSummary | undefined }) {
   return before === undefined ? null : <VersionDiff key={before.version} recipe={recipe} before={before.version} />;
 }

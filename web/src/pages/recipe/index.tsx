@@ -111,7 +111,11 @@ function Sides({ recipe }: { readonly recipe: RecipeDocument }) {
             {tab === "steps" && <StepsTable nodes={recipe.nodes} />}
             {tab === "schema" && <SchemaView recipe={recipe} />}
             {tab === "versions" && (
-              <VersionsTable recipe={recipe} onShow={(version) => setSearch({ version, step: "" }, "push")} />
+              <VersionsTable
+                recipe={recipe}
+                version={search.version}
+                onShow={(version) => setSearch({ version, step: "" }, "push")}
+              />
             )}
           </Suspense>
         </TabPanel>

@@ -102,7 +102,7 @@ function Row({ recipe, state }: { readonly recipe: RecipeSummary; readonly state
   const share = state === undefined ? null : successOf(state);
   return (
     <Tr>
-      <Td className="max-w-64 truncate">
+      <Td className="max-w-40 truncate sm:max-w-64">
         <Link href={path} className="font-medium hover:text-accent hover:underline">
           {recipe.name}
         </Link>
