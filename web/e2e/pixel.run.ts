@@ -41,7 +41,7 @@ test("an event is on the screen soon after it happened", async ({ page, server }
       new MutationObserver(look).observe(document.body, { childList: true, subtree: true }),
     );
   });
-  const job = await server.submit("ticking", { count: 120, pace: 0.5 });
+  const job = await server.submit("ticking", { count: 90, pace: 0.2 });
   await page.goto(server.at(`/jobs/${job}?tab=events`));
   await expect.poll(() => page.evaluate(() => window.seen.length), { timeout: 30_000 }).toBeGreaterThan(0);
   const opened = Date.now();

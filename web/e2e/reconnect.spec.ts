@@ -42,22 +42,27 @@ async function events(server: Server, job: string): Promise<Line[]> {
 
 test("over a server that is killed and started again, every event comes once", async ({ browser }) => {
   test.setTimeout(150_000);
-  const server = await Server.start({ app: RECIPES });
+  // The steps run in a worker of their own, so that things happen while nobody can tell of them.
+  const server = await Server.start({ app: RECIPES, words: ["--queue", "nobody's"] });
   try {
     const page = await browser.newPage();
     const complaints: string[] = [];
     listen(page, complaints);
     await signIn(page, server);
     await overhear(page);
-    const job = await server.submit("ticking", { count: 60, pace: 0.6 });
+    await server.worker();
+    const open = async (): Promise<number> =>
+      (await server.look<{ items: { steps_open: number }[] }>("jobs")).items[0]?.steps_open ?? 0;
+    const job = await server.submit("ticking", { count: 90, pace: 0.3 });
     await page.goto(server.at(`/jobs/${job}?tab=events`));
     await expect.poll(() => page.evaluate(() => window.heard.length), { timeout: 30_000 }).toBeGreaterThan(20);
 
+    const before = await open();
     await server.kill();
+    await expect.poll(open, { timeout: 30_000 }).toBeLessThan(before - 8);
     await expect(page.getByText(/offline|reconnecting/i).first()).toBeVisible();
     await server.restart();
     await expect(page.getByRole("status").getByText("live", { exact: true })).toBeVisible({ timeout: 30_000 });
-    // What the dead worker had in hand comes back when its lease is over.
     await expect.poll(() => server.status(job), { timeout: 90_000 }).toBe("COMPLETED");
     await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
 

@@ -1,10 +1,11 @@
 /** A real `windlass up`: its own home, its own PostgreSQL, a free port, the console that was built. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const WINDLASS = process.env.WINDLASS_BIN ?? join(ROOT, ".venv/bin/windlass");
@@ -29,6 +30,7 @@ export class Server {
   link = "";
   private child: ChildProcess | undefined;
   private said: string[] = [];
+  private readonly workers: ChildProcess[] = [];
   private readonly wish: Wish;
 
   private constructor(wish: Wish) {
@@ -56,6 +58,10 @@ export class Server {
   /** What makes the recipe `shopping` succeed, once it is there. */
   get mended(): string {
     return join(this.home, "mended");
+  }
+
+  private get env(): Record<string, string> {
+    return { ...outside(), WINDLASS_CONSOLE_DIR: BUILD, E2E_MENDED: this.mended, ...this.wish.env };
   }
 
   at(path: string): string {
@@ -97,15 +103,28 @@ export class Server {
     await this.run(new URL(this.url).host);
   }
 
+  /** A worker beside it, which goes on when the server is gone. */
+  async worker(): Promise<void> {
+    const child = spawn(WINDLASS, ["--home", this.home, "worker", RECIPES], {
+      cwd: this.home,
+      env: this.env,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    this.workers.push(child);
+    for await (const line of createInterface({ input: child.stderr })) if (line.includes("Ctrl-C stops")) return;
+    throw new Error("the worker ended");
+  }
+
+  /** Ask the database past everything, also while there is no server. */
+  async look<T>(...words: readonly string[]): Promise<T> {
+    const asked = promisify(execFile);
+    const { stdout } = await asked(WINDLASS, ["--home", this.home, ...words, "--json"], { env: this.env });
+    return JSON.parse(stdout) as T;
+  }
+
   async stop(): Promise<void> {
-    const child = this.child;
-    if (child !== undefined && child.exitCode === null) {
-      const gone = once(child, "exit");
-      child.kill("SIGTERM");
-      const late = setTimeout(() => child.kill("SIGKILL"), STOP_MAX_MS);
-      await gone;
-      clearTimeout(late);
-    }
+    for (const worker of this.workers.splice(0)) await ended(worker);
+    if (this.child !== undefined) await ended(this.child);
     this.child = undefined;
     this.endPostgres();
     rmSync(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
@@ -123,7 +142,7 @@ export class Server {
     this.said = [];
     const child = spawn(WINDLASS, ["--home", this.home, "up", ...words, "--listen", listen], {
       cwd: this.home,
-      env: { ...outside(), WINDLASS_CONSOLE_DIR: BUILD, E2E_MENDED: this.mended, ...this.wish.env },
+      env: this.env,
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.child = child;
@@ -143,6 +162,15 @@ export class Server {
       });
     });
   }
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "exit");
+  child.kill("SIGTERM");
+  const late = setTimeout(() => child.kill("SIGKILL"), STOP_MAX_MS);
+  await gone;
+  clearTimeout(late);
 }
 
 /** What a person's shell may hold must not change what is tested. */
