@@ -5626,6 +5626,7 @@ export interface operations {
                      *           "recipe": "hello",
                      *           "recipe_version": 1,
                      *           "retry_of": null,
+                     *           "seq": 7,
                      *           "started_at": "2026-11-16T02:55:30.085Z",
                      *           "status": "COMPLETED",
                      *           "steps_failed": 0,
@@ -5794,6 +5795,7 @@ export interface operations {
                      *       "recipe": "hello",
                      *       "recipe_version": 1,
                      *       "retry_of": null,
+                     *       "seq": 7,
                      *       "started_at": "2026-11-16T02:55:30.085Z",
                      *       "status": "PROCESSING",
                      *       "steps_failed": 0,
@@ -6406,6 +6408,7 @@ export interface operations {
                      *       "recipe": "hello",
                      *       "recipe_version": 1,
                      *       "retry_of": null,
+                     *       "seq": 7,
                      *       "started_at": "2026-11-16T02:55:30.085Z",
                      *       "status": "COMPLETED",
                      *       "steps_failed": 0,
@@ -6635,6 +6638,46 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "attempt": 1,
+                     *           "error": null,
+                     *           "finished_at": "2026-11-16T07:52:30.217Z",
+                     *           "index": null,
+                     *           "no": 0,
+                     *           "outcome": "succeeded",
+                     *           "started_at": "2026-11-16T07:52:30.185Z",
+                     *           "step": "large",
+                     *           "worker": "01a1e342-2bc9-75f1-b657-2e25873c068f"
+                     *         },
+                     *         {
+                     *           "attempt": 1,
+                     *           "error": null,
+                     *           "finished_at": "2026-11-16T07:52:30.233Z",
+                     *           "index": null,
+                     *           "no": 1,
+                     *           "outcome": "succeeded",
+                     *           "started_at": "2026-11-16T07:52:30.190Z",
+                     *           "step": "plan",
+                     *           "worker": "01a1e342-2bc9-75f1-b657-2e25873c068f"
+                     *         },
+                     *         {
+                     *           "attempt": 1,
+                     *           "error": null,
+                     *           "finished_at": "2026-11-16T07:52:30.257Z",
+                     *           "index": 0,
+                     *           "no": 5,
+                     *           "outcome": "succeeded",
+                     *           "started_at": "2026-11-16T07:52:30.255Z",
+                     *           "step": "odd",
+                     *           "worker": "01a1e342-2bc9-75f1-b657-2e25873c068f"
+                     *         }
+                     *       ],
+                     *       "next": 12
+                     *     }
+                     */
                     "application/json": components["schemas"]["AttemptPage"];
                 };
             };
@@ -6796,6 +6839,7 @@ export interface operations {
                      *       "recipe": "trailer",
                      *       "recipe_version": 1,
                      *       "retry_of": null,
+                     *       "seq": 7,
                      *       "started_at": "2026-11-16T02:55:36.219Z",
                      *       "status": "CANCELLED",
                      *       "steps_failed": 0,
@@ -7568,6 +7612,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "children": null,
                      *       "completed_operations": 1,
                      *       "counts": {
                      *         "COMPLETED": 1
@@ -7612,7 +7657,9 @@ export interface operations {
                      *           }
                      *         }
                      *       },
+                     *       "seq": 7,
                      *       "status": "COMPLETED",
+                     *       "statuses": null,
                      *       "waiting_for": [],
                      *       "workflow_status": null
                      *     }
@@ -8042,6 +8089,7 @@ export interface operations {
                      *       "recipe": "trailer",
                      *       "recipe_version": 1,
                      *       "retry_of": null,
+                     *       "seq": 7,
                      *       "started_at": "2026-11-16T02:55:36.219Z",
                      *       "status": "PROCESSING",
                      *       "steps_failed": 0,
@@ -8246,6 +8294,7 @@ export interface operations {
                      *       "recipe": "hello",
                      *       "recipe_version": 1,
                      *       "retry_of": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "seq": 7,
                      *       "started_at": null,
                      *       "status": "QUEUED",
                      *       "steps_failed": 0,
@@ -8424,6 +8473,7 @@ export interface operations {
                      *       "recipe": "trailer",
                      *       "recipe_version": 1,
                      *       "retry_of": null,
+                     *       "seq": 7,
                      *       "started_at": "2026-11-16T02:55:36.219Z",
                      *       "status": "PROCESSING",
                      *       "steps_failed": 0,
@@ -8617,6 +8667,7 @@ export interface operations {
                      *       "recipe": "hello",
                      *       "recipe_version": 1,
                      *       "retry_of": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "seq": 7,
                      *       "started_at": null,
                      *       "status": "QUEUED",
                      *       "steps_failed": 0,
@@ -8782,6 +8833,7 @@ export interface operations {
                      *           },
                      *           "losses": 0,
                      *           "no": 0,
+                     *           "parent": null,
                      *           "progress": null,
                      *           "queue": "main_processing",
                      *           "run": "greet",
@@ -8912,6 +8964,54 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "attempt": 1,
+                     *       "attempts": [
+                     *         {
+                     *           "attempt": 1,
+                     *           "error": null,
+                     *           "finished_at": "2026-11-16T07:52:30.217Z",
+                     *           "index": null,
+                     *           "no": 0,
+                     *           "outcome": "succeeded",
+                     *           "started_at": "2026-11-16T07:52:30.185Z",
+                     *           "step": "large",
+                     *           "worker": "01a1e342-2bc9-75f1-b657-2e25873c068f"
+                     *         }
+                     *       ],
+                     *       "cost": null,
+                     *       "error": null,
+                     *       "failures": 0,
+                     *       "finished_at": "2026-11-16T07:52:30.217Z",
+                     *       "idempotency_key": "01a1e357-e2c1-73de-9e26-d3e8169110ec/large",
+                     *       "index": null,
+                     *       "inputs": {
+                     *         "mb": 2
+                     *       },
+                     *       "inputs_state": "resolved",
+                     *       "kind": "task",
+                     *       "links": {
+                     *         "output": "/jobs/01a1e357-e2c1-73de-9e26-d3e8169110ec/steps/0/output"
+                     *       },
+                     *       "logs": [],
+                     *       "losses": 0,
+                     *       "needs": [],
+                     *       "no": 0,
+                     *       "parent": null,
+                     *       "progress": null,
+                     *       "provider": null,
+                     *       "queue": "main_processing",
+                     *       "run": "large",
+                     *       "started_at": "2026-11-16T07:52:30.185Z",
+                     *       "status": "COMPLETED",
+                     *       "step": "large",
+                     *       "waiting_for": null,
+                     *       "wake_at": null,
+                     *       "why": null,
+                     *       "worker": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["StepDetailDocument"];
                 };
             };
