@@ -124,7 +124,7 @@ function readRows() {
   return [...document.querySelectorAll("[data-job]")].map((row) => ({
     id: row.dataset.job,
     // The figure beside the bar, without the word that only a screen reader says.
-    steps: row.querySelector(".sr-only")?.parentElement.firstChild.parentElement.textContent.replace(" steps", ""),
+    steps: row.querySelector(".sr-only")?.parentElement.textContent.replace(" steps", ""),
   }));
 }
 
@@ -133,7 +133,10 @@ function says(job) {
 }
 
 function figuresOf(times) {
-  const gaps = times.slice(1).map((time, i) => time - times[i]).toSorted((a, b) => a - b);
+  const gaps = times
+    .slice(1)
+    .map((time, i) => time - times[i])
+    .toSorted((a, b) => a - b);
   const at = (part) => Math.round(gaps[Math.min(gaps.length - 1, Math.floor(gaps.length * part))]);
   return { fps: (gaps.length * 1_000) / (times.at(-1) - times[0]), p95: at(0.95), worst: at(1) };
 }
