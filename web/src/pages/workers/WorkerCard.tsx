@@ -38,7 +38,6 @@ export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
           </h2>
           <p className="text-[12px] text-dim">
             up <Lasted from={worker.started_at} />
-            {worker.version ? ` · ${worker.version}` : ""}
           </p>
         </div>
         <Pulse worker={worker} ahead={ahead} />

@@ -4,8 +4,7 @@ import { ask } from "../../api/client";
 import type { components } from "../../api/types.gen";
 
 export type RunningStep = components["schemas"]["WorkerStep"];
-/** Its version is told by servers that know it. */
-export type Worker = components["schemas"]["WorkerDocument"] & { readonly version?: string | null };
+export type Worker = components["schemas"]["WorkerDocument"];
 /** `as_of` is the server's clock, which need not be ours. */
 export type WorkerList = components["schemas"]["WorkerList"];
 
