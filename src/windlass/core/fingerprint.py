@@ -13,8 +13,8 @@ MESSAGE_CHARS_MAX = 1_000
 KIND_CHARS_MAX = 400
 FINGERPRINT_CHARS = 16
 
-# In this order: an address may hold an id, an id holds numbers. None of them backtracks, and each begins at a word only:
-# thousands of messages are looked at in one go.
+# In this order: an address may hold an id, an id holds numbers. None of them backtracks, and each begins at a word
+# only: thousands of messages are looked at in one go.
 _MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s'\"<>)\]]++", re.IGNORECASE), "<url>"),
     (re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"), "<mail>"),
