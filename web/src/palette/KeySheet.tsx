@@ -6,7 +6,7 @@ import { capsOf, KEY_GROUPS } from "./keymap";
 export default function KeySheet({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Keys" lead="None of them acts while you write in a field." size="large" onClose={onClose}>
-      <div className="gap-x-10 sm:columns-2">
+      <div className="gap-x-10 sm:columns-2 lg:columns-3">
         {KEY_GROUPS.map((group) => (
           <section key={group.name} className="mb-5 break-inside-avoid">
             <h3 className="mb-1 font-medium text-[11px] text-dim">{group.name}</h3>

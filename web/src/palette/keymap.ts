@@ -38,7 +38,7 @@ export const KEY_GROUPS: readonly KeyGroup[] = [
   {
     name: "A job",
     lines: [
-      { keys: ["1", "2", "3", "4", "5"], does: "Graph, timeline, steps, events, data" },
+      { keys: ["1", "2", "3", "4", "5"], does: "Its views" },
       { keys: ["."], does: "Actions" },
       { keys: ["r"], does: "Retry" },
       { keys: ["c"], does: "Cancel" },

@@ -1,5 +1,6 @@
 import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ask, keepCsrf, Problem } from "../api/client";
+import { restartLive } from "../live";
 
 export interface SessionDocument {
   readonly caller: string;
@@ -14,6 +15,8 @@ export interface SessionDocument {
 
 const PATH = "/console/session";
 export const SESSION_KEY = ["session"] as const;
+
+// The live connection is shared by all tabs and lives longer than a page: whenever the person changes, it begins anew.
 
 /** Who is signed in; null: nobody. The first question also trades the link's token for a session. */
 export function useSessionQuery(): UseQueryResult<SessionDocument | null> {
@@ -36,6 +39,7 @@ export function useSignIn(): (key: string) => Promise<void> {
   return async (key) => {
     const session = keep(await ask<SessionDocument>(PATH, { method: "POST", body: { key } }));
     queries.setQueryData(SESSION_KEY, session);
+    restartLive();
   };
 }
 
@@ -43,6 +47,7 @@ export function useSignOut(): () => Promise<void> {
   const queries = useQueryClient();
   return async () => {
     await ask(PATH, { method: "DELETE" });
+    restartLive();
     const isTheirs = (query: { readonly queryKey: readonly unknown[] }): boolean =>
       query.queryKey[0] !== SESSION_KEY[0];
     await queries.cancelQueries({ predicate: isTheirs });
@@ -79,6 +84,7 @@ async function trade(token: string): Promise<SessionDocument> {
   try {
     const session = keep(await ask<SessionDocument>(PATH, { method: "POST", body: { token } }));
     forgetToken();
+    restartLive();
     return session;
   } catch (error) {
     // Without an answer the token is still good: it stays in the address for another try.
