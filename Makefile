@@ -12,7 +12,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.run-ready
 DEV := $(VENV)/.dev-ready
-WEB := web/node_modules/.package-lock.json
+# Not npm's own mark: the package's build leaves that too, without what the checks need.
+WEB := web/node_modules/.dev-ready
 WEB_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 
 SEEDS ?= 200
