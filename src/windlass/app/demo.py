@@ -149,9 +149,8 @@ class Demo:
 
 @asynccontextmanager
 async def demonstrating(windlass: Windlass) -> AsyncIterator[Demo]:
-    """A demo with its worker while the block lasts. Its job is made by `submit`, once there is a server to watch it."""
+    """A demo while the block lasts: its job is made by `submit`, once there is a server, and its worker by `start`."""
     demo = Demo(windlass)
-    demo.start()
     try:
         yield demo
     finally:

@@ -166,6 +166,8 @@ async def up(
             _report_api(at, settings, url)
             _next_commands(at, app, url, link)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
+            if demo is not None:
+                demo.start()  # only now: it would take the processor from what somebody waits for
             await service.until_stopped()
             _note(at, "stopping; once more to stop at once")
     _note(at, "stopped; the data stays, and open jobs go on at the next `windlass up`")
