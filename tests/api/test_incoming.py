@@ -128,7 +128,7 @@ async def test_who_is_not_believed(api: Rig) -> None:
 
 
 async def test_a_provider_that_is_not_there_gets_404(api: Rig) -> None:
-    for name in ("nobody", "mute", "HOOKS", "%00", "hooks%2F", "x" * 300, "..", "%ff", "hooks "):
+    for name in ("nobody", "mute", "HOOKS", "%00", "hooks%2F", "x" * 300, "%2e%2e", "%ff", "hooks "):
         for body in (b"{}", b"x" * 5_000_000):
             answer = await api.stranger.post(f"/webhooks/{name}", content=body, headers=signed(body, time.time(), "m1"))
             problem(answer, 404)
