@@ -21,6 +21,13 @@ const FLAGS = [
   ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
   ...["--disable-component-update", "--disable-sync", "--enable-precise-memory-info", "--js-flags=--expose-gc"],
 ];
+// The console cuts its fonts down when it is built; here the whole ones do.
+const FONTS = Object.fromEntries(
+  ["inter", "jetbrains-mono"].map((name) => [
+    `@fonts/${name}.woff2`,
+    need.resolve(`@fontsource-variable/${name}/files/${name}-latin-wght-normal.woff2`),
+  ]),
+);
 const ROUNDS = process.argv.includes("--quick") ? 1 : 3;
 const WAIT_MS = 120_000;
 // Steps, changes a second, turns of the wheel, and whether xyflow is asked too: above 1,000 it takes minutes.
@@ -40,7 +47,7 @@ try {
     logLevel: "warn",
     plugins: [react(), tailwind()],
     worker: { format: "es" },
-    resolve: { dedupe: ["react", "react-dom"] },
+    resolve: { dedupe: ["react", "react-dom"], alias: FONTS },
     build: {
       outDir: out,
       emptyOutDir: true,
