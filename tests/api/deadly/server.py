@@ -106,10 +106,16 @@ def main(dsn: str, folder: Path) -> None:
             finally:
                 os._exit(1)
         os.close(wake)
-        is_up = os.read(ready, 1)
+        is_up = bool(os.read(ready, 1)) or _has_died_there(child)
         os.close(ready)
         print(child if is_up else 0, flush=True)
         _reap()
+
+
+def _has_died_there(child: int) -> bool:
+    """Whether it listened, and came to its point before it could say so: clients may be waiting at its port."""
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == DIED
 
 
 def _reap() -> None:

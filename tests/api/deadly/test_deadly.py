@@ -57,12 +57,13 @@ class Servers:
 
     def kill(self) -> None:
         if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+            # It may have died at its point, and been reaped.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
             self.pid = 0
 
     def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.kill()
+        self.kill()
         self._forks.kill()
         self._forks.wait()
         for stream in (self._forks.stdin, self._forks.stdout):
