@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core.external import WorkKey
+from windlass.providers.poller import GAVE_UP, NEVER_TOLD
 from windlass.testing.chaos import lines
 from windlass.testing.chaos.outside import PROVIDERS, Outside
 from windlass.testing.chaos.reckoning import OutsideEvidence, account, complaints
@@ -53,6 +54,15 @@ def test_work_that_nobody_wrote_down_is_seen() -> None:
 
 def test_work_that_never_ended_is_seen() -> None:
     assert rules(entries=[taken()], work=[work(state="CANCELLING")]) == ["still open"]
+
+
+def test_nameless_work_is_let_be_where_it_cannot_be_looked_up_and_nowhere_else() -> None:
+    """A request that was cut off may have begun it; only a provider that looks its key up can say so."""
+    given_up = {"state": "CANCELLING", "external_id": None, "status": f"{GAVE_UP}: {NEVER_TOLD}"}
+    assert rules(work=[work() | given_up | {"provider": "singer"}]) == []
+    assert rules(work=[work() | given_up | {"provider": "painter"}]) == ["still open"]
+    assert rules(work=[work() | given_up | {"provider": "singer", "status": None}]) == ["still open"]
+    assert rules(work=[work() | given_up | {"provider": "singer", "external_id": "x1"}]) == ["still open"]
 
 
 def test_a_webhook_that_was_accepted_and_is_gone_is_seen() -> None:

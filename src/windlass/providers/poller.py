@@ -56,6 +56,7 @@ LOOKS_MAX = 4
 
 # What the rows of work say that no cancellation could reach; a sweep lists these.
 GAVE_UP = "gave_up"
+NEVER_TOLD = "what the provider calls it was never told"
 CANNOT_CANCEL = "cannot_cancel"
 NOT_THERE = "not_there"
 LOOKED_FOR = "looked_for"
@@ -339,7 +340,7 @@ class Poller:
         elif heard.provider.adapter.can_find:
             heard.polled.append(Polled(work, NOT_THERE, None, is_over=True))
         else:
-            self._give_up(heard, work, "what the provider calls it was never told")
+            self._give_up(heard, work, NEVER_TOLD)
 
     def _try_again(self, heard: _Round, work: Work, why: str) -> None:
         if work.polls + 1 >= CANCELS_MAX:
