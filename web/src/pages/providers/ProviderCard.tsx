@@ -1,7 +1,7 @@
 import { Link } from "wouter";
-import { color } from "../../state";
 import { Ago } from "../../ui/Ago";
 import { Lasted } from "../../ui/Lasted";
+import { Places } from "../../ui/Places";
 import { StateIcon } from "../../ui/StateIcon";
 import { StatePill } from "../../ui/StatePill";
 import { useNow } from "../../use/useNow";
@@ -9,7 +9,6 @@ import { MARKED, useMarked } from "../useMarked";
 import { nextRequest, type Provider, rateText, stateOf } from "./providers";
 
 const SHOWN_MAX = 12;
-const BLOCKS_MAX = 48;
 
 interface ProviderCardProps {
   readonly provider: Provider;
@@ -53,7 +52,7 @@ export function ProviderCard({ provider, isMarked }: ProviderCardProps) {
         <Fact word="Next request">{next === null ? "at once" : <Ago at={next} />}</Fact>
       </dl>
       <div className="flex flex-col gap-1 border-line border-t px-4 py-2.5">
-        <Places held={provider.held} all={provider.concurrency} />
+        <Places taken={provider.held} all={provider.concurrency} word="places" />
         {provider.holders.length > 0 && (
           <ul aria-label="Who has a place">
             {provider.holders.slice(0, SHOWN_MAX).map((one) => (
@@ -100,27 +99,6 @@ function Fact({ word, children }: { readonly word: string; readonly children: Re
     <div className="flex min-w-0 flex-col">
       <dt className="text-dim">{word}</dt>
       <dd className="font-medium tabular-nums">{children}</dd>
-    </div>
-  );
-}
-
-function Places({ held, all }: { readonly held: number; readonly all: number }) {
-  const blocks = Math.min(all, BLOCKS_MAX);
-  const filled = all === 0 ? 0 : Math.ceil((held / all) * blocks);
-  return (
-    <div className="flex items-center gap-2 text-[12px]">
-      <span aria-hidden="true" className="flex h-2 flex-1 gap-[2px]">
-        {Array.from({ length: blocks }, (_, i) => i).map((place) => (
-          <span
-            key={place}
-            className="h-full flex-1 rounded-[2px]"
-            style={{ background: place < filled ? color("running") : "var(--panel2)" }}
-          />
-        ))}
-      </span>
-      <span className="whitespace-nowrap text-dim tabular-nums">
-        {held} of {all} places
-      </span>
     </div>
   );
 }

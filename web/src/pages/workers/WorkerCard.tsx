@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import { color } from "../../state";
 import { Copy } from "../../ui/Copy";
 import { Lasted } from "../../ui/Lasted";
+import { Places } from "../../ui/Places";
 import { StateIcon } from "../../ui/StateIcon";
 import { relative } from "../../ui/time";
 import { useNow } from "../../use/useNow";
@@ -43,7 +44,7 @@ export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
         <Pulse worker={worker} ahead={ahead} />
       </header>
       <div className="flex flex-col gap-1.5 px-4 pb-3">
-        <Slots used={worker.running} all={worker.concurrency} />
+        <Places taken={worker.running} all={worker.concurrency} word="busy" />
         <ul aria-label="Queues" className="flex flex-wrap gap-1">
           {worker.queues.map((queue) => (
             <li
@@ -73,28 +74,6 @@ function Pulse({ worker, ahead }: Omit<WorkerCardProps, "isMarked">) {
         {relative(Date.parse(worker.seen_at), now)}
       </span>
     </p>
-  );
-}
-
-/** One block for each step it may run at once; many are drawn as one bar. */
-function Slots({ used, all }: { readonly used: number; readonly all: number }) {
-  const blocks = Math.min(all, 32);
-  const filled = all === 0 ? 0 : Math.round((used / all) * blocks);
-  return (
-    <div className="flex items-center gap-2 text-[12px]">
-      <span aria-hidden="true" className="flex h-2 flex-1 gap-[2px]">
-        {Array.from({ length: blocks }, (_, i) => i).map((place) => (
-          <span
-            key={place}
-            className="h-full flex-1 rounded-[2px]"
-            style={{ background: place < filled ? color("running") : "var(--panel2)" }}
-          />
-        ))}
-      </span>
-      <span className="whitespace-nowrap text-dim tabular-nums">
-        {used} of {all} busy
-      </span>
-    </div>
   );
 }
 

@@ -1,0 +1,26 @@
+import { color } from "../state";
+
+const BLOCKS_MAX = 48;
+
+/** How many of some places are taken: a block for each, and for very many a block for several. One that is taken shows. */
+export function Places(props: { readonly taken: number; readonly all: number; readonly word: string }) {
+  const { taken, all, word } = props;
+  const blocks = Math.min(all, BLOCKS_MAX);
+  const filled = all === 0 ? 0 : Math.ceil((taken / all) * blocks);
+  return (
+    <div className="flex items-center gap-2 text-[12px]">
+      <span aria-hidden="true" className="flex h-2 flex-1 gap-[2px]">
+        {Array.from({ length: blocks }, (_, i) => i).map((place) => (
+          <span
+            key={place}
+            className="h-full flex-1 rounded-[2px]"
+            style={{ background: place < filled ? color("running") : "var(--panel2)" }}
+          />
+        ))}
+      </span>
+      <span className="whitespace-nowrap text-dim tabular-nums">
+        {taken} of {all} {word}
+      </span>
+    </div>
+  );
+}
