@@ -18,12 +18,12 @@ from windlass.access.keys import Keys
 from windlass.access.secret import Secret
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
+from windlass.client.place import SERVER_FILE as SERVER_FILE
 from windlass.core.caller import Scope
 from windlass.core.errors import BadSetting, Unauthenticated
 
 KEY_FILE = "key"
 SECRET_FILE = "secret"
-SERVER_FILE = "server"
 SECRET_BYTES = 32
 # Whose jobs the first key sees: those that the command line of this home makes.
 KEY_NAME = "windlass up"

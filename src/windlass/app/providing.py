@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from windlass.app.settings import Settings
+from windlass.client.place import SERVER_FILE
 from windlass.core.errors import BadSetting
 from windlass.engine import children, providers
 from windlass.engine.providers import ProviderRow
@@ -20,7 +21,6 @@ from windlass.worker.outside import Means, Sign
 
 # As `first_key` writes them.
 SECRET_FILE = "secret"
-SERVER_FILE = "server"
 
 
 def read_providers(settings: Settings, environ: Mapping[str, str] | None = None) -> Registry:
