@@ -1,6 +1,9 @@
 import { useSyncExternalStore } from "react";
 
 interface Ticker {
+  /** The same function every time: with another one React would listen anew at each render, and a page that is drawn ten
+   * times a second would never let the second come to its end. */
+  readonly subscribe: (hear: () => void) => () => void;
   now: number;
   timer: ReturnType<typeof setInterval> | undefined;
   readonly listeners: Set<() => void>;
@@ -12,16 +15,19 @@ const tickers = new Map<number, Ticker>();
 /** The time in milliseconds, again every so often; the clock stands still while nobody sees the page. */
 export function useNow(everyMs = 1_000): number {
   const ticker = tickerOf(everyMs);
-  return useSyncExternalStore(
-    (hear) => listen(ticker, everyMs, hear),
-    () => ticker.now,
-  );
+  return useSyncExternalStore(ticker.subscribe, () => ticker.now);
 }
 
-function tickerOf(everyMs: number): Ticker {
+export function tickerOf(everyMs: number): Ticker {
   let ticker = tickers.get(everyMs);
   if (ticker === undefined) {
-    ticker = { now: Date.now(), timer: undefined, listeners: new Set() };
+    const made: Ticker = {
+      subscribe: (hear) => listen(made, everyMs, hear),
+      now: Date.now(),
+      timer: undefined,
+      listeners: new Set(),
+    };
+    ticker = made;
     tickers.set(everyMs, ticker);
   } else if (ticker.timer === undefined) ticker.now = Date.now();
   return ticker;
