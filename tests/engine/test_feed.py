@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import signal
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 import pytest
 
+from tests.engine.forgetful import forgetful_server
 from tests.engine.rig import Rig, plan, task, undisturbed
-from windlass.app.embedded import EmbeddedPostgres
 from windlass.core.cursor import ORIGIN, FeedAt, Place, arrange, rest
 from windlass.core.note import Note
 from windlass.engine import claim, control, feed, recipes, submit, workers
@@ -24,7 +19,6 @@ from windlass.engine.feed import FeedRow
 from windlass.engine.note import note
 from windlass.engine.submit import Submission
 from windlass.store.database import Database
-from windlass.store.migrate import migrate
 from windlass.store.statements import sql
 
 ONE = plan(task("a"))
@@ -337,23 +331,8 @@ async def test_no_statement_of_the_feed_reads_a_whole_table(db: Database, statem
     assert any("ROW(" in line for line in reads) or statement == "feed_torn", lines
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """Not pytest's own, which the server's user may not enter while other tests run."""
-    with tempfile.TemporaryDirectory(prefix="windlass-") as made:
-        yield Path(made)
-
-
-async def test_what_was_told_outlives_a_crash_of_the_server(folder: Path, rig: Rig) -> None:
-    """A claim does not wait for the disk. The writer that would bring it there a moment later is held back."""
-    server = EmbeddedPostgres(folder / "pg")
-    dsn = await asyncio.to_thread(server.start)
-    try:
-        db = await Database.open(dsn)
-        await migrate(db)
-        async with db.connection() as connection:
-            await connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
-            await connection.execute("SELECT pg_reload_conf()")
+async def test_what_was_told_outlives_a_crash_of_the_server(rig: Rig) -> None:
+    async with forgetful_server() as (db, crash):
         worker = rig.ids.new()
         await workers.enlist(db, worker, host="h", pid=1, queues=["main_processing"], concurrency=9)
         await recipes.register(db, ONE)
@@ -364,7 +343,7 @@ async def test_what_was_told_outlives_a_crash_of_the_server(folder: Path, rig: R
             await claim.claim(db, worker=worker, queues=["main_processing"], limit=1)
             rows = await everything(db, start) if is_told else []
             assert [row.type for row in rows] == ["job.processing"] * is_told
-            await crash(dsn)
+            await crash()
             again = await everything(db, start)
             if is_told:
                 assert where(again) == where(rows), "what was told is still there"
@@ -372,22 +351,3 @@ async def test_what_was_told_outlives_a_crash_of_the_server(folder: Path, rig: R
                 assert again == [], "the test is worth nothing: the claim was on the disk by itself"
                 await claim.claim(db, worker=worker, queues=["main_processing"], limit=1)
             await control.cancel(db, job)
-        await db.close()
-    finally:
-        await asyncio.to_thread(server.stop)
-
-
-async def crash(dsn: str) -> None:
-    """Kill a backend: the server throws away what it has in memory, and recovers from the disk. Until it has."""
-    victim = await asyncpg.connect(dsn)
-    os.kill(await victim.fetchval("SELECT pg_backend_pid()"), signal.SIGKILL)
-    gone = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
-    while not victim.is_closed():
-        with contextlib.suppress(*gone):
-            await victim.execute("SELECT 1")
-    async with asyncio.timeout(120):
-        while True:
-            with contextlib.suppress(*gone):
-                await (await asyncpg.connect(dsn)).close()
-                return
-            await asyncio.sleep(0.1)

@@ -15,7 +15,8 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, Conflict, NotFound
 from windlass.engine import control, read, recipes, rerun
 from windlass.engine.recipes import NAME_KEPT_S, NamedPlans
-from windlass.engine.submit import Accepted, Submission, Submitter, Webhook, submit
+from windlass.engine.submit import Accepted, Submission, Webhook, submit
+from windlass.engine.submitter import Submitter
 
 ONE = plan(task("a"))
 HOOK = Webhook("https://example.org/told", b"sealed")

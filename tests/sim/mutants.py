@@ -265,6 +265,14 @@ def keys_are_ignored(patch: Patch) -> None:
 
 
 @mutant()
+def a_lone_submit_is_answered_ahead_of_the_disk(patch: Patch) -> None:
+    async def hasty(_: Any) -> None:
+        pass
+
+    patch.setattr(submit, "flush", hasty)
+
+
+@mutant()
 def a_paused_job_goes_on(patch: Patch) -> None:
     strict = control.pause
 

@@ -24,7 +24,7 @@ from windlass.core.caller import CallerContext
 from windlass.engine.installation import Installation
 from windlass.engine.read import Resolver, Waiter
 from windlass.engine.recipes import NamedPlans
-from windlass.engine.submit import Submitter
+from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
 from windlass.store.artifact import Artifacts

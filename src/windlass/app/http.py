@@ -45,7 +45,7 @@ from windlass.core.observer import Observer
 from windlass.engine import installation
 from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
-from windlass.engine.submit import Submitter
+from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
 from windlass.recipe.evaluator import shared_evaluator

@@ -39,7 +39,8 @@ from windlass.engine.loops.herald import Herald
 from windlass.engine.loops.runner import Loops
 from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
-from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Submitter, Webhook, submit
+from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Webhook, submit
+from windlass.engine.submitter import Submitter
 from windlass.providers.desk import Counts
 from windlass.providers.poller import Poller
 from windlass.providers.registry import Registry

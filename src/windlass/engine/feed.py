@@ -7,8 +7,8 @@ Three things make a position good for ever:
 
 - A read ends between two transactions such that of no job an event is read while an earlier one is not. Inside what was
   read, a job's events may stand in the wrong order; `core/cursor.py arrange` tells them in the right one.
-- Claims commit without waiting for the disk, so a crash of PostgreSQL may undo them and use their transaction numbers
-  again. So whoever reads a claim's event waits for the disk before telling it.
+- Claims and lone submits commit ahead of the disk, so a crash of PostgreSQL may undo them and use their transaction
+  numbers again. So whoever reads such an event waits for the disk before telling it.
 - A position is that of an event that was read, hence durable: never of the horizon itself, whose numbers may be used
   again after a crash too.
 """
@@ -27,15 +27,15 @@ import msgspec
 from windlass.core.cursor import ORIGIN, FeedAt, below
 from windlass.core.states import JobState
 from windlass.engine.read import EventView
-from windlass.store.database import Database
+from windlass.store.database import Database, flush
 from windlass.store.statements import sql
 
 PAGE = 500
 # How many events one read looks at, whoever they belong to.
 LOOK_MAX = 10_000
 JOBS_MAX = 1_000
-# What a claim writes.
-_CLAIMED = ("job.processing", "step.running")
+# What may be seen before it is on the disk.
+_AHEAD = ("job.submitted", "job.processing", "step.running")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class FeedRow:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one read gave. `end` is where the next begins; `is_claimed` says that the disk must be waited for first."""
+    """What one read gave. `end` is where the next begins; `is_ahead` says that the disk must be waited for first."""
 
     rows: list[FeedRow]
     end: FeedAt
-    is_claimed: bool
+    is_ahead: bool
     is_more: bool
 
 
@@ -92,7 +92,7 @@ async def after(
 
     async def operation(connection: asyncpg.Connection) -> Look:
         look = await read(connection, at, callers=callers, limit=limit)
-        if look.is_claimed:
+        if look.is_ahead:
             await flush(connection)
         return look
 
@@ -116,7 +116,7 @@ async def read(
 async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[str] | None, limit: int) -> Look | None:
     """None when there is no good place to end at among the first `limit` events."""
     rows: list[FeedRow] = []
-    place, horizon, looked, is_claimed, first_txid = at, None, 0, False, 0
+    place, horizon, looked, is_ahead, first_txid = at, None, 0, False, 0
     while looked < limit:
         size = min(PAGE, limit - looked)
         found = await connection.fetch(
@@ -129,7 +129,7 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
         horizon = first["horizon"]
         first_txid = first_txid or int(first["first_txid"])
         place = FeedAt(int(first["last_txid"]), first["last_job"], first["last_seq"])
-        is_claimed = is_claimed or first["is_claimed"]
+        is_ahead = is_ahead or first["is_ahead"]
         looked += first["looked"]
         if first["looked"] < size:
             break
@@ -142,8 +142,8 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
     if is_more and first_txid >= whole:
         return None
     if whole == cut and not is_more:
-        return Look(rows, place, is_claimed, False)
-    return Look([row for row in rows if row.at.txid < whole], max(at, below(whole)), is_claimed, is_more)
+        return Look(rows, place, is_ahead, False)
+    return Look([row for row in rows if row.at.txid < whole], max(at, below(whole)), is_ahead, is_more)
 
 
 async def _whole(connection: asyncpg.Connection, at: FeedAt, cut: int, statement: str) -> int:
@@ -151,11 +151,6 @@ async def _whole(connection: asyncpg.Connection, at: FeedAt, cut: int, statement
     while (torn := await connection.fetchval(sql(statement), str(at.txid), at.job_id, at.seq, str(cut))) is not None:
         cut = int(torn)
     return cut
-
-
-async def flush(connection: asyncpg.Connection) -> None:
-    """Wait until everything that was committed before is on the disk. Not inside a transaction."""
-    await connection.fetchrow(sql("feed_flush"))
 
 
 async def of_jobs(db: Database, wanted: Mapping[UUID, int], limit_each: int = 200) -> dict[UUID, list[EventView]]:
@@ -170,7 +165,7 @@ async def of_jobs(db: Database, wanted: Mapping[UUID, int], limit_each: int = 20
             connection: asyncpg.Connection, some: list[UUID] = some, seqs: list[int] = seqs
         ) -> list[asyncpg.Record]:
             rows: list[asyncpg.Record] = await connection.fetch(sql("feed_of_jobs"), some, seqs, limit_each)
-            if any(row["type"] in _CLAIMED for row in rows):
+            if any(row["type"] in _AHEAD for row in rows):
                 await flush(connection)
             return rows
 

@@ -2,13 +2,16 @@
 
 A job's id is made before the commit, so a submit whose commit was cut off can be done again: it finds the job there.
 An idempotency key is unique per caller. The same key with the same body gives the first job; with another, a Conflict.
+
+A job that comes alone commits ahead of the disk: a worker may see it and begin while its submitter still waits. Nobody
+is told that it was accepted before it is on the disk, nor is whoever comes with the same key. As the log is written in
+order, no result can be on the disk without its job.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -20,16 +23,14 @@ import asyncpg
 
 from windlass.core.errors import BadInput, Conflict
 from windlass.core.graph import starts
-from windlass.core.observer import Observer
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
-from windlass.store.database import Database
+from windlass.store.database import Database, flush
 from windlass.store.drafts import encode, sparse, uniform
 from windlass.store.statements import sql
 
 TTL_S = 24 * 3600.0
 BATCH_MAX = 1_000
-_STEPS_MAX = 20_000
 # The expirer looks at least this often by itself.
 _SOON_S = 10.0
 PRIORITY_MAX = 100
@@ -125,19 +126,23 @@ async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accept
     """Make the jobs in one commit. An answer each, in order; a Conflict concerns its own submission only."""
     for submission in submissions:
         submission.check()
-    return await _commit(db, submissions)
+    return await commit(db, submissions)
 
 
-async def _commit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
+async def commit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
     """The same for what has been checked."""
     has_more = any(submission.webhook or submission.budget is not None for submission in submissions)
+    is_ahead = len(submissions) == 1 and not has_more
 
     async def operation(connection: asyncpg.Connection) -> list[Accepted | Conflict]:
-        if not has_more:
-            return await insert(connection, submissions)
-        async with connection.transaction():
-            answers = await insert(connection, submissions)
-            await _insert_more(connection, submissions, answers)
+        if has_more:
+            async with connection.transaction():
+                answers, is_all_new = await _insert(connection, submissions)
+                await _insert_more(connection, submissions, answers)
+        else:
+            answers, is_all_new = await _insert(connection, submissions, is_ahead=is_ahead)
+        if is_ahead or not is_all_new:
+            await flush(connection)
         return answers
 
     return await db.run(operation)
@@ -156,17 +161,25 @@ async def _insert_more(
 
 
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
-    """The same on a connection that is already in use; the plans must be stored."""
+    """The same inside a transaction that the caller commits; the plans must be stored."""
+    answers, _ = await _insert(connection, submissions)
+    return answers
+
+
+async def _insert(
+    connection: asyncpg.Connection, submissions: Sequence[Submission], *, is_ahead: bool = False
+) -> tuple[list[Accepted | Conflict], bool]:
+    """The answers, and whether all the jobs were made now: one that was there may be seen ahead of the disk."""
     bodies = [encode(submission.inputs) for submission in submissions]
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     if len(submissions) == 1:
-        rows = await connection.fetch(sql("job_submit_one"), *_values(submissions[0], bodies[0], hashes[0]))
+        rows = await connection.fetch(sql("job_submit_one"), *_values(submissions[0], bodies[0], hashes[0]), is_ahead)
     else:
         rows = await _insert_many(connection, submissions, bodies, hashes)
     if len(rows) == len(submissions):
-        return [Accepted(submission.job_id, True) for submission in submissions]
-    return await _compare(connection, submissions, hashes, {row["id"] for row in rows})
+        return [Accepted(submission.job_id, True) for submission in submissions], True
+    return await _compare(connection, submissions, hashes), False
 
 
 async def _insert_many(
@@ -193,7 +206,7 @@ def _ends_soon(submission: Submission) -> bool:
 
 
 async def _compare(
-    connection: asyncpg.Connection, submissions: Sequence[Submission], hashes: Sequence[str | None], made: set[UUID]
+    connection: asyncpg.Connection, submissions: Sequence[Submission], hashes: Sequence[str | None]
 ) -> list[Accepted | Conflict]:
     rows = await connection.fetch(
         sql("job_same"),
@@ -283,7 +296,7 @@ def _template(plan: Plan) -> _Template:
 
 
 def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[Any, ...]:
-    """The parameters of `job_submit_one`."""
+    """The parameters of `job_submit_one`, but for the last."""
     s, template = submission, _template(submission.plan)
     return (
         s.job_id,
@@ -357,93 +370,3 @@ def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
         timeouts.extend(template.timeouts)
     columns: list[list[Any]] = [numbers, states, queues, priorities, unmet, timeouts]
     return ids, *(uniform(column) for column in columns)
-
-
-class Submitter:
-    """Lets concurrent submits share commits: while one commit is under way, the next batch gathers.
-
-    Each caller is answered only after the commit that holds its job. An observer needs the clock to go with it.
-    """
-
-    def __init__(
-        self, db: Database, observer: Observer | None = None, clock: Callable[[], float] | None = None
-    ) -> None:
-        self._db = db
-        self._observer = observer
-        self._clock = clock
-        self._waiting: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def submit(self, submission: Submission) -> Accepted:
-        """Make the job; raises Conflict."""
-        submission.check()
-        answer = await self._put(submission)
-        if isinstance(answer, Conflict):
-            raise answer
-        return answer
-
-    async def submit_each(self, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
-        """Make these jobs, in as few commits as they and others need; an answer each, in order.
-
-        An error is raised after all of them were tried: some of the jobs may have been made.
-        """
-        for submission in submissions:
-            submission.check()
-        futures = [self._put(submission) for submission in submissions]
-        answers = await asyncio.gather(*futures, return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, Conflict):
-                raise answer
-        return [answer for answer in answers if isinstance(answer, Accepted | Conflict)]
-
-    def _put(self, submission: Submission) -> asyncio.Future[Accepted | Conflict]:
-        future: asyncio.Future[Accepted | Conflict] = asyncio.get_running_loop().create_future()
-        self._waiting.append((submission, future))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._drain(), name="windlass-submitter")
-        return future
-
-    async def _submit(self, submissions: list[Submission]) -> list[Accepted | Conflict]:
-        if self._observer is None or self._clock is None:
-            return await _commit(self._db, submissions)
-        start_s = self._clock()
-        answers = await _commit(self._db, submissions)
-        self._observer.submitted([submission.job_id for submission in submissions], self._clock() - start_s)
-        return answers
-
-    async def _drain(self) -> None:
-        while self._waiting:
-            batch = self._take()
-            try:
-                answers = await self._submit([submission for submission, _ in batch])
-            except Exception as error:
-                # One bad submission must not take its neighbours with it: each is told apart.
-                await self._one_by_one(batch, error)
-                continue
-            for (_, future), answer in zip(batch, answers, strict=True):
-                if not future.done():
-                    future.set_result(answer)
-
-    def _take(self) -> list[tuple[Submission, asyncio.Future[Accepted | Conflict]]]:
-        steps = count = 0
-        for submission, _ in self._waiting[:BATCH_MAX]:
-            steps += len(submission.plan.nodes)
-            if count and steps > _STEPS_MAX:
-                break
-            count += 1
-        batch, self._waiting = self._waiting[:count], self._waiting[count:]
-        return batch
-
-    async def _one_by_one(
-        self, batch: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]], error: Exception
-    ) -> None:
-        for submission, future in batch:
-            if future.done():
-                continue
-            if len(batch) == 1:
-                future.set_exception(error)
-                continue
-            try:
-                future.set_result((await self._submit([submission]))[0])
-            except Exception as own:
-                future.set_exception(own)

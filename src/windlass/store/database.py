@@ -24,6 +24,7 @@ from windlass.core.errors import BadSetting, DatabaseUnavailable
 from windlass.core.retry import DATABASE_OPERATION
 from windlass.store.listener import Listener
 from windlass.store.pool import Connection, Pool
+from windlass.store.statements import sql
 
 T = TypeVar("T")
 
@@ -175,6 +176,11 @@ class Database:
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+async def flush(connection: asyncpg.Connection) -> None:
+    """Wait until everything that was committed before is on the disk. Not inside a transaction."""
+    await connection.fetchrow(sql("flush"))
 
 
 async def _connect(dsn: str) -> Connection:

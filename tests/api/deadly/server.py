@@ -25,7 +25,8 @@ from windlass.app.http import listening, making_parts
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.engine.external import Answer, Applied
-from windlass.engine.submit import Accepted, Submission, Submitter
+from windlass.engine.submit import Accepted, Submission
+from windlass.engine.submitter import Submitter
 from windlass.providers.receiver import Receiver
 
 SECRET = "a secret of the tests, long enough to be one"

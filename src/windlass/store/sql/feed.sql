@@ -15,11 +15,11 @@ WITH page AS MATERIALIZED (
     ORDER BY e.txid, e.job_id, e.seq LIMIT $6
 ), last AS MATERIALIZED (
     SELECT p.txid, p.job_id, p.seq, (SELECT count(*) FROM page) AS looked,
-           (SELECT bool_or(c.type = 'job.processing') FROM page c) AS is_claimed,
+           (SELECT bool_or(c.type IN ('job.submitted', 'job.processing')) FROM page c) AS is_ahead,
            (SELECT min(f.txid) FROM page f) AS first_txid
     FROM page p ORDER BY p.txid DESC, p.job_id DESC, p.seq DESC LIMIT 1
 )
-SELECT last.txid::text AS last_txid, last.job_id AS last_job, last.seq AS last_seq, last.looked, last.is_claimed,
+SELECT last.txid::text AS last_txid, last.job_id AS last_job, last.seq AS last_seq, last.looked, last.is_ahead,
        last.first_txid::text AS first_txid,
        coalesce($4, pg_snapshot_xmin(pg_current_snapshot())::text) AS horizon,
        m.txid::text AS txid, m.job_id, m.seq, m.at, m.type, m.no, m.attempt, m.payload, m.correlation_id,
@@ -70,11 +70,6 @@ CROSS JOIN LATERAL (
 
 -- name: feed_horizon
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text
-
--- name: feed_flush
--- A commit that waits for the disk, and with it for all commits before: those of claims do not wait by themselves.
-SELECT pg_logical_emit_message(true, 'windlass', ''),
-       CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 
 -- name: feed_of_jobs
 -- Events of some jobs after a sequence number each.

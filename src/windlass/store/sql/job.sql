@@ -81,7 +81,8 @@ SELECT id, (SELECT count(*) FROM bell) FROM job
 
 -- name: job_submit_one
 -- The same for a job that is submitted alone, as far as values go: what is sent as arrays of one costs more than the
--- work itself. The job is $1 to $18, its steps $19 to $22 in their order, the bells $23 to $25.
+-- work itself. The job is $1 to $18, its steps $19 to $22 in their order, the bells $23 to $25. With $26 its commit does
+-- not wait for the disk: a worker may begin while the submitter waits for that (engine/submit.py).
 WITH job AS (
     INSERT INTO windlass.jobs
         (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
@@ -107,8 +108,14 @@ WITH job AS (
 SELECT id,
        CASE WHEN $23::text <> '' THEN pg_notify('windlass_work', $23) END,
        CASE WHEN $24::bool THEN pg_notify('windlass_route', '') END,
-       CASE WHEN $25::bool THEN pg_notify('windlass_timer', '') END
+       CASE WHEN $25::bool THEN pg_notify('windlass_timer', '') END,
+       CASE WHEN $26::bool THEN set_config('synchronous_commit', 'off', true) END
 FROM job
+
+-- name: flush
+-- A commit that waits for the disk, and with it for all commits before: claims and lone submits do not by themselves.
+SELECT pg_logical_emit_message(true, 'windlass', ''),
+       CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END
 
 -- name: job_budget
 -- What jobs may spend, given with them.

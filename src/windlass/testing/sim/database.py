@@ -52,7 +52,7 @@ class Faults:
         return moment, False
 
     def draw_amnesia(self) -> bool:
-        """Whether the server crashes right after a claim, and has forgotten it when it is back."""
+        """Whether the server crashes right after what is ahead of the disk, and has forgotten it when it is back."""
         return self.is_on and self.rng.random() < self.amnesia_chance
 
 
@@ -117,11 +117,6 @@ class SimDatabase(Database):
         if is_new or (args[0] == sql("worker_renew") and result is not None):
             self.log.leases.setdefault(args[1], []).append(self.scheduler.now)
 
-    def forgotten(self, rows: Any) -> Any:
-        """A claim was answered, and then undone by a crash of the server: it does not wait for the disk."""
-        self.log.forgotten.update((row["job_id"], row["no"], row["attempt"]) for row in rows)
-        return rows
-
     async def lose(self, moment: Moment, is_kill: bool) -> None:
         """The process is killed, or finds its connection broken."""
         if is_kill:
@@ -136,6 +131,7 @@ class SimConnection:
         self._db = db
         self.is_in_unit = False
         self.is_line_touched = False
+        self._is_cut_off = False
 
     async def fetch(self, *args: Any, **_: Any) -> Any:
         """Rows."""
@@ -162,11 +158,13 @@ class SimConnection:
             self.is_line_touched = self.is_line_touched or Watch.is_touched(args[0])
             return await call(*args)
         moment, is_kill = await self._db.begin()
+        if self._is_cut_off:
+            await self._db.lose(Moment.BEFORE, is_kill)
         if moment is Moment.INSIDE:
             await self._undone(call, args)
             await self._db.lose(moment, is_kill)
-        if moment is None and args[0] == sql("step_claim") and self._db.faults.draw_amnesia():
-            return self._db.forgotten(await self._undone(call, args))
+        if moment is None and _is_ahead(args) and self._db.faults.draw_amnesia():
+            return await self._forgotten(call, args)
         result = await call(*args)
         self._db.committed(args, result)
         if Watch.is_touched(args[0]):
@@ -175,6 +173,17 @@ class SimConnection:
             await self._db.lose(moment, is_kill)
         return result
 
+    async def _forgotten(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
+        """It was answered, and then undone by a crash of the server."""
+        rows = await self._undone(call, args)
+        if args[0] == sql("job_submit_one"):
+            # Whoever asks this connection whether the job is on the disk hears nothing more.
+            self._is_cut_off = True
+            self._db.scheduler.ring()
+        else:
+            self._db.log.forgotten.update((row["job_id"], row["no"], row["attempt"]) for row in rows)
+        return rows
+
     async def _undone(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
         transaction = self._db.real.transaction()
         await transaction.start()
@@ -182,6 +191,11 @@ class SimConnection:
             return await call(*args)
         finally:
             await transaction.rollback()
+
+
+def _is_ahead(args: tuple[Any, ...]) -> bool:
+    """Whether a statement commits ahead of the disk."""
+    return args[0] in (sql("step_claim"), sql("step_claim_one")) or (args[0] == sql("job_submit_one") and args[-1])
 
 
 class SimTransaction:
