@@ -14,7 +14,7 @@ from bench.measures.fan_out import name as fan
 from bench.measures.history import EMPTY, FULL
 from bench.measures.http import BATCH, HTTP, INSIDE, ONE
 from bench.measures.killing import KILL
-from bench.measures.latency import COMMIT, LATENCY
+from bench.measures.latency import IN_COMMITS, LATENCY
 from bench.measures.listing import WAYS
 from bench.measures.listing import name as listed
 from bench.measures.parked import MEMORY, QUERIES
@@ -38,6 +38,8 @@ class Bar:
     theirs: tuple[str, str] | None
     sense: Literal[">=", ">", "<=", "<"]
     wanted: float
+    # Noise only slows, so the best run counts; but where it slows both sides of each run, the middle one does.
+    counts: Literal["best", "median"] = "best"
 
 
 def _ours(test: str) -> tuple[str, str]:
@@ -56,7 +58,7 @@ BARS = (
     Bar("fan-out, a step of 10,000 / of 100", _ours(fan(10_000)), _ours(fan(100)), "<=", 1.5),
     Bar("fan-out of 10,000 / pgqueuer", _ours(fan(10_000)), (fan(10_000), "pgqueuer"), "<", 1),
     Bar("fan-out of 100,000: ms a step", _ours(fan(100_000)), None, "<", float("inf")),
-    Bar("submit to result, in durable commits", _ours(LATENCY), (COMMIT, "postgresql"), "<=", 4),
+    Bar("submit to result, in durable commits", _ours(IN_COMMITS), None, "<=", 4, "median"),
     Bar("submit to result / Restate", _ours(LATENCY), (LATENCY, "restate"), "<", 1),
     Bar("submit to result / SAQ", _ours(LATENCY), (LATENCY, "saq"), "<", 1),
     Bar("submit to result / Procrastinate", _ours(LATENCY), (LATENCY, "procrastinate"), "<", 1),
@@ -103,7 +105,7 @@ def ratios(results: Results) -> list[Ratio]:
         best = ours.best / theirs.best if theirs else ours.best
         median = ours.median / theirs.median if theirs else ours.median
         wanted = "any" if bar.wanted == float("inf") else f"{bar.sense} {bar.wanted:g}"
-        found.append(Ratio(bar.title, best, median, wanted, _holds(best, bar)))
+        found.append(Ratio(bar.title, best, median, wanted, _holds(best if bar.counts == "best" else median, bar)))
     return found
 
 

@@ -9,6 +9,8 @@ from bench.roster import Entry
 LATENCY = "B submit to result"
 LATENCY_P99 = "B submit to result, p99"
 COMMIT = "B one durable commit"
+# The two above of one and the same run: the machine is not equally fast in all of them.
+IN_COMMITS = "B submit to result / commit"
 
 
 async def latency(run: Run) -> None:
@@ -18,6 +20,7 @@ async def latency(run: Run) -> None:
         run.results.add(LATENCY_P99, entry.name, "ms p99", "lower", answer["p99_ms"], load.others)
         if commit_ms := answer["commit_p50_ms"]:
             run.results.add(COMMIT, "postgresql", "ms p50", "lower", commit_ms, load.others)
+            run.results.add(IN_COMMITS, entry.name, "commits", "lower", answer["p50_ms"] / commit_ms, load.others)
         return answer["p50_ms"], answer
 
     await run.interleave(

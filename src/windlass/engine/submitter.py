@@ -26,12 +26,14 @@ class Submitter:
         self._observer = observer
         self._clock = clock
         self._waiting: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]] = []
+        # Whether a commit is under way; whoever has it sees to those who wait.
+        self._is_busy = False
         self._task: asyncio.Task[None] | None = None
 
     async def submit(self, submission: Submission) -> Accepted:
         """Make the job; raises Conflict."""
         submission.check()
-        answer = await self._put(submission)
+        answer = await (self._put(submission) if self._is_busy else self._alone(submission))
         if isinstance(answer, Conflict):
             raise answer
         return answer
@@ -50,12 +52,27 @@ class Submitter:
                 raise answer
         return [answer for answer in answers if isinstance(answer, Accepted | Conflict)]
 
+    async def _alone(self, submission: Submission) -> Accepted | Conflict:
+        """Without a task in between, which on an idle machine costs as much as all else that is done here."""
+        self._is_busy = True
+        try:
+            [answer] = await self._submit([submission])
+            return answer
+        finally:
+            self._is_busy = False
+            if self._waiting:
+                self._start()
+
     def _put(self, submission: Submission) -> asyncio.Future[Accepted | Conflict]:
         future: asyncio.Future[Accepted | Conflict] = asyncio.get_running_loop().create_future()
         self._waiting.append((submission, future))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._drain(), name="windlass-submitter")
+        if not self._is_busy:
+            self._start()
         return future
+
+    def _start(self) -> None:
+        self._is_busy = True
+        self._task = asyncio.create_task(self._drain(), name="windlass-submitter")
 
     async def _submit(self, submissions: list[Submission]) -> list[Accepted | Conflict]:
         if self._observer is None or self._clock is None:
@@ -66,17 +83,22 @@ class Submitter:
         return answers
 
     async def _drain(self) -> None:
-        while self._waiting:
-            batch = self._take()
-            try:
-                answers = await self._submit([submission for submission, _ in batch])
-            except Exception as error:
-                # One bad submission must not take its neighbours with it: each is told apart.
-                await self._one_by_one(batch, error)
-                continue
-            for (_, future), answer in zip(batch, answers, strict=True):
-                if not future.done():
-                    future.set_result(answer)
+        try:
+            while self._waiting:
+                await self._commit(self._take())
+        finally:
+            self._is_busy = False
+
+    async def _commit(self, batch: list[tuple[Submission, asyncio.Future[Accepted | Conflict]]]) -> None:
+        try:
+            answers = await self._submit([submission for submission, _ in batch])
+        except Exception as error:
+            # One bad submission must not take its neighbours with it: each is told apart.
+            await self._one_by_one(batch, error)
+            return
+        for (_, future), answer in zip(batch, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)
 
     def _take(self) -> list[tuple[Submission, asyncio.Future[Accepted | Conflict]]]:
         steps = count = 0
