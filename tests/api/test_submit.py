@@ -31,19 +31,22 @@ async def test_a_job_is_accepted_stored_and_run(api: Rig) -> None:
     assert (await api.user.get(f"/jobs/{job['job_id']}/output")).json() == "Hello, Ada!"
 
 
-async def test_an_accepted_job_is_committed_before_it_is_answered(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit is held up: no answer comes. It is let go: the answer comes, and the job is there."""
-    may_commit, true_insert = asyncio.Event(), engine_submit.insert
+@pytest.mark.parametrize(("wait", "stored"), [("insert", 0), ("flush", 1)])
+async def test_an_accepted_job_is_on_the_disk_before_it_is_answered(
+    api: Rig, monkeypatch: pytest.MonkeyPatch, wait: str, stored: int
+) -> None:
+    """The commit, or the disk, is held up: no answer comes. It is let go: the answer comes, and the job is there."""
+    may_commit, true = asyncio.Event(), getattr(engine_submit, wait)
 
     async def held(*arguments: Any) -> Any:
         await may_commit.wait()
-        return await true_insert(*arguments)
+        return await true(*arguments)
 
-    monkeypatch.setattr(engine_submit, "insert", held)
+    monkeypatch.setattr(engine_submit, wait, held)
     asked = asyncio.create_task(api.user.post("/jobs", json={"recipe": "hello"}))
     done, _ = await asyncio.wait([asked], timeout=0.3)
     assert not done
-    assert await jobs_stored(api.windlass.db) == 0
+    assert await jobs_stored(api.windlass.db) == stored
     may_commit.set()
     answer = await asked
     assert answer.status_code == 202
@@ -57,12 +60,12 @@ async def test_a_connection_that_is_killed_before_the_commit_leaves_one_job_or_n
     """Once: it is done again on another connection, and accepted. Every time: 503, and there is no job."""
     true_insert, left = engine_submit.insert, cuts
 
-    async def cut_off(connection: Any, submissions: Any) -> Any:
+    async def cut_off(connection: Any, *arguments: Any) -> Any:
         nonlocal left
         if left:
             left -= 1
             await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-        return await true_insert(connection, submissions)
+        return await true_insert(connection, *arguments)
 
     monkeypatch.setattr(engine_submit, "insert", cut_off)
     answer = await api.user.post("/jobs", json={"recipe": "hello"})
@@ -77,9 +80,9 @@ async def test_concurrent_submits_share_commits(api: Rig, monkeypatch: pytest.Mo
     sizes: list[int] = []
     true_insert = engine_submit.insert
 
-    async def counted(connection: Any, submissions: Any) -> Any:
+    async def counted(connection: Any, submissions: Any, *arguments: Any) -> Any:
         sizes.append(len(submissions))
-        return await true_insert(connection, submissions)
+        return await true_insert(connection, submissions, *arguments)
 
     monkeypatch.setattr(engine_submit, "insert", counted)
     answers = await asyncio.gather(*(api.user.post("/jobs", json={"recipe": "hello"}) for _ in range(50)))

@@ -171,8 +171,9 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(homes: list[Cli
             assert "event: bye" in list(lines)
     out, _ = api.communicate(timeout=30)
     assert api.returncode == 0 and "Traceback" not in out, out
-    # Asked twice, it does not wait for the nap.
+    # Asked twice, it does not wait for the nap. Two signals that meet are one, so the first must have been heard.
     worker.send_signal(signal.SIGTERM)
+    line_with(worker, "attempts have up to")
     ended(worker)
 
 

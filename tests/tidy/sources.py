@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -18,8 +18,14 @@ class Module:
     """A Python file: where it is, its text, its syntax tree."""
 
     path: Path
-    text: str
-    tree: ast.Module
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
 
     @property
     def name(self) -> str:
@@ -33,15 +39,15 @@ class Module:
 
 
 @cache
+def _module(path: Path) -> Module:
+    return Module(path)
+
+
 def modules(*trees: str) -> tuple[Module, ...]:
     """Every Python file below these folders of the repository, all of ours when none is named."""
-    found = []
-    for tree in trees or PYTHON_TREES:
-        for path in sorted((ROOT / tree).rglob("*.py")):
-            if not any(part.startswith((".", "__pycache__")) for part in path.relative_to(ROOT).parts):
-                text = path.read_text(encoding="utf-8")
-                found.append(Module(path, text, ast.parse(text, str(path))))
-    return tuple(found)
+    wanted = trees or PYTHON_TREES
+    paths = [path for path in project_files() if path.suffix == ".py"]
+    return tuple(_module(path) for path in paths if path.relative_to(ROOT).parts[0] in wanted)
 
 
 def room(*names: str) -> tuple[Module, ...]:

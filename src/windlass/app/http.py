@@ -100,7 +100,8 @@ def bound(address: str, tries: int = 1) -> socket.socket:
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for offset in range(tries if int(port) else 1):
-        made = socket.socket(family, socket.SOCK_STREAM)
+        # Named as TCP: only then does asyncio send an answer's head and body without waiting for an acknowledgement.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, int(port) + offset))

@@ -122,6 +122,14 @@ class Accepted:
     is_new: bool
 
 
+class Answers(list[Accepted | Conflict]):
+    """One for each submission. `is_all_new` says that all their jobs were made now: one that was there before may have
+    been seen ahead of the disk.
+    """
+
+    is_all_new = True
+
+
 async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
     """Make the jobs in one commit. An answer each, in order; a Conflict concerns its own submission only."""
     for submission in submissions:
@@ -137,11 +145,11 @@ async def commit(db: Database, submissions: Sequence[Submission]) -> list[Accept
     async def operation(connection: asyncpg.Connection) -> list[Accepted | Conflict]:
         if has_more:
             async with connection.transaction():
-                answers, is_all_new = await _insert(connection, submissions)
+                answers = await insert(connection, submissions)
                 await _insert_more(connection, submissions, answers)
         else:
-            answers, is_all_new = await _insert(connection, submissions, is_ahead=is_ahead)
-        if is_ahead or not is_all_new:
+            answers = await insert(connection, submissions, is_ahead)
+        if is_ahead or not answers.is_all_new:
             await flush(connection)
         return answers
 
@@ -160,16 +168,8 @@ async def _insert_more(
         await connection.execute(sql("job_budget"), *map(list, zip(*budgets, strict=True)))
 
 
-async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
-    """The same inside a transaction that the caller commits; the plans must be stored."""
-    answers, _ = await _insert(connection, submissions)
-    return answers
-
-
-async def _insert(
-    connection: asyncpg.Connection, submissions: Sequence[Submission], *, is_ahead: bool = False
-) -> tuple[list[Accepted | Conflict], bool]:
-    """The answers, and whether all the jobs were made now: one that was there may be seen ahead of the disk."""
+async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission], is_ahead: bool = False) -> Answers:
+    """The same on a connection that is in use; the plans must be stored. A lone job may go ahead of the disk."""
     bodies = [encode(submission.inputs) for submission in submissions]
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
@@ -178,8 +178,8 @@ async def _insert(
     else:
         rows = await _insert_many(connection, submissions, bodies, hashes)
     if len(rows) == len(submissions):
-        return [Accepted(submission.job_id, True) for submission in submissions], True
-    return await _compare(connection, submissions, hashes), False
+        return Answers(Accepted(submission.job_id, True) for submission in submissions)
+    return await _compare(connection, submissions, hashes)
 
 
 async def _insert_many(
@@ -207,7 +207,7 @@ def _ends_soon(submission: Submission) -> bool:
 
 async def _compare(
     connection: asyncpg.Connection, submissions: Sequence[Submission], hashes: Sequence[str | None]
-) -> list[Accepted | Conflict]:
+) -> Answers:
     rows = await connection.fetch(
         sql("job_same"),
         [s.job_id for s in submissions],
@@ -215,7 +215,8 @@ async def _compare(
         [s.idempotency_key for s in submissions],
     )
     same = {row["place"]: row for row in rows}
-    answers: list[Accepted | Conflict] = []
+    answers = Answers()
+    answers.is_all_new = False
     for place, (submission, body_hash) in enumerate(zip(submissions, hashes, strict=True), 1):
         row = same[place]
         if row["id"] == submission.job_id:

@@ -215,7 +215,7 @@ class Worker:
         """Wait for what runs, hand back the rest, and say goodbye."""
         assert self._runner is not None and self._settler is not None
         if self._runner.running and not self._stop_now.is_set():
-            _log.info("ending; %d attempts have up to %g s", len(self._runner.running), self._drain_s)
+            _log.warning("%d attempts have up to %g s; told again, it hands them back", self.running, self._drain_s)
             told = asyncio.create_task(self._stop_now.wait())
             done = asyncio.create_task(self._until_idle())
             await asyncio.wait([told, done], timeout=self._drain_s, return_when=asyncio.FIRST_COMPLETED)
@@ -223,7 +223,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(told, done, return_exceptions=True)
         if self._runner.running:
-            _log.warning("%d attempts are handed back unfinished", len(self._runner.running))
+            _log.warning("%d attempts are handed back unfinished", self.running)
             self._runner.stop_all(Why.DRAIN)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._until_idle(), self._grace_s + 1)

@@ -211,7 +211,7 @@ async def staged(
 
     paths = ("/jobs/stream", "/jobs/{job_id}/stream", "/console/stream")
     app = Starlette(routes=[Route(path, follow) for path in paths])
-    bound = socket.socket()
+    bound = socket.socket(proto=socket.IPPROTO_TCP)
     if send_bytes is not None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
     bound.bind(("127.0.0.1", 0))
