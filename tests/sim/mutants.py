@@ -33,7 +33,7 @@ class Mutant:
 
     name: str
     plant: Plant
-    seeds_max: int = 100
+    seeds_max: int = 1_000
     # Whether it can only show where work is done outside.
     is_outer: bool = False
 
@@ -41,7 +41,7 @@ class Mutant:
 MUTANTS: list[Mutant] = []
 
 
-def mutant(seeds_max: int = 100, *, is_outer: bool = False) -> Callable[[Plant], Plant]:
+def mutant(seeds_max: int = 1_000, *, is_outer: bool = False) -> Callable[[Plant], Plant]:
     def add(plant: Plant) -> Plant:
         MUTANTS.append(Mutant(plant.__name__, plant, seeds_max, is_outer))
         return plant

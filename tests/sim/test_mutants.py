@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-import uvloop
 
-import tests.sim.outside_mutants  # noqa: F401 -- registers them
 from tests.sim.mutants import MUTANTS, Mutant
-from windlass.testing.sim.run import Knobs, Outcome, Simulation
-
-
-def first_wrong(mutant: Mutant) -> tuple[int, Outcome] | None:
-    async def search() -> tuple[int, Outcome] | None:
-        async with Simulation.open() as simulation:
-            seeds = (seed for seed in range(mutant.seeds_max) if not mutant.is_outer or Knobs.of(seed).is_outer)
-            for seed in seeds:
-                outcome = await simulation.run(seed)
-                if outcome.wrong:
-                    return seed, outcome
-        return None
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(search())
+from tests.sim.shown import first_wrong
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
