@@ -35,12 +35,16 @@ demo: $(RUN) ## the same without a terminal: run the example recipe to its end, 
 storyboard: $(RUN) ## work that a provider does: one that loses webhooks, here, and who brought each answer
 	@$(BIN)/python -m windlass.testing.storyboard
 
-test: $(DEV) ## every test, on real PostgreSQL, then the branch coverage of the core
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(DEV) ## every test, on real PostgreSQL, and the branch coverage of the core
+ifeq ($(strip $(PYTEST_ARGS)),)
 	@$(MAKE) --no-print-directory cover
+	$(BIN)/python -m pytest --ignore=tests/core
+else
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+endif
 
 cover: $(DEV) ## the core's tests alone: every branch of it must be taken
-	$(BIN)/python -m pytest tests/core -q -n 0 --cov --cov-report=term --cov-fail-under=100
+	$(BIN)/python -m pytest tests/core -q --cov --cov-report=term --cov-fail-under=100
 
 check: $(DEV) ## ruff, strict types, import contracts, tidy; no database
 	$(BIN)/ruff check .

@@ -25,6 +25,13 @@ def test_progress_and_checkpoint_are_taken_down() -> None:
     assert said(draft) == [("step.progress", {"pct": 50.0, "message": "half"}), ("step.checkpoint", None)]
 
 
+def test_what_was_logged_is_taken_down_as_it_was_said() -> None:
+    draft = running().draft()
+    lines = {"lines": [{"at": 1.0, "level": "info", "text": "warm"}], "dropped": 0}
+    assert note(draft, Note(JOB, 0, 1, log=lines))
+    assert said(draft) == [("step.log", lines)]
+
+
 def test_a_preview_shows_in_the_jobs_state_until_the_next_progress() -> None:
     world = running()
     draft = world.draft()
