@@ -31,8 +31,12 @@ import msgspec
 
 from windlass.app.demo_worker import LEAVE_MAX_S, QUEUE, Config
 from windlass.app.windlass import Windlass
+from windlass.core.draft import EVENT
 from windlass.core.errors import WrongState
-from windlass.engine import workers
+from windlass.core.states import JOB_TERMINAL, STEP_TERMINAL, JobState, StepState
+from windlass.engine import control, listing, read, workers
+from windlass.engine.listing import JobFilter
+from windlass.engine.read import StepView
 from windlass.examples.first_minute import first_minute
 
 # Short, so that a person who killed the worker sees the steps move before they look away.
@@ -42,6 +46,7 @@ RESTART_MAX_S = 10.0
 # A worker that lived this long was well; the next pause is a short one again.
 STEADY_S = 5.0
 LABELS = {"windlass": "demo"}
+FORGOTTEN_MAX = 20
 
 _log = logging.getLogger("windlass.process")
 
@@ -68,10 +73,18 @@ class Demo:
         return process is not None and process.returncode is None and process.pid != self._killed
 
     async def submit(self) -> UUID:
-        """Make the demo job of this start."""
+        """Make a demo job; those before it that only wait for a person are cancelled, as nobody will come."""
+        forgotten = await self._forgotten()
         job = await self._windlass.submit(first_minute, labels=LABELS)
         self.job_id = job.id
+        await control.cancel_each(self._windlass.db, forgotten, reason="another demo was started", source="demo")
         return job.id
+
+    async def _forgotten(self) -> list[UUID]:
+        db = self._windlass.db
+        wanted = JobFilter(None, tuple(set(JobState) - JOB_TERMINAL), self.recipe, LABELS)
+        earlier, _ = await listing.find(db, wanted, FORGOTTEN_MAX)
+        return [job_id for job_id in earlier if _only_waits(await read.steps(db, job_id))]
 
     async def kill(self) -> tuple[UUID, int]:
         """Send SIGKILL to the worker, and say who that was; WrongState while there is none that works."""
@@ -145,6 +158,12 @@ class Demo:
         with contextlib.suppress(ConnectionError):  # it died first, which whoever waits for it will see
             await process.stdin.drain()
         return process
+
+
+def _only_waits(steps: list[StepView]) -> bool:
+    """Whether all that is still to come waits for a person."""
+    here = [step for step in steps if step.state not in STEP_TERMINAL and step.state is not StepState.BLOCKED]
+    return bool(here) and all((step.waiting_for or "").startswith(EVENT) for step in here)
 
 
 @asynccontextmanager
