@@ -14,6 +14,7 @@ import pytest
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, Conflict, NotFound
 from windlass.engine import control, read, recipes, rerun
+from windlass.engine import submit as submit_module
 from windlass.engine.recipes import NAME_KEPT_S, NamedPlans
 from windlass.engine.submit import Accepted, Submission, Webhook, submit
 from windlass.engine.submitter import Submitter
@@ -105,6 +106,29 @@ async def test_concurrent_submits_share_commits_and_each_gets_its_own_answer(rig
     answers = await asyncio.gather(*map(submitter.submit, [*jobs, other]), return_exceptions=True)
     assert answers[:40] == [Accepted(job.job_id, True) for job in jobs]
     assert isinstance(answers[40], Conflict)
+
+
+async def test_one_who_gives_up_does_not_take_those_behind_him_along(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await recipes.register(rig.db, ONE)
+    submitter, is_asked, true_flush = Submitter(rig.db), asyncio.Event(), submit_module.flush
+
+    async def endless(_: object) -> None:
+        is_asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(submit_module, "flush", endless)
+    first = asyncio.create_task(submitter.submit(Submission(ONE, {}, rig.ids.new())))
+    await is_asked.wait()
+    behind = [Submission(ONE, {}, rig.ids.new()) for _ in range(2)]
+    waiting = [asyncio.create_task(submitter.submit(one)) for one in behind]
+    await asyncio.sleep(0)
+    monkeypatch.setattr(submit_module, "flush", true_flush)
+    first.cancel()
+    assert await asyncio.gather(*waiting) == [Accepted(one.job_id, True) for one in behind]
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    last = Submission(ONE, {}, rig.ids.new())
+    assert await submitter.submit(last) == Accepted(last.job_id, True)
 
 
 async def test_a_bad_submission_does_not_take_its_neighbours_with_it(rig: Rig) -> None:
