@@ -14,9 +14,8 @@ can be applied again. The poller finds out meanwhile.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode
 
@@ -25,6 +24,7 @@ from windlass.core.external import ProviderStatus, Said, WorkKey
 from windlass.core.signature import ID_LENGTH_MAX, digest_id
 from windlass.engine import callback, external
 from windlass.engine.external import Answer, Applied, InEvent
+from windlass.engine.group_commit import GroupCommit, Waiting
 from windlass.providers.adapter import WebhookNews
 from windlass.providers.errors import ProviderError
 from windlass.providers.fitting import fitting
@@ -80,8 +80,7 @@ class Receiver:
         self._clock = clock
         self._inline_max = inline_max
         self._counts = counts
-        self._waiting: list[tuple[Answer, asyncio.Future[Applied]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._group = GroupCommit("windlass-receiver", self._apply, _split)
 
     def check(self, name: str) -> Provider:
         """The provider, if webhooks of it are taken; NotFound if not."""
@@ -100,7 +99,7 @@ class Receiver:
             self._count(name, "bad_signature")
             raise
         answer, needs_look = await self._read(provider, id, headers, body, query or {})
-        applied = await self._put(answer)
+        applied = await self._group.put(answer)
         if needs_look and answer.external_id is not None:
             # Also for a replay: whoever took the first one may have died right here.
             await callback.hasten(self._db, name, answer.external_id)
@@ -150,60 +149,25 @@ class Receiver:
         answer = Answer(provider.name, news.external_id, said, SOURCE, _key(news, body), event)
         return answer, news.needs_look and not said.status.is_terminal
 
-    def _put(self, answer: Answer) -> asyncio.Future[Applied]:
-        future: asyncio.Future[Applied] = asyncio.get_running_loop().create_future()
-        self._waiting.append((answer, future))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._drain(), name="windlass-receiver")
-        return future
-
-    async def _drain(self) -> None:
-        while self._waiting:
-            batch = self._take()
-            try:
-                applied = await self._apply([answer for answer, _ in batch])
-            except Exception as error:
-                # One bad event must not take its neighbours with it: each is told apart.
-                await self._one_by_one(batch, error)
-                continue
-            for (_, future), one in zip(batch, applied, strict=True):
-                if not future.done():
-                    future.set_result(one)
-
-    def _take(self) -> list[tuple[Answer, asyncio.Future[Applied]]]:
-        """The next batch: of two with one id only the first, so that the second finds it stored."""
-        seen: set[tuple[str, str]] = set()
-        batch: list[tuple[Answer, asyncio.Future[Applied]]] = []
-        rest: list[tuple[Answer, asyncio.Future[Applied]]] = []
-        for item in self._waiting:
-            event = item[0].event
-            key = (item[0].provider, "" if event is None else event.id)
-            if len(batch) < BATCH_MAX and key not in seen:
-                seen.add(key)
-                batch.append(item)
-            else:
-                rest.append(item)
-        self._waiting = rest
-        return batch
-
-    async def _apply(self, answers: Sequence[Answer]) -> list[Applied]:
+    async def _apply(self, answers: list[Answer]) -> list[Applied]:
         return await external.answer(self._db, answers, chance=self._chance)
-
-    async def _one_by_one(self, batch: list[tuple[Answer, asyncio.Future[Applied]]], error: Exception) -> None:
-        for answer, future in batch:
-            if future.done():
-                continue
-            if len(batch) == 1:
-                future.set_exception(error)
-                continue
-            try:
-                future.set_result((await self._apply([answer]))[0])
-            except Exception as own:
-                future.set_exception(own)
 
     def _count(self, name: str, result: str) -> None:
         if self._counts is not None:
             self._counts.received(name, result)
+
+
+def _split(waiting: Waiting[Answer, Applied]) -> tuple[Waiting[Answer, Applied], Waiting[Answer, Applied]]:
+    """The next batch: of two with one id only the first, so that the second finds it stored."""
+    seen: set[tuple[str, str]] = set()
+    batch: Waiting[Answer, Applied] = []
+    rest: Waiting[Answer, Applied] = []
+    for answer, future in waiting:
+        key = (answer.provider, "" if answer.event is None else answer.event.id)
+        chosen = batch if len(batch) < BATCH_MAX and key not in seen else rest
+        seen.add(key)
+        chosen.append((answer, future))
+    return batch, rest
 
 
 def _parsed(provider: Provider, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
