@@ -70,7 +70,7 @@ docs: $(DEV) ## write the generated pages again: states, CLI, settings, errors
 	$(BIN)/python docs/make.py
 
 wheel: $(DEV) ## build the wheel into dist/
-	$(PINNED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip wheel --quiet $(UNISOLATED) --wheel-dir dist .
 
 console: $(RUN) $(WEB) ## the console's types, style, unit tests and weight; needs Node 20.19
 	cd web && npm run --silent check
@@ -89,19 +89,23 @@ $(BIN)/python:
 	@echo "making $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
 
-# The isolated build is pinned too. pip has renamed the setting; each release reads its own.
-PINNED := PIP_CONSTRAINT=requirements/build.txt PIP_BUILD_CONSTRAINT=requirements/build.txt
+# Every file that is downloaded has its hash in requirements/. The build is not isolated: it would download its own.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --require-hashes
+UNISOLATED := --no-deps --no-build-isolation
+HAS_NODE := import runpy, sys; sys.exit(not runpy.run_path("src/windlass/app/console_build.py")["has_node"]())
 
-$(RUN): requirements/build.txt requirements/run.txt pyproject.toml hatch_build.py $(WEB_SOURCES) | $(BIN)/python
+$(RUN): $(addprefix requirements/,build.txt run.txt node.txt) pyproject.toml hatch_build.py $(WEB_SOURCES) | $(BIN)/python
 	@echo "installing what Windlass needs to run"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
+	@$(LOCKED) -r requirements/build.txt -r requirements/run.txt
+	@$(BIN)/python -c '$(HAS_NODE)' || $(LOCKED) -r requirements/node.txt || echo "no Node: the console is the lite page"
 	@echo "building Windlass and its console"
-	@$(PINNED) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(INSTALL) $(UNISOLATED) -e .
 	@touch $@
 
-$(DEV): requirements/build.txt requirements/dev.txt $(RUN) | $(BIN)/python
+$(DEV): requirements/dev.txt $(RUN) | $(BIN)/python
 	@echo "installing what its tests and checks need"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/build.txt -r requirements/dev.txt
+	@$(LOCKED) -r requirements/dev.txt
 	@touch $@
 
 $(WEB): web/package-lock.json
