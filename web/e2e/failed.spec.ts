@@ -31,7 +31,7 @@ test("from the first page to why a job failed, and to its being done, in at most
   const next = page.url().match(/jobs\/([0-9a-f-]{36})/)?.[1] ?? "";
   await ended(server, next);
   expect(await server.ask("GET", `/jobs/${next}/output`)).toBe("honey sold, wrapped");
-  await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+  await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
   expect(clicks).toBeLessThanOrEqual(4);
   rmSync(server.mended, { force: true });
 });

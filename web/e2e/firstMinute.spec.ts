@@ -36,7 +36,7 @@ test("the first minute: the printed link, a moving graph, a killed worker, a per
       "print_book",
     ])
       await expect(step(name)).toBeVisible();
-    await expect(step("choose_photos")).toContainText("succeeded", {
+    await expect(step("choose_photos")).toContainText("completed", {
       timeout: 30_000,
     });
     await expect(step("develop")).toContainText("running");
@@ -47,15 +47,18 @@ test("the first minute: the printed link, a moving graph, a killed worker, a per
     await page.getByRole("button", { name: "Kill this worker" }).click();
     const story = page.getByRole("complementary", { name: "Demo" });
     await expect(story).toContainText(/Process \d+ was killed/);
-    await expect(story).toContainText(/lease ran out/, { timeout: 30_000 });
+    await expect(story).toContainText(/handed back/, { timeout: 30_000 });
     await expect(story).toContainText(/runs again, attempt 2/, { timeout: 30_000 });
     expect((await steps()).filter((one) => one.losses > 0).length).toBeGreaterThan(0);
 
-    await page.getByRole("button", { name: "Send “approved”" }).click({ timeout: 90_000 });
-    await expect(step("print_book")).toContainText("succeeded", {
+    await page.getByRole("button", { name: "Send “approved”…" }).click({ timeout: 90_000 });
+    const answer = page.getByRole("dialog");
+    await expect(answer.getByLabel("Payload")).toHaveValue(/"by": "local"/);
+    await answer.getByRole("button", { name: "Send “approved”" }).click();
+    await expect(step("print_book")).toContainText("completed", {
       timeout: 30_000,
     });
-    await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+    await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
     await expect(step("add_umbrellas")).toContainText("skipped");
     expect(await server.status(job)).toBe("COMPLETED");
     expect(complaints).toEqual([]);

@@ -18,7 +18,7 @@ export interface Made {
 
 /** Jobs of several kinds, so that no page is empty. */
 export async function furnish(server: Server): Promise<Made> {
-  const [done, failed, waiting] = await Promise.all([
+  const [done, failed, waiting, milk] = await Promise.all([
     server.submit("mosaic", { pace: 0.1 }, { labels: { team: "film" } }),
     server.submit("shopping", { item: "tea" }, { priority: 5 }),
     server.submit("errand"),
@@ -30,6 +30,9 @@ export async function furnish(server: Server): Promise<Made> {
   await server.ask("POST", `/jobs/${cancelled}/cancel`, { reason: "not today" });
   await ended(server, done);
   await ended(server, failed, "FAILED");
+  // Another one, as the list shows a job that runs an older one again.
+  await ended(server, milk, "FAILED");
+  await server.ask("POST", `/jobs/${milk}/retry`, {});
   return { done, failed, waiting };
 }
 

@@ -46,7 +46,7 @@ test("an event is on the screen soon after it happened", async ({ page, server }
   await expect.poll(() => page.evaluate(() => window.seen.length), { timeout: 30_000 }).toBeGreaterThan(0);
   const opened = Date.now();
   await expect.poll(() => server.status(job), { timeout: 120_000 }).toBe("COMPLETED");
-  await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+  await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
 
   const happened = new Map<number, number>();
   for (let after = 0; ; ) {

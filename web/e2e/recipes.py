@@ -53,6 +53,52 @@ def errand(place: str = "town"):
 
 
 @wl.step
+def draft(topic: str) -> dict:
+    return {"topic": topic, "text": f"All about {topic}"}
+
+
+@wl.step
+def publish(page: dict, verdict: dict) -> str:
+    return f"{page['text']} (approved by {verdict['by']})"
+
+
+@wl.recipe
+def article(topic: str = "tides"):
+    """The recipe of the guide on waiting for people, to the letter."""
+    page = draft(topic)
+    verdict = wl.wait_for("approved", match={"topic": topic}, timeout="2d").after(page)
+    return publish(page, verdict).when(verdict["by"] != "")
+
+
+@wl.recipe
+def nap():
+    """Sleeps for as long as anybody looks."""
+    return wl.sleep("1h")
+
+
+@wl.step(cost=5)
+def spend() -> str:
+    return "spent"
+
+
+@wl.recipe
+def dear():
+    """A step that is dear: a small budget holds it."""
+    return spend()
+
+
+@wl.step
+def choose() -> list:
+    raise RuntimeError("there is nothing to choose from")
+
+
+@wl.recipe
+def hopeless():
+    """A fan-out that can never begin, and what needs it."""
+    return frame(paint.map(choose(), pace=0.1))
+
+
+@wl.step
 def buy(item: str) -> str:
     return item
 

@@ -43,7 +43,7 @@ async function events(server: Server, job: string): Promise<Line[]> {
 test("over a server that is killed and started again, every event comes once", async ({ browser }) => {
   test.setTimeout(150_000);
   // The steps run in a worker of their own, so that things happen while nobody can tell of them.
-  const server = await Server.start({ app: RECIPES, words: ["--queue", "nobody's"] });
+  const server = await Server.start({ app: RECIPES, words: ["--queue", "nobodys"] });
   try {
     const page = await browser.newPage();
     const complaints: string[] = [];
@@ -64,7 +64,7 @@ test("over a server that is killed and started again, every event comes once", a
     await server.restart();
     await expect(page.getByRole("status").getByText("live", { exact: true })).toBeVisible({ timeout: 30_000 });
     await expect.poll(() => server.status(job), { timeout: 90_000 }).toBe("COMPLETED");
-    await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+    await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
 
     const all = (await events(server, job)).map((line) => line.seq);
     const heard = await page.evaluate(() => window.heard.map((line) => line.seq));

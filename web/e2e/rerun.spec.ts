@@ -21,6 +21,6 @@ test("a job runs again from a step with other inputs, after it was told what tha
   const next = page.url().match(/jobs\/([0-9a-f-]{36})/)?.[1] ?? "";
   await ended(server, next);
   expect(await server.ask("GET", `/jobs/${next}/output`)).toBe("a coat of red wool, 3 m");
-  await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+  await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
   expect(await server.ask("GET", `/jobs/${job}/output`)).toBe("a coat of blue wool, 3 m");
 });

@@ -14,7 +14,7 @@ test("a job is submitted by the form that its recipe makes, and followed to its 
   await expect(page).toHaveURL(/\/console\/jobs\/[0-9a-f-]{36}/);
   const job = page.url().match(/jobs\/([0-9a-f-]{36})/)?.[1] ?? "";
   await ended(server, job);
-  await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
+  await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
   expect(await server.ask("GET", `/jobs/${job}/input`)).toEqual({
     name: "Ada",
     times: 3,
@@ -33,10 +33,10 @@ test("the graph of a running job reaches its end without the page being asked ag
   await expect(fan).toContainText("×8");
   await expect(fan).toContainText("running");
   await expect(page.locator("[data-step]", { hasText: "frame" })).toContainText("pending");
-  await expect(fan).toContainText("succeeded", { timeout: 30_000 });
-  await expect(page.locator("[data-step]", { hasText: "frame" })).toContainText("succeeded");
-  await expect(page.locator("header").getByText("Succeeded").first()).toBeVisible();
-  await expect(page.getByRole("list", { name: "Steps by state" })).toHaveText(/10\s*Succeeded/);
+  await expect(fan).toContainText("completed", { timeout: 30_000 });
+  await expect(page.locator("[data-step]", { hasText: "frame" })).toContainText("completed");
+  await expect(page.locator("header").getByText("Completed").first()).toBeVisible();
+  await expect(page.getByRole("list", { name: "Steps by state" })).toHaveText(/10\s*Completed/);
   // One document, one socket: nothing was loaded twice.
   expect(await page.evaluate(() => performance.getEntriesByType("navigation").length)).toBe(1);
 });

@@ -19,7 +19,7 @@ test("twelve tabs are live at once, over one connection", async ({ page, server 
   await ended(server, job);
   for (const one of pages) {
     await one.bringToFront();
-    await expect(one.locator("header").getByText("Succeeded").first()).toBeVisible();
+    await expect(one.locator("header").getByText("Completed").first()).toBeVisible();
   }
   expect(streams).toBeLessThanOrEqual(1);
   await Promise.all(pages.slice(1).map((one) => one.close()));

@@ -1,4 +1,4 @@
-/** The ten looks of a state: a colour, an icon and a word. Whatever the API says of a job or a step is one of them. */
+/** The ten looks of a state: a colour, an icon and a word, which is the API's where it has one. Whatever the API says of a job or a step is one of them. */
 export type Look =
   | "pending"
   | "queued"
@@ -54,6 +54,63 @@ export function jobLook(status: string): Look {
   return JOB[status] ?? "pending";
 }
 
+/** What an open job is doing, in the API's words. Its status says how far it has come, and not what it waits for. */
+export const ACTIVITIES = ["running", "queued", "waiting", "sleeping", "paused"] as const;
+export type Activity = (typeof ACTIVITIES)[number];
+
+const DOING: Readonly<Record<Activity, Look>> = {
+  running: "running",
+  queued: "queued",
+  waiting: "waiting",
+  sleeping: "pending",
+  paused: "waiting",
+};
+
+const DOING_WORD: Readonly<Record<Activity, string>> = {
+  running: "Running",
+  queued: "Queued",
+  waiting: "Waiting",
+  sleeping: "Sleeping",
+  paused: "Paused",
+};
+
+/** How a job is shown where it is known what it is doing. */
+export interface Shown {
+  readonly look: Look;
+  readonly word: string;
+  /** The same in the API's own words. */
+  readonly tip: string;
+}
+
+export function shownJob(job: {
+  readonly status: string;
+  readonly is_paused: boolean;
+  readonly activity?: Activity | null | undefined;
+  readonly waiting_for?: string | null | undefined;
+}): Shown {
+  const { status } = job;
+  const activity = job.activity ?? (job.is_paused ? "paused" : undefined);
+  if (activity === undefined || isOver(status)) {
+    const look = jobLook(status);
+    return { look, word: saidOf(status) ?? wordOf(look), tip: `status ${status}` };
+  }
+  const isRetry = activity === "sleeping" && job.waiting_for === "retry";
+  return {
+    look: isRetry ? "retrying" : activityLook(activity),
+    word: isRetry ? wordOf("retrying") : activityWord(activity),
+    tip: `status ${status}, activity ${activity}`,
+  };
+}
+
+/** Enums are open: an activity that this console does not know looks pending, and is called by its name. */
+export function activityLook(activity: Activity): Look {
+  return DOING[activity] ?? "pending";
+}
+
+export function activityWord(activity: Activity): string {
+  return DOING_WORD[activity] ?? activity;
+}
+
 /** How a step looks; one that is parked until it is tried again is retrying. */
 export function stepLook(status: string, waitingFor?: string | null): Look {
   if (status === "PARKED" && waitingFor === "retry") return "retrying";
@@ -72,7 +129,7 @@ const WORD: Readonly<Record<Look, string>> = {
   running: "Running",
   retrying: "Retrying",
   waiting: "Waiting",
-  succeeded: "Succeeded",
+  succeeded: "Completed",
   failed: "Failed",
   cancelled: "Cancelled",
   skipped: "Skipped",

@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Kill the demo's worker
-         * @description SIGKILL, really. Its lease runs out within seconds, and its steps go on in the worker that takes its place.
+         * @description SIGKILL, really. Its steps are handed back at once, and go on in the worker that takes its place.
          *
          *     Scope: `admin`.
          */
@@ -750,7 +750,7 @@ export interface paths {
         };
         /**
          * A step's output
-         * @description What the step returned, as JSON, however large it is. It never changes.
+         * @description What the step returned, as JSON, however large it is. A fan-out returns the list of its children's outputs.
          *
          *     Scope: `jobs:read`.
          */
@@ -1342,9 +1342,10 @@ export interface components {
             detail: string;
             /**
              * Kind
+             * @description `missing_handler`: queued steps need a handler that no live worker has; `detail` names the worker that had it last, and until when.
              * @enum {string}
              */
-            kind: "failing_recipe" | "waiting_person" | "dead_letters" | "no_workers" | "lost_worker" | "breaker_open" | "old_queue";
+            kind: "failing_recipe" | "waiting_person" | "budget_short" | "dead_letters" | "no_workers" | "missing_handler" | "lost_worker" | "breaker_open" | "old_queue";
             /**
              * Link
              * @description A page of the console, below /console, with the filter applied.
@@ -1362,6 +1363,36 @@ export interface components {
             items: components["schemas"]["RecordDocument"][];
             /** Next */
             next: number | null;
+        };
+        /**
+         * AwaitedDocument
+         * @description The event that a step waits for, and what the recipe does with its body.
+         */
+        AwaitedDocument: {
+            /** Event */
+            event: string;
+            /**
+             * Given To
+             * @description Steps that are given the whole body; `output` is the job's output.
+             */
+            given_to: string[];
+            /**
+             * Is Condition
+             * @description Whether a step runs only if the body itself is `true`.
+             */
+            is_condition: boolean;
+            /**
+             * Keys
+             * @description Keys of the body that the recipe's expressions read.
+             */
+            keys: string[];
+            /**
+             * Match
+             * @description What the body must hold: another event is kept, and not taken.
+             */
+            match: {
+                [key: string]: unknown;
+            };
         };
         /**
          * BatchAccepted
@@ -1471,12 +1502,23 @@ export interface components {
          */
         BulkFilter: {
             /**
+             * Activity
+             * @description Open jobs that do one of these: `running`, `waiting`, `queued`, `sleeping`, `paused`.
+             * @default []
+             */
+            activity: string[];
+            /**
              * Caller
              * @description Whose jobs; only an admin may name another, or `*` for everybody.
              */
             caller?: string | null;
             /** Corpus */
             corpus?: string | null;
+            /**
+             * Event
+             * @description Jobs that wait for the event of this name.
+             */
+            event?: string | null;
             /** Failed Step */
             failed_step?: string | null;
             /**
@@ -2301,7 +2343,7 @@ export interface components {
          */
         JobPage: {
             /** Items */
-            items: components["schemas"]["JobDocument"][];
+            items: components["schemas"]["ListedJob"][];
             /** Next */
             next: string | null;
         };
@@ -2342,6 +2384,7 @@ export interface components {
             };
             /**
              * Priority
+             * @description Higher goes first. Above `priority_max` (10) it takes the scope `priority:high`.
              * @default 0
              */
             priority: number;
@@ -2352,7 +2395,7 @@ export interface components {
             recipe: string;
             /**
              * Ttl
-             * @description How long it may wait and run in all; else 24 hours.
+             * @description How long it may wait and run in all; else as its recipe says, or 24 hours and the recipe's waits.
              */
             ttl?: (number | string) | null;
             /**
@@ -2437,7 +2480,7 @@ export interface components {
              *       "jobs:write"
              *     ]
              */
-            scopes: ("jobs:read" | "jobs:write" | "audit:read" | "admin")[];
+            scopes: ("jobs:read" | "jobs:write" | "audit:read" | "priority:high" | "admin")[];
             /** Tier */
             tier?: string | null;
         };
@@ -2453,6 +2496,98 @@ export interface components {
              * Format: uuid
              */
             worker: string;
+        };
+        /**
+         * ListedJob
+         * @description A job in a list, with what it is doing now. `status` says how far it has come, and not what it waits for.
+         */
+        ListedJob: {
+            /**
+             * Activity
+             * @description `waiting`: for an event that somebody sends. `running`: an attempt is under way, or a provider or a child job works for it. `queued`: a step is ready. `sleeping`: only time has to pass. Null: finished.
+             */
+            activity: ("running" | "waiting" | "queued" | "sleeping" | "paused") | null;
+            /** Caller */
+            caller: string;
+            /** Correlation Id */
+            correlation_id: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Deadline At */
+            deadline_at: string | null;
+            /** Deleted At */
+            deleted_at: string | null;
+            /** Error */
+            error: unknown;
+            /** Expires At */
+            expires_at: string | null;
+            /** Failed Step */
+            failed_step: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Idempotency Key */
+            idempotency_key: string | null;
+            /** Is Paused */
+            is_paused: boolean;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /** Links */
+            links: {
+                [key: string]: string;
+            };
+            /** Parent Job */
+            parent_job: string | null;
+            /** Plan */
+            plan: string;
+            /** Priority */
+            priority: number;
+            /** Progress Message */
+            progress_message: string | null;
+            /** Progress Pct */
+            progress_pct: number | null;
+            /** Recipe */
+            recipe: string;
+            /** Recipe Version */
+            recipe_version: number | null;
+            /** Retry Of */
+            retry_of: string | null;
+            /**
+             * Seq
+             * @description The number of its last event when it was read; it only grows.
+             */
+            seq: number;
+            /** Started At */
+            started_at: string | null;
+            /** Status */
+            status: string;
+            /** Steps Failed */
+            steps_failed: number;
+            /** Steps Open */
+            steps_open: number;
+            /** Steps Total */
+            steps_total: number;
+            /** Trace Id */
+            trace_id: string;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            /**
+             * Waiting For
+             * @description What for: `event:<name>`, `timer`, `retry`, `snooze`, `external:<provider>`, `child`, `slot` or `budget:<scope>:<name>`.
+             */
+            waiting_for: string | null;
         };
         /**
          * LogDocument
@@ -2488,6 +2623,26 @@ export interface components {
             scopes: string[];
             /** Tier */
             tier: string | null;
+        };
+        /**
+         * MissingHandler
+         * @description A handler that queued steps need and no live worker of their queue has.
+         */
+        MissingHandler: {
+            /** Handler */
+            handler: string;
+            /** Queue */
+            queue: string;
+            /**
+             * Since
+             * @description When the last worker that had it left or was last heard of, else when a job that waits was made.
+             */
+            since: string | null;
+            /**
+             * Worker
+             * @description The worker that had it last, if any did in the last 30 days.
+             */
+            worker: string | null;
         };
         /**
          * NewKeyDocument
@@ -2757,8 +2912,14 @@ export interface components {
              */
             engines: number | null;
             /**
+             * Missing Handlers
+             * @description Handlers that queued steps need and no live worker has. The process is ready all the same: the steps wait until a worker that has the handler starts.
+             * @default []
+             */
+            missing_handlers: components["schemas"]["MissingHandler"][];
+            /**
              * Parts
-             * @description Each part that was looked at: `ok`, or what is wrong with it.
+             * @description Each part that was looked at: `ok`, or what is wrong with it. `migrations` may also be `newer than this release, compatible`: another release has migrated the database, and this one goes on working.
              * @example {
              *       "database": "ok",
              *       "loops": "ok",
@@ -3142,6 +3303,8 @@ export interface components {
              * @description The first 200; /jobs/{job_id}/attempts has all.
              */
             attempts: components["schemas"]["AttemptDocument"][];
+            /** @description Of a step that waits for an event: which, and what it is for. */
+            awaited: components["schemas"]["AwaitedDocument"] | null;
             cost: components["schemas"]["StepCostDocument"] | null;
             /** Error */
             error: unknown;
@@ -3342,15 +3505,19 @@ export interface components {
         };
         /**
          * TotalsDocument
-         * @description Open jobs: nothing begun, something running, and the others.
+         * @description Open jobs by `activity`, as `GET /jobs?activity=…` lists them.
          */
         TotalsDocument: {
             /** Open */
             open: number;
+            /** Paused */
+            paused: number;
             /** Queued */
             queued: number;
             /** Running */
             running: number;
+            /** Sleeping */
+            sleeping: number;
             /** Waiting */
             waiting: number;
         };
@@ -5569,6 +5736,10 @@ export interface operations {
                 until?: string | null;
                 /** @description Whose jobs; only an admin may name another, or `*` for everybody. */
                 caller?: string | null;
+                /** @description Open jobs that do one of these: `running`, `waiting`, `queued`, `sleeping`, `paused`. */
+                activity?: string[];
+                /** @description Jobs that wait for the event of this name. */
+                event?: string | null;
                 /** @description Also those that were deleted. */
                 deleted?: boolean;
                 /** @description `next` of the page before. */
@@ -5592,6 +5763,7 @@ export interface operations {
                      * @example {
                      *       "items": [
                      *         {
+                     *           "activity": null,
                      *           "caller": "local",
                      *           "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
                      *           "created_at": "2026-11-16T02:55:30.077Z",
@@ -5633,7 +5805,8 @@ export interface operations {
                      *           "steps_open": 0,
                      *           "steps_total": 1,
                      *           "trace_id": "01a1e247f9157792be9084c786ed2e37",
-                     *           "updated_at": "2026-11-16T02:55:30.091Z"
+                     *           "updated_at": "2026-11-16T02:55:30.091Z",
+                     *           "waiting_for": null
                      *         }
                      *       ],
                      *       "next": null
@@ -5908,7 +6081,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away; `unavailable`: Not available now. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6077,7 +6250,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away; `unavailable`: Not available now. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8980,6 +9153,7 @@ export interface operations {
                      *           "worker": "01a1e342-2bc9-75f1-b657-2e25873c068f"
                      *         }
                      *       ],
+                     *       "awaited": null,
                      *       "cost": null,
                      *       "error": null,
                      *       "failures": 0,
@@ -10551,8 +10725,10 @@ export interface operations {
                      *       },
                      *       "totals": {
                      *         "open": 7,
+                     *         "paused": 0,
                      *         "queued": 4,
                      *         "running": 2,
+                     *         "sleeping": 0,
                      *         "waiting": 1
                      *       }
                      *     }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { childrenIn, fanOf, liveOf, progressOf, structureOf, waitText } from "./document";
+import { waitText } from "../waitText";
+import { childrenIn, fanOf, liveOf, progressOf, structureOf } from "./document";
 
 const base = {
   ...{ kind: "task", run: "x", queue: "main", needs: [], complete: false, running: false, failed: false, attempt: 1 },

@@ -1,6 +1,7 @@
 /** From what the API says of a job to what the graph draws. */
 import type { components } from "../api/types.gen";
 import { type Look, stepLook } from "../state";
+import { waitText } from "../waitText";
 import type { Edge, Fan, GraphNode, StepNo, StepPatch, Structure } from "./types";
 
 type GraphDocument = components["schemas"]["GraphDocument"];
@@ -100,30 +101,6 @@ export function childrenIn(graph: Pick<GraphDocument, "nodes" | "statuses" | "ch
     });
   }
   return nodes;
-}
-
-const WAITS: Readonly<Record<string, string>> = {
-  paused: "the job is paused",
-  retry: "tried again soon",
-  snooze: "runs again later",
-  timer: "sleeps",
-  fan: "waits for its children",
-  child: "waits for its child job",
-  external: "waits for work elsewhere",
-  event: "waits to be told",
-  slot: "stands in line",
-};
-
-/** What a step waits for, in a few words: `event:approved` is somebody who has to say so. */
-export function waitText(waitingFor: string): string {
-  const [kind, what] = split(waitingFor);
-  if (what !== "" && (kind === "event" || kind === "external")) return `waits for ${what}`;
-  return WAITS[kind] ?? `waits for ${waitingFor}`;
-}
-
-function split(waitingFor: string): [string, string] {
-  const colon = waitingFor.indexOf(":");
-  return colon < 0 ? [waitingFor, ""] : [waitingFor.slice(0, colon), waitingFor.slice(colon + 1)];
 }
 
 /** The part of a step that changes; also what a patch of the stream is made of. */

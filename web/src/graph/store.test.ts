@@ -41,6 +41,24 @@ test("a fan-out counts as its children", () => {
   expect(store.get(1)?.fan?.by).toEqual({ pending: 2, running: 0, succeeded: 1 });
 });
 
+test("a fan-out without children counts as itself: also one that can never have any", () => {
+  const store = createGraphStore([step(1, { fan: { total: null, by: {} } }), step(2)]);
+  expect(store.counts()).toEqual({ pending: 2 });
+  store.patch([
+    { id: 1, look: "cancelled" },
+    { id: 2, look: "cancelled" },
+  ]);
+  expect(store.counts()).toEqual({ pending: 0, cancelled: 2 });
+});
+
+test("a fan-out that gets children counts as them alone", () => {
+  const store = createGraphStore([step(1, { fan: { total: null, by: {} } })]);
+  store.patch([{ id: 1, look: "waiting", fan: { total: 2, by: { queued: 2 } } }]);
+  expect(store.counts()).toEqual({ pending: 0, queued: 2 });
+  store.patch([{ id: 1, look: "succeeded", fan: { total: 2, by: { succeeded: 2 } } }]);
+  expect(store.counts()).toEqual({ pending: 0, queued: 0, succeeded: 2 });
+});
+
 test("children that were never loaded count for their fan-out too", () => {
   const store = createGraphStore([step(1, { fan: { total: 2, by: { pending: 2 } } })]);
   store.patch([{ id: 8, parent: 1, look: "running" }]);

@@ -15,7 +15,7 @@ export interface GraphStore {
   add(nodes: readonly GraphNode[]): void;
   /** Apply changes in order. Steps that nobody has heard of are skipped, apart from what they mean to their fan-out. */
   patch(batch: readonly StepPatch[]): void;
-  /** Steps by look; a fan-out counts as its children. */
+  /** Steps by look; a fan-out counts as its children, and as itself while it has none. */
   counts(): Counts;
   /** Goes up with every patch. */
   version(): number;
@@ -35,15 +35,14 @@ export function createGraphStore(nodes: readonly GraphNode[]): GraphStore {
   const count = (look: Look, by: number): void => {
     counts[look] = Math.max(0, (counts[look] ?? 0) + by);
   };
-  const countFan = (fan: Fan, sign: number): void => {
-    for (const [look, many] of Object.entries(fan.by)) count(look as Look, sign * many);
+  const countStep = (step: Step, sign: number): void => {
+    if (step.fan === undefined || isEmpty(step.fan)) count(step.look, sign);
+    else for (const [look, many] of Object.entries(step.fan.by)) count(look as Look, sign * many);
   };
   const learn = (node: GraphNode): void => {
     steps.set(node.id, node);
     strangers.delete(node.id);
-    if (node.parent !== undefined) return;
-    if (node.fan === undefined) count(node.look, 1);
-    else countFan(node.fan, 1);
+    if (node.parent === undefined) countStep(node, 1);
   };
   /** A child went from one state to another: so did one of its fan-out's. */
   const moveChild = (parent: StepNo, from: Look, to: Look, touched: Set<StepNo>): void => {
@@ -51,13 +50,12 @@ export function createGraphStore(nodes: readonly GraphNode[]): GraphStore {
     if (owner === undefined || from === to) return;
     const by = { ...owner.fan?.by };
     const had = by[from] ?? 0;
-    if (had > 0) {
-      by[from] = had - 1;
-      count(from, -1);
-    }
+    if (had > 0) by[from] = had - 1;
     by[to] = (by[to] ?? 0) + 1;
-    count(to, 1);
-    steps.set(parent, { ...owner, fan: { total: owner.fan?.total ?? null, by } });
+    const next: Step = { ...owner, fan: { total: owner.fan?.total ?? null, by } };
+    countStep(owner, -1);
+    countStep(next, 1);
+    steps.set(parent, next);
     touched.add(parent);
   };
   const apply = (patch: StepPatch, touched: Set<StepNo>): void => {
@@ -72,13 +70,9 @@ export function createGraphStore(nodes: readonly GraphNode[]): GraphStore {
     steps.set(step.id, next);
     touched.add(step.id);
     if (step.parent !== undefined) moveChild(step.parent, step.look, next.look, touched);
-    else if (step.fan !== undefined || next.fan !== undefined) {
-      if (step.fan === undefined) count(step.look, -1);
-      else if (step.fan !== next.fan) countFan(step.fan, -1);
-      if (next.fan !== undefined && step.fan !== next.fan) countFan(next.fan, 1);
-    } else if (step.look !== next.look) {
-      count(step.look, -1);
-      count(next.look, 1);
+    else if (step.fan !== next.fan || step.look !== next.look) {
+      countStep(step, -1);
+      countStep(next, 1);
     }
   };
   const wake = (touched: Iterable<StepNo>): void => {
@@ -117,6 +111,10 @@ export function createGraphStore(nodes: readonly GraphNode[]): GraphStore {
       return () => everyone.delete(one);
     },
   };
+}
+
+function isEmpty(fan: Fan): boolean {
+  return Object.values(fan.by).every((many) => many === 0);
 }
 
 export function useStep(store: GraphStore, id: StepNo): Step | undefined {

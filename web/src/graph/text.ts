@@ -1,4 +1,4 @@
-import type { Look } from "../state";
+import { type Look, wordOf } from "../state";
 import { durationOf } from "./critical";
 import { lookOf } from "./look";
 import type { Step } from "./store";
@@ -31,10 +31,11 @@ export function metaText(step: Step, isPlan: boolean, now: number): string {
   const parts = step.meta === "" ? [] : [step.meta];
   if (step.startedAt !== null) parts.push(durationText(durationOf(step, now)));
   if (step.attempt > 1) parts.push(`try ${step.attempt}`);
-  return parts.length === 0 ? step.look : parts.join(" · ");
+  return parts.length === 0 ? wordOf(step.look).toLowerCase() : parts.join(" · ");
 }
 
 /** What a screen reader adds to what a card says: the eye has it from colour and icon. */
 export function stateText(step: Step): string {
-  return step.fan === undefined ? lookOf(step) : `fan-out, ${lookOf(step)}`;
+  const word = wordOf(lookOf(step)).toLowerCase();
+  return step.fan === undefined ? word : `fan-out, ${word}`;
 }

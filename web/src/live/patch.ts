@@ -2,7 +2,9 @@
 import type { components } from "../api/types.gen";
 
 /** `seq`: the job's last event when the document was read; the later one of two documents is the truth. */
-export type JobDocument = components["schemas"]["JobDocument"] & { readonly seq: number };
+export type JobDocument = components["schemas"]["JobDocument"] & { readonly seq: number } & Doing;
+/** What the job is doing: lists and the stream of all jobs say it, the document of one job does not. */
+type Doing = Partial<Pick<components["schemas"]["ListedJob"], "activity" | "waiting_for">>;
 export type StepDocument = components["schemas"]["StepDocument"];
 
 export type FanDocument = components["schemas"]["FanDocument"];

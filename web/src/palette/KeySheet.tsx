@@ -5,7 +5,12 @@ import { capsOf, KEY_GROUPS } from "./keymap";
 
 export default function KeySheet({ onClose }: { readonly onClose: () => void }) {
   return (
-    <Dialog title="Keys" lead="None of them acts while you write in a field." size="large" onClose={onClose}>
+    <Dialog
+      title="Keyboard shortcuts"
+      lead="None of them acts while you write in a field."
+      size="large"
+      onClose={onClose}
+    >
       <div className="gap-x-10 sm:columns-2 lg:columns-3">
         {KEY_GROUPS.map((group) => (
           <section key={group.name} className="mb-5 break-inside-avoid">

@@ -7,12 +7,13 @@ import { useLocation } from "wouter";
 import { ask } from "../api/client";
 import type { components } from "../api/types.gen";
 import { PLACES } from "../places";
-import { jobLook, saidOf } from "../state";
+import { shortId } from "../shortId";
+import { shownJob } from "../state";
 import { Ago } from "../ui/Ago";
 import { Kbd } from "../ui/Kbd";
 import { StatePill } from "../ui/StatePill";
 import { type Act, useActs } from "./acts";
-import { jobIdIn, shortId } from "./jobId";
+import { jobIdIn } from "./jobId";
 
 type JobPage = components["schemas"]["JobPage"];
 type RecipeList = components["schemas"]["RecipeList"];
@@ -117,7 +118,7 @@ export default function Palette({ onClose, onKeys }: PaletteProps) {
                       end={
                         <span className="flex items-center gap-3 text-[12px] text-dim">
                           <Ago at={job.created_at} />
-                          <StatePill look={jobLook(job.status)} word={saidOf(job.status)} />
+                          <StatePill {...shownJob(job)} />
                         </span>
                       }
                     >

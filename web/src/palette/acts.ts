@@ -37,10 +37,10 @@ export function useActs(onKeys: () => void): readonly Act[] {
     ...(demo ? [{ name: "Open the demo job", icon: Play, run: () => go(`/jobs/${demo}`) }] : []),
     { name: "Show failed jobs", icon: CircleX, also: ["error", "red"], run: () => go("/jobs?status=failed") },
     {
-      name: "Show jobs that wait for approval",
+      name: "Show jobs that wait for a person",
       icon: Hand,
-      also: ["person", "waiting"],
-      run: () => go("/jobs?status=approval_required"),
+      also: ["approval", "waiting", "event"],
+      run: () => go("/jobs?activity=waiting"),
     },
     { name: "Use the dark theme", icon: Moon, also: ["night"], run: () => choose("theme", "dark") },
     { name: "Use the light theme", icon: Sun, also: ["day", "bright"], run: () => choose("theme", "light") },
@@ -49,7 +49,7 @@ export function useActs(onKeys: () => void): readonly Act[] {
       ? { name: "Make rows compact", icon: Rows4, also: ["density"], run: () => choose("density", "compact") }
       : { name: "Make rows roomy", icon: Rows3, also: ["density", "cosy"], run: () => choose("density", "cosy") },
     { name: "Copy a link to this page", icon: Link, keys: "u", also: ["share", "address"], run: copyLink },
-    { name: "Show the keys", icon: Keyboard, keys: "?", also: ["shortcuts", "help"], run: onKeys },
+    { name: "Show keyboard shortcuts", icon: Keyboard, keys: "?", also: ["keys", "help"], run: onKeys },
     {
       name: "Sign out",
       icon: LogOut,

@@ -7,10 +7,3 @@ export function jobIdIn(text: string): string | undefined {
   const hex = part.replaceAll("-", "").toLowerCase();
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
-
-/**
- * Ids made within the same hours begin alike, so that their ends tell jobs apart. Both ends are what people read.
- */
-export function shortId(id: string): string {
-  return `${id.slice(0, 8)}…${id.slice(-4)}`;
-}

@@ -35,7 +35,7 @@ export function Confirm(props: ConfirmProps) {
   const needsCount = count > TYPED_ABOVE;
   const lacking =
     needsReason && reason.trim() === ""
-      ? "Say why first"
+      ? "Give a reason first"
       : needsCount && typed.replaceAll(/[\s,.]/g, "") !== String(count)
         ? "Type the number first"
         : undefined;
@@ -61,6 +61,11 @@ export function Confirm(props: ConfirmProps) {
       onClose={onClose}
       footer={
         <>
+          {lacking !== undefined && (
+            <p id="confirm-lacks" className="mr-auto self-center text-[12px] text-dim">
+              {lacking}
+            </p>
+          )}
           <Button onClick={onClose}>Go back</Button>
           <Button
             type="submit"
@@ -68,6 +73,7 @@ export function Confirm(props: ConfirmProps) {
             variant={props.isHarmless ? "primary" : "danger"}
             busy={isBusy}
             why={lacking}
+            aria-describedby={lacking === undefined ? undefined : "confirm-lacks"}
           >
             {action}
           </Button>
@@ -77,7 +83,7 @@ export function Confirm(props: ConfirmProps) {
       <form id="confirm" onSubmit={confirm} className="flex flex-col gap-3">
         {props.children}
         {needsReason && (
-          <Field label="Reason" hint="Kept in the audit">
+          <Field label="Reason" hint="Needed: it is kept in the audit">
             <TextArea rows={2} maxLength={500} value={reason} onChange={(event) => setReason(event.target.value)} />
           </Field>
         )}

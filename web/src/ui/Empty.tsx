@@ -14,8 +14,8 @@ interface EmptyProps {
 /** Nothing is here, why, and what to do about it. Never shown while something is still loading. */
 export function Empty({ icon: Icon, title, line, command, action }: EmptyProps) {
   return (
-    <div className="grid place-items-center px-4 py-14 text-center">
-      <div className="flex max-w-md flex-col items-center gap-2">
+    <div className="grid grid-cols-[minmax(0,1fr)] justify-items-center px-4 py-14 text-center">
+      <div className="flex w-full max-w-md flex-col items-center gap-2">
         <span className="mb-2 grid size-10 place-items-center rounded-xl border border-line bg-panel text-dim shadow-raise">
           <Icon size={18} strokeWidth={1.6} aria-hidden="true" />
         </span>
@@ -27,7 +27,7 @@ export function Empty({ icon: Icon, title, line, command, action }: EmptyProps) 
             <Copy text={command} label="Copy the command" />
           </div>
         )}
-        {action !== undefined && <div className="mt-3">{action}</div>}
+        {action !== undefined && <div className="mt-3 max-w-full">{action}</div>}
       </div>
     </div>
   );

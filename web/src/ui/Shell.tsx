@@ -69,7 +69,7 @@ export function Shell({ children, at, live, account, onSearch, onKeys }: ShellPr
           className="flex h-8 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-dim hover:bg-hover hover:text-fg"
         >
           <Keyboard size={15} strokeWidth={1.8} aria-hidden="true" className="shrink-0" />
-          <span className="max-lg:sr-only">Keys</span>
+          <span className="max-lg:sr-only">Shortcuts</span>
           <span aria-hidden="true" className="ml-auto max-lg:hidden">
             <Kbd>?</Kbd>
           </span>

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ask } from "../api/client";
+import type { components } from "../api/types.gen";
 import type { Look } from "../state";
 
 export interface Badge {
@@ -8,26 +9,32 @@ export interface Badge {
   readonly says: string;
 }
 
-interface Overview {
+type Overview = Pick<components["schemas"]["OverviewDocument"], "totals"> & {
   readonly attention: readonly { readonly kind: string; readonly count: number }[];
-}
+};
 
 const EVERY_MS = 30_000;
 
 /** What waits for somebody, by the page that it is on: seen from everywhere, so that nobody has to go and look. */
 export function useBadges(): Readonly<Record<string, Badge>> {
+  return badgesOf(useOverviewData());
+}
+
+/** The overview as it was last read: every page has it, for its badges. */
+export function useOverviewData(): Overview | undefined {
   const { data } = useQuery({
     queryKey: ["overview"],
     queryFn: () => ask<Overview>("/overview"),
     refetchInterval: EVERY_MS,
   });
-  return badgesOf(data);
+  return data;
 }
 
 export function badgesOf(overview: Overview | undefined): Readonly<Record<string, Badge>> {
   const sum = (kind: string): number =>
     overview?.attention.filter((one) => one.kind === kind).reduce((all, one) => all + one.count, 0) ?? 0;
-  const [waiting, dead] = [sum("waiting_person"), sum("dead_letters")];
+  // Not the sum of what is waited for: a job may wait for several things.
+  const [waiting, dead] = [overview?.totals.waiting ?? 0, sum("dead_letters")];
   return {
     ...(waiting > 0 && { "/jobs": { count: waiting, look: "waiting", says: "wait for a person" } }),
     ...(dead > 0 && { "/dead-letters": { count: dead, look: "failed", says: "dead letters" } }),

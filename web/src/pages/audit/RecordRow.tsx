@@ -1,5 +1,6 @@
 import { ChevronRight } from "lucide-react";
 import { Link } from "wouter";
+import { shortId } from "../../shortId";
 import { Ago } from "../../ui/Ago";
 import { Copy } from "../../ui/Copy";
 import { Json } from "../../ui/Json";
@@ -65,7 +66,7 @@ export function RecordRow({ record, isOpen, onToggle, onCaller }: RecordRowProps
             <span className="text-dim">–</span>
           ) : (
             <Link href={`/jobs/${record.job_id}`} className="font-mono text-[12px] text-accent hover:underline">
-              {record.job_id.slice(-8)}
+              {shortId(record.job_id)}
             </Link>
           )}
         </Td>

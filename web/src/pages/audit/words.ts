@@ -32,6 +32,7 @@ const WORDS: Record<string, Word> = {
   budget_removed: { word: "Removed a budget", tone: "care" },
   console_signed_in: { word: "Signed in to the console", tone: "plain" },
   console_signed_out: { word: "Signed out of the console", tone: "plain" },
+  timeline_changed: { word: "Database was failed over", tone: "care" },
   demo_worker_killed: { word: "Killed the demo's worker", tone: "care" },
 };
 

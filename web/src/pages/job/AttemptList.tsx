@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { shortId } from "../../shortId";
 import { LOOKS, type Look, wordOf } from "../../state";
 import { Ago } from "../../ui/Ago";
 import { Lasted } from "../../ui/Lasted";
@@ -14,8 +15,15 @@ export function outcomeLook(outcome: string): Look {
   return LOOKS.find((look) => look === outcome) ?? "pending";
 }
 
+/** The API's own words, where a look's word is of steps. */
+const WORDS: Readonly<Record<string, string>> = {
+  succeeded: "Succeeded",
+  lost: "Worker lost",
+  released: "Handed back",
+};
+
 export function outcomeWord(outcome: string): string {
-  return outcome === "lost" ? "Worker lost" : outcome === "released" ? "Handed back" : wordOf(outcomeLook(outcome));
+  return WORDS[outcome] ?? wordOf(outcomeLook(outcome));
 }
 
 /** The newest first: that is the one that matters. */
@@ -52,7 +60,7 @@ function One({ attempt }: { readonly attempt: Attempt }) {
           className="ml-[21px] self-start font-mono text-[11px] text-dim hover:text-accent hover:underline"
           data-tip={`Worker ${attempt.worker}`}
         >
-          {attempt.worker.slice(0, 8)}
+          {shortId(attempt.worker)}
         </Link>
       )}
       {fault !== null && <p className="ml-[21px] line-clamp-3 break-words text-[12px] text-danger">{fault.message}</p>}

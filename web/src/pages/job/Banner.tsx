@@ -1,16 +1,19 @@
-import { CircleX, Hand, Hourglass, Pause, Play, RotateCcw } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { CircleX, Hand, Hourglass, Pause, Play, RotateCcw, Wallet } from "lucide-react";
+import { lazy, type ReactNode, Suspense, useState } from "react";
+import { useLocation } from "wouter";
 import type { StepNo } from "../../graph/types";
 import { color, isOver, jobLook, type Look, saidOf } from "../../state";
 import { Button } from "../../ui/Button";
 import { useActsHere } from "./acts";
 import { faultOf } from "./fault";
 import type { JobLive } from "./jobLive";
-import { sendEvent } from "./sendEvent";
-import { type Asked, askedOfPeople, failedStep, isStanding, stepNamed } from "./steps";
+import { type Asked, askedOfPeople, failedStep, isInLine, isStanding, stepNamed } from "./steps";
 import { useJob, useNowAndThen } from "./useJobLive";
 import { useRetryPlan } from "./usePlan";
-import { useStandstill } from "./useStandstill";
+import { isForMoney, useStandstill } from "./useStandstill";
+
+// Nobody answers before they have read the question.
+const AnswerDialog = lazy(() => import("./AnswerDialog"));
 
 const LOOK_MS = 300;
 
@@ -144,15 +147,31 @@ function Paused() {
 /** Nothing runs, and has not for a while: say what the job waits for before somebody has to ask. */
 function Stuck({ id, live, selected, onSelect }: BannerProps) {
   const isStill = useNowAndThen(live, () => isStanding(live), LOOK_MS);
-  const reason = useStandstill(id, isStill);
-  if (!isStill || reason === undefined) return null;
+  const isHeld = useNowAndThen(live, () => isInLine(live), LOOK_MS);
+  const reason = useStandstill(id, isStill || isHeld);
+  const [, go] = useLocation();
+  if (reason === undefined) return null;
   const no = stepNamed(live, reason.step);
+  const show = no !== undefined && no !== selected && <Button onClick={() => onSelect(no)}>Show {reason.step}</Button>;
+  // While other steps run, a line is nothing special. A budget that is used up is: it does not pass by itself.
+  if (isForMoney(reason))
+    return (
+      <Strip
+        look="waiting"
+        icon={<Wallet size={16} aria-hidden="true" />}
+        actions={
+          <>
+            {show}
+            <Button onClick={() => go("/providers")}>See the budgets</Button>
+          </>
+        }
+      >
+        <strong className="font-semibold">{reason.step}</strong> {reason.because}.
+      </Strip>
+    );
+  if (!isStill) return null;
   return (
-    <Strip
-      look="queued"
-      icon={<Hourglass size={16} aria-hidden="true" />}
-      actions={no !== undefined && no !== selected && <Button onClick={() => onSelect(no)}>Show {reason.step}</Button>}
-    >
+    <Strip look="queued" icon={<Hourglass size={16} aria-hidden="true" />} actions={show}>
       <strong className="font-semibold">{reason.step || "The job"}</strong>: {reason.because}.
     </Strip>
   );
@@ -164,13 +183,8 @@ interface AsksProps extends BannerProps {
 }
 
 function Asks({ id, live, asked, others, selected, onSelect }: AsksProps) {
-  const [isSending, setSending] = useState(false);
+  const [isAnswering, setAnswering] = useState(false);
   const may = useActsHere().pause.why;
-  const send = async (): Promise<void> => {
-    setSending(true);
-    await sendEvent(id, asked.event, true);
-    setSending(false);
-  };
   return (
     <Strip
       look="waiting"
@@ -180,8 +194,8 @@ function Asks({ id, live, asked, others, selected, onSelect }: AsksProps) {
           {/* Once it is looked at, the form beside it is the place to answer. */}
           {selected !== asked.no && <Button onClick={() => onSelect(asked.no)}>Look first</Button>}
           {selected !== asked.no && (
-            <Button variant="primary" busy={isSending} why={may} onClick={send}>
-              Send “{asked.event}”
+            <Button variant="primary" why={may} onClick={() => setAnswering(true)}>
+              Send “{asked.event}”…
             </Button>
           )}
         </>
@@ -190,6 +204,11 @@ function Asks({ id, live, asked, others, selected, onSelect }: AsksProps) {
       <strong className="font-semibold">{live.graph.get(asked.no)?.label}</strong> waits for a person to say{" "}
       <code className="font-mono text-[12px]">{asked.event}</code>.
       {others > 0 && <span className="text-dim"> So do {others} more.</span>}
+      {isAnswering && (
+        <Suspense>
+          <AnswerDialog id={id} live={live} no={asked.no} onClose={() => setAnswering(false)} />
+        </Suspense>
+      )}
     </Strip>
   );
 }

@@ -4,7 +4,8 @@ import { Link } from "wouter";
 import { ask } from "../../api/client";
 import { useCounts } from "../../graph/store";
 import { BAR_ORDER } from "../../graph/text";
-import { isOver, jobLook, saidOf, wordOf } from "../../state";
+import { shortId } from "../../shortId";
+import { isOver, shownJob, wordOf } from "../../state";
 import { Ago } from "../../ui/Ago";
 import { Copy } from "../../ui/Copy";
 import { Lasted } from "../../ui/Lasted";
@@ -12,13 +13,16 @@ import { StateIcon } from "../../ui/StateIcon";
 import { StatePill } from "../../ui/StatePill";
 import { ActionBar } from "./ActionBar";
 import type { JobLive } from "./jobLive";
+import { activityOf } from "./steps";
 import type { Costs, JobDocument } from "./types";
-import { useJob } from "./useJobLive";
+import { useJob, useNowAndThen } from "./useJobLive";
 
 const COST_MS = 15_000;
+const LOOK_MS = 300;
 
 export function Header({ id, live }: { readonly id: string; readonly live: JobLive }) {
   const job = useJob(live);
+  const doing = useNowAndThen(live, () => activityOf(live), LOOK_MS);
   return (
     <header className="shrink-0 px-4 pt-2.5 pb-1.5">
       <div className="flex min-h-8 flex-wrap items-center gap-x-3 gap-y-1.5">
@@ -32,8 +36,7 @@ export function Header({ id, live }: { readonly id: string; readonly live: JobLi
             </span>
           )}
         </h1>
-        <StatePill look={jobLook(job.status)} word={saidOf(job.status)} />
-        {job.is_paused && <StatePill look="waiting" word="Paused" />}
+        <StatePill {...shownJob({ ...job, activity: job.is_paused ? "paused" : doing })} />
         {job.deleted_at !== null && <StatePill look="cancelled" word="Deleted" />}
         <Numbers live={live} />
         <div className="ml-auto">
@@ -42,7 +45,7 @@ export function Header({ id, live }: { readonly id: string; readonly live: JobLi
       </div>
       <dl className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-0.5 text-[12px] text-dim">
         <Fact name="Job" isMono>
-          <span data-tip={id}>{id.slice(0, 8)}</span>
+          <span data-tip={id}>{shortId(id)}</span>
           <Copy text={id} label="Copy the job's id" />
         </Fact>
         <Fact name="by">{job.caller}</Fact>
@@ -134,7 +137,7 @@ function Kin({ name, id }: { readonly name: string; readonly id: string | null }
   return (
     <Fact name={name} isMono>
       <Link href={`/jobs/${id}`} className="text-accent hover:underline" data-tip={id}>
-        {id.slice(0, 8)}
+        {shortId(id)}
       </Link>
     </Fact>
   );

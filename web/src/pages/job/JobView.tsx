@@ -1,6 +1,6 @@
 import { lazy, Suspense, useCallback, useEffect, useRef } from "react";
 import type { StepNo } from "../../graph/types";
-import { isOver, jobLook } from "../../state";
+import { isOver, shownJob } from "../../state";
 import { Skeleton } from "../../ui/Skeleton";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useKeys } from "../../use/useKeys";
@@ -44,7 +44,7 @@ export function JobView({ id, live }: { readonly id: string; readonly live: JobL
   const tab = TABS.find((one) => one.id === search.tab)?.id ?? "graph";
   const selected = search.step >= 0 && live.graph.get(search.step) !== undefined ? search.step : null;
   const acts = useActs(id, live);
-  useTitle(`${job.recipe} ${jobLook(job.status)}`);
+  useTitle(`${job.recipe} ${shownJob(job).word.toLowerCase()}`);
 
   const onSelect = useCallback((no: StepNo | null) => setSearch({ step: no ?? -1 }), [setSearch]);
   const show = useCallback((next: TabId) => setSearch({ tab: next }), [setSearch]);

@@ -56,8 +56,8 @@ export default function KillWorker({ live, demo }: KillWorkerProps) {
       )}
       {killed === null ? (
         <p className="min-w-48 flex-1 text-dim">
-          Does it survive? This sends SIGKILL to the process that runs these steps. Its lease ends within seconds, and
-          what it had in hand moves on.
+          Does it survive? This sends SIGKILL to the process that runs these steps. Its steps are handed back, and
+          another worker runs them.
         </p>
       ) : (
         <Progress live={live} killed={killed} isOver={over} />
@@ -86,7 +86,7 @@ function Progress({ live, killed, isOver: isEnded }: ProgressProps) {
       <Item isDone text={`Process ${killed.pid} was killed.`} />
       <Item
         isDone={isExpired}
-        text={isExpired ? `Its lease ran out: ${label} stands in the queue again.` : "Nobody renews its lease now…"}
+        text={isExpired ? `Its steps were handed back: ${label} is queued again.` : "Its heartbeat sees its end…"}
       />
       {isExpired && (
         <Item

@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import { progressOf } from "../../graph/document";
 import { useStep } from "../../graph/store";
 import type { StepNo } from "../../graph/types";
+import { shortId } from "../../shortId";
 import { Ago } from "../../ui/Ago";
 import { Copy } from "../../ui/Copy";
 import { Json } from "../../ui/Json";
@@ -15,7 +16,6 @@ import type { JobLive } from "./jobLive";
 import { Logs } from "./Logs";
 import { Row } from "./Row";
 import { Section } from "./Section";
-import { eventOf } from "./steps";
 import type { StepCost, StepDetail } from "./types";
 import { ValueView } from "./ValueView";
 import { StepLink, WhyView } from "./WhyView";
@@ -35,15 +35,14 @@ interface StepFactsProps {
 export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
   const node = useStep(live.graph, step.no);
   const fault = faultOf(step.error);
-  const event = step.status === "PARKED" ? eventOf(step.waiting_for) : null;
   const isOver = OVER.includes(step.status);
   const cost = costText(step.cost);
   const progress = progressOf(step.progress);
   return (
     <>
       {fault !== null && step.status !== "COMPLETED" && <FaultView fault={fault} of={step.step} />}
-      {event !== null && <AnswerForm id={id} event={event} />}
-      {step.why !== null && !isOver && step.status !== "RUNNING" && event === null && (
+      {step.awaited !== null && <AnswerForm key={step.no} id={id} awaited={step.awaited} />}
+      {step.why !== null && !isOver && step.status !== "RUNNING" && step.awaited === null && (
         <WhyView live={live} why={step.why} onSelect={onSelect} />
       )}
       {node?.fan !== undefined && <ChildList live={live} no={step.no} fan={node.fan} onSelect={onSelect} />}
@@ -80,7 +79,7 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
               className="font-mono text-[12px] text-accent hover:underline"
               data-tip={step.worker}
             >
-              {step.worker.slice(0, 8)}
+              {shortId(step.worker)}
             </Link>
           </Row>
         )}

@@ -1,6 +1,8 @@
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import type { StepNo } from "../../graph/types";
+import { shortId } from "../../shortId";
+import { wordOf } from "../../state";
 import { StateIcon } from "../../ui/StateIcon";
 import type { JobLive } from "./jobLive";
 import { stepNamed } from "./steps";
@@ -41,7 +43,7 @@ export function WhyView({ live, why, onSelect }: WhyViewProps) {
               href={`/jobs/${holder.job}`}
               className="rounded border border-line bg-panel px-1.5 font-mono text-[11px] text-accent leading-[20px] hover:border-line2"
             >
-              {holder.step} of {holder.job.slice(0, 8)}
+              {holder.step} of {shortId(holder.job)}
             </Link>
           ))}
         </Ways>
@@ -90,7 +92,7 @@ export function StepLink({ live, name, onSelect }: StepLinkProps) {
     >
       <StateIcon look={step.look} size={11} />
       <span className="truncate">{name}</span>
-      <span className="sr-only">{step.look}</span>
+      <span className="sr-only">{wordOf(step.look)}</span>
     </button>
   );
 }

@@ -3,7 +3,7 @@ import type { StepNo } from "../../graph/types";
 import type { EventLine } from "./types";
 
 export interface Story {
-  /** `expired`: its lease ran out, and a step stands in the queue again. `moved`: somebody runs it again. */
+  /** `expired`: its steps were handed back, and one is queued again. `moved`: somebody runs it again. */
   readonly phase: "killed" | "expired" | "moved";
   readonly no: StepNo | null;
   readonly attempt: number | null;

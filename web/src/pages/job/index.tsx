@@ -1,5 +1,6 @@
 import { FileQuestionMark } from "lucide-react";
 import { Link, useParams } from "wouter";
+import { shortId } from "../../shortId";
 import { Empty } from "../../ui/Empty";
 import { Page } from "../../ui/Page";
 import { ProblemView } from "../../ui/ProblemView";
@@ -19,7 +20,7 @@ function OneJob({ id }: { readonly id: string }) {
   if (live !== null && !isGone) return <JobView id={id} live={live} />;
   if (problem === null) return <Loading id={id} />;
   return (
-    <Page title={`Job ${id.slice(0, 8)}`}>
+    <Page title={`Job ${shortId(id)}`}>
       {isGone ? (
         <Empty
           icon={FileQuestionMark}
@@ -43,7 +44,7 @@ function OneJob({ id }: { readonly id: string }) {
 
 function Loading({ id }: { readonly id: string }) {
   return (
-    <Page title="Job" lead={<span className="font-mono text-[12px]">{id.slice(0, 8)}</span>} isFull>
+    <Page title="Job" lead={<span className="font-mono text-[12px]">{shortId(id)}</span>} isFull>
       <div className="border-line border-t">
         <Skeleton rows={10} label="Loading the job" />
       </div>

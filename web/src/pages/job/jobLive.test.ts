@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createJobLive, type JobLive } from "./jobLive";
+import { activityOf, isInLine } from "./steps";
 import type { EventLine, GraphDocument, JobDocument, JobPatch, StepDocument } from "./types";
 
 const node = (no: number, step: string, more: object = {}) => ({
@@ -149,4 +150,24 @@ test("steps are counted as the bars have them", () => {
   for (let i = 0; i < 3; i++) live.apply(patch(21 + i, { steps: [child(3 + i, i, "COMPLETED")] }));
   live.apply(patch(30, { fans: { "1": { total: 3, made: 3, by_status: { COMPLETED: 3 } } } }));
   expect(live.graph.counts()).toMatchObject({ succeeded: 4, pending: 1 });
+});
+
+test("a job does what matters most of what its steps do", () => {
+  const of = (...nodes: object[]) =>
+    activityOf(begin({ nodes: nodes.map((one, no) => node(no, `s${no}`, one)) as never }));
+  const event = { kind: "event", status: "PARKED", waiting_for: "event:approved" };
+  expect(of({ status: "RUNNING" }, event)).toBe("waiting");
+  expect(of({ status: "RUNNING" }, { status: "QUEUED" })).toBe("running");
+  expect(of({ kind: "recipe", status: "PARKED", waiting_for: "child" }, { status: "QUEUED" })).toBe("running");
+  expect(of({ status: "PARKED", waiting_for: "external:studio" })).toBe("running");
+  expect(of({ status: "HELD", waiting_for: "slot" }, { status: "PARKED", waiting_for: "retry" })).toBe("queued");
+  expect(of({ kind: "timer", status: "PARKED", waiting_for: "timer" }, {})).toBe("sleeping");
+  expect(of({ status: "COMPLETED" }, {})).toBe("queued");
+  expect(activityOf(begin(fanned([0, 2, 3])))).toBe("queued");
+  expect(activityOf(begin(fanned([3, 2, 3])))).toBe("sleeping");
+});
+
+test("a step that stands in a line is known", () => {
+  expect(isInLine(begin())).toBe(false);
+  expect(isInLine(begin({ nodes: [node(0, "a", { status: "HELD", waiting_for: "slot" })] as never }))).toBe(true);
 });

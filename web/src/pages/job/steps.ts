@@ -1,5 +1,6 @@
 /** Which step is meant: the one that failed, those that wait for a person, one by its name. */
 import type { StepNo } from "../../graph/types";
+import type { Activity } from "../../state";
 import type { JobLive } from "./jobLive";
 
 /** The step that failed first: of a fan-out, the child. */
@@ -28,6 +29,35 @@ export function askedOfPeople(live: JobLive): Asked[] {
     if (step?.look === "waiting" && event !== null) asked.push({ no: id, label: step.label, event });
   }
   return asked;
+}
+
+/** From what matters most to what matters least, as the server has it (`engine/activity.py`). */
+const WEIGHT: readonly Activity[] = ["waiting", "running", "queued", "sleeping"];
+
+/** What the open job is doing, by its steps: so that it is said at once, and not when the list is read again. */
+export function activityOf(live: JobLive): Activity {
+  let least = WEIGHT.length;
+  for (const { id, kind, fan } of live.structure().nodes) {
+    const step = live.graph.get(id);
+    if (step === undefined || (fan ?? step.fan) !== undefined) continue;
+    const fact = live.fact(id);
+    let found: Activity | null = null;
+    if (step.look === "running") found = "running";
+    else if (step.look === "queued" || step.look === "ready" || fact?.status === "HELD") found = "queued";
+    else if (step.look === "retrying") found = "sleeping";
+    else if (step.look === "waiting") {
+      const isElsewhere = kind === "recipe" || fact?.waitingFor?.startsWith("external") === true;
+      found = kind === "event" ? "waiting" : isElsewhere ? "running" : "sleeping";
+    }
+    if (found !== null) least = Math.min(least, WEIGHT.indexOf(found));
+    if (least === 0) break;
+  }
+  return WEIGHT[least] ?? "queued";
+}
+
+/** Whether a step stands in a line: for a place, a key or money. */
+export function isInLine(live: JobLive): boolean {
+  return live.structure().nodes.some(({ id }) => live.fact(id)?.waitingFor === "slot");
 }
 
 /** Whether nothing of the job runs though something could: it waits for a worker, a place in a line, or time. */

@@ -9,7 +9,7 @@ const AGAIN_MS = 5_000;
 /** The ones that say something first: those that only need others tell what everybody sees. */
 const TELLING = ["QUEUED", "HELD", "PARKED", "READY"];
 
-/** Why a job stands still, once it has for a while. */
+/** Why a job stands still, once it has for a while. A budget comes first: only a person can raise it. */
 export function useStandstill(id: string, isStill: boolean): ReasonDocument | undefined {
   const [isLong, setLong] = useState(false);
   useEffect(() => {
@@ -26,5 +26,10 @@ export function useStandstill(id: string, isStill: boolean): ReasonDocument | un
     retry: false,
   });
   if (!isLong) return undefined;
-  return data?.items.find((one) => TELLING.includes(one.status));
+  return data?.items.find(isForMoney) ?? data?.items.find((one) => TELLING.includes(one.status));
+}
+
+/** Whether a step waits for a budget that is used up. */
+export function isForMoney(reason: ReasonDocument): boolean {
+  return typeof reason.detail.budget === "object" && reason.detail.budget !== null;
 }

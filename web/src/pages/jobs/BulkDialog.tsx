@@ -16,7 +16,7 @@ import {
   runBulk,
   runEach,
 } from "./bulk";
-import { TermChips } from "./Chips";
+import { TermList } from "./Chips";
 import type { Wanted } from "./filter";
 
 /** What an act is for: everything that a filter finds, or these. */
@@ -103,11 +103,7 @@ export default function BulkDialog({ action, target, onClose, onDone }: BulkDial
         // Once it is under way, the question is answered; what follows has its own way out.
         onClose={() => !isStarted.current && onClose()}
       >
-        {target.kind === "filter" && (
-          <div className="pointer-events-none [&_ul]:justify-start" inert>
-            <TermChips filter={target.wanted.filter} onChange={() => undefined} />
-          </div>
-        )}
+        {target.kind === "filter" && <TermList filter={target.wanted.filter} />}
       </Confirm>
     );
   }

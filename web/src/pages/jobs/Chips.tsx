@@ -1,13 +1,11 @@
 import { X } from "lucide-react";
-import { type Look, wordOf } from "../../state";
+import { ACTIVITIES, type Activity, activityLook, activityWord, type Look, wordOf } from "../../state";
 import { StateIcon } from "../../ui/StateIcon";
-import { type Filter, type Term, termsOf, without } from "./filter";
+import { useOverviewData } from "../../ui/useBadges";
+import { type Filter, isNone, type Term, termsOf, without } from "./filter";
 
-/** The states by how they look: one chip each. */
-const CHIPS: readonly { readonly look: Look; readonly status: readonly string[] }[] = [
-  { look: "running", status: ["PROCESSING", "PREVIEW"] },
-  { look: "queued", status: ["PENDING", "QUEUED", "DISPATCHING"] },
-  { look: "waiting", status: ["APPROVAL_REQUIRED"] },
+/** How jobs end, by how it looks: one chip each. What open jobs are doing has chips of its own. */
+const ENDINGS: readonly { readonly look: Look; readonly status: readonly string[] }[] = [
   { look: "failed", status: ["FAILED", "DENIED", "TIMEOUT", "EXPIRED", "OUTPUT_QUARANTINED"] },
   { look: "succeeded", status: ["COMPLETED"] },
   { look: "cancelled", status: ["CANCELLED"] },
@@ -18,28 +16,84 @@ interface ChipsProps {
   readonly onChange: (filter: Filter) => void;
 }
 
+/** An open job is known by what it is doing, one that ended by its status: a chip of one kind lets go of the other. */
 export function Chips({ filter, onChange }: ChipsProps) {
+  const totals = useOverviewData()?.totals;
+  // The server counts all open jobs: with another condition the figures would be of something else.
+  const isPlain = isNone({ ...filter, activity: [] });
+  const turn = (activity: Activity): void => {
+    const isOn = filter.activity.includes(activity);
+    const rest = filter.activity.filter((one) => one !== activity);
+    onChange({ ...filter, status: [], activity: isOn ? rest : [...rest, activity] });
+  };
   return (
     <fieldset className="no-scrollbar m-0 flex min-w-0 items-center gap-1.5 overflow-x-auto border-0 px-4 pb-2.5">
       <legend className="sr-only">States</legend>
-      {CHIPS.map(({ look, status }) => {
+      {ACTIVITIES.map((activity) => (
+        <Chip
+          key={activity}
+          look={activityLook(activity)}
+          word={activityWord(activity)}
+          count={isPlain ? totals?.[activity] : undefined}
+          pressed={filter.activity.includes(activity)}
+          onPress={() => turn(activity)}
+        />
+      ))}
+      <span aria-hidden="true" className="h-4 w-px shrink-0 bg-line" />
+      {ENDINGS.map(({ look, status }) => {
         const isOn = status.every((one) => filter.status.includes(one));
         const isPartly = !isOn && status.some((one) => filter.status.includes(one));
         const rest = filter.status.filter((one) => !status.includes(one));
         return (
-          <button
+          <Chip
             key={look}
-            type="button"
-            aria-pressed={isPartly ? "mixed" : isOn}
-            onClick={() => onChange({ ...filter, status: isOn ? rest : [...rest, ...status] })}
-            className="flex h-6 shrink-0 cursor-pointer items-center gap-1.5 rounded-full border border-line bg-panel px-2.5 text-[12px] hover:border-line2 aria-[pressed=mixed]:border-accent aria-pressed:border-accent aria-pressed:bg-chosen"
-          >
-            <StateIcon look={look} size={12} />
-            {wordOf(look)}
-          </button>
+            look={look}
+            word={wordOf(look)}
+            pressed={isPartly ? "mixed" : isOn}
+            onPress={() => onChange({ ...filter, activity: [], event: "", status: isOn ? rest : [...rest, ...status] })}
+          />
         );
       })}
     </fieldset>
+  );
+}
+
+interface ChipProps {
+  readonly look: Look;
+  readonly word: string;
+  readonly count?: number | undefined;
+  readonly pressed: boolean | "mixed";
+  readonly onPress: () => void;
+}
+
+function Chip({ look, word, count, pressed, onPress }: ChipProps) {
+  return (
+    <button
+      type="button"
+      aria-pressed={pressed}
+      onClick={onPress}
+      className="flex h-6 shrink-0 cursor-pointer items-center gap-1.5 rounded-full border border-line bg-panel px-2.5 text-[12px] hover:border-line2 aria-[pressed=mixed]:border-accent aria-pressed:border-accent aria-pressed:bg-chosen"
+    >
+      <StateIcon look={look} size={12} />
+      {word}
+      {count !== undefined && count > 0 && <span className="text-dim tabular-nums">{count.toLocaleString("en")}</span>}
+    </button>
+  );
+}
+
+/** The filter as it stands, where it is only shown. */
+export function TermList({ filter }: Pick<ChipsProps, "filter">) {
+  return (
+    <ul aria-label="The filter" className="flex flex-wrap gap-1.5">
+      {termsOf(filter).map((term: Term) => (
+        <li
+          key={`${term.key}:${term.value}`}
+          className="max-w-full truncate rounded-full border border-line bg-panel px-2.5 font-mono text-[12px] leading-[22px]"
+        >
+          {term.key}:{term.value}
+        </li>
+      ))}
+    </ul>
   );
 }
 

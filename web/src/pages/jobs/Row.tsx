@@ -3,13 +3,14 @@
 import { Ellipsis, RotateCw } from "lucide-react";
 import { memo, useSyncExternalStore } from "react";
 import type { JobDocument } from "../../live";
-import { color, jobLook } from "../../state";
+import { shortId } from "../../shortId";
+import { color, shownJob } from "../../state";
 import { Ago } from "../../ui/Ago";
 import { Lasted } from "../../ui/Lasted";
 import { StatePill } from "../../ui/StatePill";
 import { COLUMNS, MARK_CELL, MENU_CELL, STATE_CELL } from "./columns";
 import type { ListStore } from "./listStore";
-import { doneOf, noteOf, shortId, wordFor } from "./says";
+import { doneOf, noteOf } from "./says";
 
 /** Where the router's paths begin. Its own links listen to the address, each of them; these are heard by the list. */
 const BASE = "/console";
@@ -68,7 +69,7 @@ function Line({ job, isChosen, isAt }: CellsProps) {
         <Mark job={job} isChosen={isChosen} isAt={isAt} />
       </Cell>
       <Cell className={`flex ${STATE_CELL}`}>
-        <StatePill look={jobLook(job.status)} word={wordFor(job)} />
+        <StatePill {...shownJob(job)} />
       </Cell>
       <Cell className={COLUMNS.id.cell}>
         <IdLink job={job} />
@@ -106,7 +107,7 @@ function Card({ job, isChosen, isAt }: CellsProps) {
           <Mark job={job} isChosen={isChosen} isAt={isAt} />
         </Cell>
         <Cell className="flex shrink-0">
-          <StatePill look={jobLook(job.status)} word={wordFor(job)} />
+          <StatePill {...shownJob(job)} />
         </Cell>
         <Cell className="min-w-0 flex-1 truncate font-medium">{job.recipe}</Cell>
         <Cell className="shrink-0 text-dim">
@@ -178,7 +179,7 @@ function Bar({ job }: { readonly job: JobDocument }) {
       <span aria-hidden="true" className="h-1.5 w-20 shrink-0 overflow-hidden rounded-full bg-line">
         <span
           className="block h-full origin-left"
-          style={{ transform: `scaleX(${part})`, background: color(jobLook(job.status)) }}
+          style={{ transform: `scaleX(${part})`, background: color(shownJob(job).look) }}
         />
       </span>
       <span className="text-[12px] text-dim tabular-nums">
@@ -195,12 +196,12 @@ function RetryOf({ job }: { readonly job: JobDocument }) {
     <a
       href={`${BASE}/jobs/${job.retry_of}`}
       data-open={job.retry_of}
-      aria-label={`Retry of ${job.retry_of}`}
       data-tip={`Runs again what ${job.retry_of} could not`}
       className="inline-flex items-center gap-1 font-mono text-[12px] text-dim underline-offset-2 hover:text-fg hover:underline"
     >
       <RotateCw size={11} aria-hidden="true" />
-      {job.retry_of.slice(-4)}
+      <span className="sr-only">Retry of </span>
+      {shortId(job.retry_of)}
     </a>
   );
 }

@@ -1,11 +1,11 @@
 import { useLocation } from "wouter";
 import { problemOf } from "../../api/client";
+import { shortId } from "../../shortId";
 import { copyText } from "../../ui/Copy";
 import { toast } from "../../ui/toast";
 import { actOn, canBe } from "./bulk";
 import type { ListStore } from "./listStore";
 import { RowMenu } from "./RowMenu";
-import { shortId } from "./says";
 
 interface RowActsProps {
   readonly id: string;

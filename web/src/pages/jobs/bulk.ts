@@ -33,6 +33,8 @@ export function bulkFilter(wanted: Wanted, nowMs: number): BulkFilter {
   const until = Math.min(wanted.until ?? Number.POSITIVE_INFINITY, nowMs);
   return {
     status: [...filter.status],
+    activity: [...filter.activity],
+    event: filter.event || null,
     label: [...filter.label],
     recipe: filter.recipe || null,
     failed_step: filter.failed_step || null,

@@ -7,7 +7,7 @@ export const COLUMNS = {
   progress: { head: "Progress", cell: "w-[138px] shrink-0" },
   duration: { head: "Duration", cell: "w-[76px] shrink-0 @max-[940px]:hidden" },
   age: { head: "Age", cell: "w-[72px] shrink-0" },
-  retry: { head: "Retry of", cell: "w-[68px] shrink-0 @max-[1100px]:hidden" },
+  retry: { head: "Retry of", cell: "w-[92px] shrink-0 @max-[1100px]:hidden" },
   note: { head: "Note", cell: "min-w-0 flex-[3_1_180px] truncate @max-[720px]:hidden" },
 } as const;
 

@@ -39,7 +39,7 @@ describe("the filter's text", () => {
 
   test("says at once what it does not know", () => {
     const said = (text: string) => parseText(text).issues.map((issue) => issue.message);
-    expect(said("state:failed")[0]).toContain("There is no key state. There are status, recipe");
+    expect(said("state:failed")[0]).toContain("There is no key state. There are status, activity, recipe");
     expect(said("status:borked")[0]).toContain("There is no status borked. There are pending,");
     expect(said("status:fialed,queued")).toHaveLength(1);
     expect(said("index")[0]).toBe("Say what index is, such as recipe:index");
@@ -73,9 +73,21 @@ describe("the filter's text", () => {
     expect(parseText("status:constructor").issues).toHaveLength(1);
   });
 
-  test("knows every state by its own name and three by another", () => {
+  test("knows every state by its own name and one by another", () => {
     for (const status of STATUSES) expect(parseText(`status:${status.toLowerCase()}`).filter.status).toEqual([status]);
-    expect(parseText("status:running,succeeded").filter.status).toEqual(["PROCESSING", "PREVIEW", "COMPLETED"]);
+    expect(parseText("status:failed,succeeded").filter.status).toEqual(["FAILED", "COMPLETED"]);
+  });
+
+  test("takes what jobs are doing, also where a state is asked for", () => {
+    expect(parseText("activity:waiting,Running").filter.activity).toEqual(["waiting", "running"]);
+    expect(parseText("status:waiting").filter).toEqual({ ...NONE, activity: ["waiting"] });
+    expect(parseText("status:queued").filter).toEqual({ ...NONE, status: ["QUEUED"] });
+    expect(parseText("status:waiting,failed").issues[0]?.message).toContain("write activity:waiting");
+    expect(parseText("activity:idle").issues[0]?.message).toContain("There is no activity idle. There are running,");
+    expect(parseText("waiting").issues[0]?.message).toBe("Write activity:waiting");
+    expect(textOf(parseText("activity:waiting,paused event:approved").filter)).toBe(
+      "activity:waiting,paused event:approved",
+    );
   });
 });
 
@@ -95,6 +107,8 @@ describe("what is asked of the API", () => {
       "status=FAILED%2CDENIED&label=a%3D1&label=b%3D2&since=2026-03-01T11%3A00%3A00.000Z&until=2026-03-01T11%3A45%3A00.000Z&caller=*",
     );
     expect(paramsOf(wantedOf(NONE, ANA, NOW)).toString()).toBe("caller=ana");
+    const doing = parseText("activity:waiting,queued event:approved").filter;
+    expect(paramsOf(wantedOf(doing, ANA, NOW)).toString()).toBe("activity=waiting%2Cqueued&event=approved&caller=ana");
     expect(paramsOf(wantedOf(parseText("caller:bo").filter, ADMIN, NOW)).get("caller")).toBe("bo");
   });
 
@@ -130,6 +144,17 @@ describe("whether a job belongs to the list", () => {
     expect(matches(wantedOf(parseText(text).filter, ADMIN, NOW), job())).toBe(belongs);
   });
 
+  test("by what it is doing, as far as that is known", () => {
+    const fits = (text: string, with_: Partial<JobDocument>) =>
+      matches(wantedOf(parseText(text).filter, ADMIN, NOW), job({ status: "PROCESSING", ...with_ }));
+    expect(fits("activity:waiting", { activity: "waiting" })).toBe(true);
+    expect(fits("activity:waiting,queued", { activity: "running" })).toBe(false);
+    expect(fits("activity:waiting", {})).toBe(true);
+    expect(fits("activity:waiting", { status: "COMPLETED", activity: null })).toBe(false);
+    expect(fits("event:approved", { activity: "waiting" })).toBe(true);
+    expect(fits("event:approved", { activity: "running" })).toBe(false);
+  });
+
   test("not one that was deleted", () => {
     expect(matches(wantedOf(NONE, ADMIN, NOW), job({ deleted_at: "2026-03-01T11:59:00Z" }))).toBe(false);
   });
@@ -144,6 +169,8 @@ describe("completion", () => {
     expect(labels("re")).toEqual(["recipe:"]);
     expect(labels("recipe:in")).toEqual(["index", "ingest"]);
     expect(labels("status:failed,ca")).toEqual(["cancelled"]);
+    expect(labels("activity:running,w")).toEqual(["waiting"]);
+    expect(labels("constructor:x")).toEqual([]);
     expect(labels("since:")).toContain("1h");
     expect(labels("nonsense:x")).toEqual([]);
   });

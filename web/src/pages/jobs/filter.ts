@@ -1,14 +1,19 @@
 /** Which jobs are listed: one filter, as text that people write, as the address has it, and as the API takes it. */
 import type { JobDocument } from "../../live";
+import { ACTIVITIES, isOver } from "../../state";
 
-export const KEYS = ["status", "recipe", "label", "failed_step", "since", "until", "caller", "corpus"] as const;
+export const KEYS = [
+  "status", "activity", "recipe", "label", "event", "failed_step", "since", "until", "caller", "corpus",
+] as const; // biome-ignore format: one list
 export type Key = (typeof KEYS)[number];
 
 /** What each key means, for whoever has to choose one. */
 export const MEANING: Readonly<Record<Key, string>> = {
   status: "one or more, with commas",
+  activity: "what open jobs are doing",
   recipe: "by name",
   label: "name=value",
+  event: "that it waits for",
   failed_step: "where it failed",
   since: "made since: 15m, 1h, 7d or a time",
   until: "made before: 1h, 7d or a time",
@@ -21,18 +26,16 @@ export const STATUSES = [
   "TIMEOUT", "CANCELLED", "EXPIRED", "OUTPUT_QUARANTINED",
 ] as const; // biome-ignore format: one list
 
-/** Words that stand for several states, where they are not a state themselves. */
-const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  RUNNING: ["PROCESSING", "PREVIEW"],
-  WAITING: ["APPROVAL_REQUIRED"],
-  SUCCEEDED: ["COMPLETED"],
-};
+/** Other words for a state. */
+const ALSO: Readonly<Record<string, string>> = { SUCCEEDED: "COMPLETED", DONE: "COMPLETED" };
 
 /** As the address has it: the API's own names, `status` with commas, an age as it was written. */
 export interface Filter {
   readonly status: readonly string[];
+  readonly activity: readonly string[];
   readonly recipe: string;
   readonly label: readonly string[];
+  readonly event: string;
   readonly failed_step: string;
   readonly since: string;
   readonly until: string;
@@ -42,8 +45,10 @@ export interface Filter {
 
 export const NONE: Filter = {
   status: [],
+  activity: [],
   recipe: "",
   label: [],
+  event: "",
   failed_step: "",
   since: "",
   until: "",
@@ -84,6 +89,7 @@ function takeTerm(filter: Filter, key: string, value: string): Filter | string {
   if (!isKey(key)) return key === "" ? wordless(value) : unknownKey(key);
   if (value === "") return `${key}: what? ${MEANING[key]}`;
   if (key === "status") return takeStatus(filter, value);
+  if (key === "activity") return takeActivity(filter, value);
   if (key === "label") {
     if (!/.[=:]/.test(value)) return "A label is looked for as label:name=value";
     return filter.label.includes(value) ? filter : { ...filter, label: [...filter.label, value] };
@@ -96,15 +102,40 @@ function takeTerm(filter: Filter, key: string, value: string): Filter | string {
 }
 
 function takeStatus(filter: Filter, value: string): Filter | string {
+  const parts = value.split(",").map((part) => part.trim());
+  // Whoever writes status:waiting means what jobs are doing.
+  if (parts.every((part) => isActivity(part.toLowerCase()) && !isStatus(part.toUpperCase()))) {
+    return takeActivity(filter, value);
+  }
   const status = [...filter.status];
-  for (const part of value.split(",")) {
-    const name = part.trim().toUpperCase();
+  for (const part of parts) {
+    const name = part.toUpperCase();
     if (name === "") continue;
-    const names = isStatus(name) ? [name] : GROUPS[name];
-    if (names === undefined) return `There is no status ${part.trim()}. There are ${words(STATUSES)}`;
-    for (const one of names) if (!status.includes(one)) status.push(one);
+    const known = isStatus(name) ? name : Object.hasOwn(ALSO, name) ? ALSO[name] : undefined;
+    if (known === undefined) return noStatus(part);
+    if (!status.includes(known)) status.push(known);
   }
   return { ...filter, status };
+}
+
+function noStatus(word: string): string {
+  if (isActivity(word.toLowerCase())) return `${word} is what a job is doing: write activity:${word.toLowerCase()}`;
+  return `There is no status ${word}. There are ${words(STATUSES)}`;
+}
+
+function takeActivity(filter: Filter, value: string): Filter | string {
+  const activity = [...filter.activity];
+  for (const part of value.split(",")) {
+    const name = part.trim().toLowerCase();
+    if (name === "" || activity.includes(name)) continue;
+    if (!isActivity(name)) return `There is no activity ${part.trim()}. There are ${words(ACTIVITIES)}`;
+    activity.push(name);
+  }
+  return { ...filter, activity };
+}
+
+function isActivity(text: string): boolean {
+  return (ACTIVITIES as readonly string[]).includes(text);
 }
 
 function isKey(text: string): text is Key {
@@ -124,7 +155,8 @@ function unknownKey(key: string): string {
 }
 
 function wordless(word: string): string {
-  return isStatus(word.toUpperCase()) || word.toUpperCase() in GROUPS
+  if (isActivity(word.toLowerCase())) return `Write activity:${word.toLowerCase()}`;
+  return isStatus(word.toUpperCase())
     ? `Write status:${word.toLowerCase()}`
     : `Say what ${word} is, such as recipe:${word}`;
 }
@@ -133,8 +165,8 @@ export function termsOf(filter: Filter): Term[] {
   const terms: Term[] = [];
   for (const key of KEYS) {
     const value = filter[key];
-    if (key === "status") {
-      if (value.length > 0) terms.push({ key, value: filter.status.join(",").toLowerCase() });
+    if (key === "status" || key === "activity") {
+      if (value.length > 0) terms.push({ key, value: filter[key].join(",").toLowerCase() });
     } else if (key === "label") for (const one of filter.label) terms.push({ key, value: one });
     else if (typeof value === "string" && value !== "") terms.push({ key, value });
   }
@@ -186,7 +218,9 @@ export function paramsOf(wanted: Wanted): URLSearchParams {
   const { filter } = wanted;
   if (filter.status.length > 0) params.set("status", filter.status.join(","));
   for (const label of filter.label) params.append("label", label);
-  for (const key of ["recipe", "failed_step", "corpus"] as const) if (filter[key] !== "") params.set(key, filter[key]);
+  if (filter.activity.length > 0) params.set("activity", filter.activity.join(","));
+  for (const key of ["recipe", "event", "failed_step", "corpus"] as const)
+    if (filter[key] !== "") params.set(key, filter[key]);
   if (wanted.since !== null) params.set("since", new Date(wanted.since).toISOString());
   if (wanted.until !== null) params.set("until", new Date(wanted.until).toISOString());
   params.set("caller", wanted.caller);
@@ -198,6 +232,7 @@ export function matches(wanted: Wanted, job: JobDocument): boolean {
   const { filter } = wanted;
   if (job.deleted_at !== null) return false;
   if (filter.status.length > 0 && !filter.status.includes(job.status)) return false;
+  if (!doesMatch(filter, job)) return false;
   if (filter.recipe !== "" && filter.recipe !== job.recipe) return false;
   if (filter.failed_step !== "" && filter.failed_step !== job.failed_step) return false;
   if (filter.corpus !== "" && job.labels.corpus !== filter.corpus) return false;
@@ -205,6 +240,15 @@ export function matches(wanted: Wanted, job: JobDocument): boolean {
   if (!filter.label.every((pair) => hasLabel(job, pair))) return false;
   const made = Date.parse(job.created_at);
   return (wanted.since === null || made >= wanted.since) && (wanted.until === null || made < wanted.until);
+}
+
+/** A document that does not say what its job is doing leaves that open: the server is asked again soon. */
+function doesMatch(filter: Filter, job: JobDocument): boolean {
+  if (filter.activity.length === 0 && filter.event === "") return true;
+  if (isOver(job.status)) return false;
+  if (job.activity == null) return true;
+  if (filter.event !== "" && job.activity !== "waiting") return false;
+  return filter.activity.length === 0 || filter.activity.includes(job.activity);
 }
 
 function hasLabel(job: JobDocument, pair: string): boolean {

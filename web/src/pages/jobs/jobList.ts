@@ -1,6 +1,7 @@
 /** The list as it is read: pages from the API, then whatever the stream says, in one store. */
 import { ask, Problem, problemOf } from "../../api/client";
 import { followJobs, type JobDocument } from "../../live";
+import { isOver } from "../../state";
 import { matches, paramsOf, type Wanted } from "./filter";
 import { createListStore, type ListStore } from "./listStore";
 
@@ -12,6 +13,8 @@ const MORE_LIMIT = 200;
 /** A page may come short though there is more: so many are asked for before a person is. */
 const LOOKS_MAX = 8;
 const REREAD_MAX = 50;
+/** The stream says when a job begins and ends. What an open one is doing meanwhile is asked for, this often. */
+const LOOK_MS = 5_000;
 
 interface JobPage {
   readonly items: readonly JobDocument[];
@@ -112,6 +115,24 @@ export function createJobList(wanted: Wanted): JobList {
       if (!(error instanceof Problem) && !reading.signal.aborted) throw error;
     }
   };
+  /** What the newest rows are doing. */
+  const look = async (): Promise<void> => {
+    const ids = store.ids();
+    const isByActivity = wanted.filter.activity.length > 0 || wanted.filter.event !== "";
+    const isIdle = state.phase === "ready" && !state.isReading && document.visibilityState === "visible";
+    if (!isIdle || !(isByActivity || ids.some((id) => !isOver(store.get(id)?.status ?? "COMPLETED")))) return;
+    try {
+      const answer = await page(null, Math.min(Math.max(FIRST_LIMIT, ids.length), MORE_LIMIT));
+      store.merge(answer.items);
+      if (!isByActivity) return;
+      const last = answer.next === null ? "" : (answer.items.at(-1)?.job_id ?? "g");
+      const found = new Set(answer.items.map((job) => job.job_id));
+      store.leave(ids.filter((id) => id >= last && !found.has(id)));
+    } catch (error) {
+      // The dot says that the server is away; the next look may find it again.
+      if (!(error instanceof Problem) && !reading.signal.aborted) throw error;
+    }
+  };
   /** A row that the list no longer has: what has become of it? */
   const lookAt = async (id: string): Promise<void> => {
     try {
@@ -138,6 +159,7 @@ export function createJobList(wanted: Wanted): JobList {
       mustReread = false;
       const begin = (): void => void (state.phase === "ready" ? reread() : read("first"));
       const late = setTimeout(begin, state.phase === "ready" ? RETURN_MS : OPEN_MS);
+      const looking = setInterval(() => void look(), LOOK_MS);
       const unfollow = followJobs(store.patch, () => {
         clearTimeout(late);
         // The first page is on its way, asked for before the stream was open.
@@ -146,6 +168,7 @@ export function createJobList(wanted: Wanted): JobList {
       });
       return () => {
         clearTimeout(late);
+        clearInterval(looking);
         unfollow();
         reading.abort();
       };

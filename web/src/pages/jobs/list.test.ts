@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { JobDocument } from "../../live";
+import { shortId } from "../../shortId";
+import { shownJob } from "../../state";
 import { bulkFilter, canBe } from "./bulk";
 import { NONE, wantedOf } from "./filter";
-import { doneOf, noteOf, shortId, wordFor } from "./says";
+import { doneOf, noteOf } from "./says";
 import { between } from "./useChoice";
 import { GIVEN, nameOf, readViews, withView, writeViews } from "./views";
 import { parseText } from "./words";
@@ -27,6 +29,8 @@ describe("an act on a filter", () => {
     const { filter } = parseText("status:failed recipe:index label:a=1 since:1h");
     expect(bulkFilter(wantedOf(filter, ADMIN, NOW), NOW + 5_000)).toEqual({
       status: ["FAILED"],
+      activity: [],
+      event: null,
       label: ["a=1"],
       recipe: "index",
       failed_step: null,
@@ -73,9 +77,33 @@ describe("a row says", () => {
   });
 
   test("that it is paused only while it can go on", () => {
-    expect(wordFor(job({ is_paused: true }))).toBe("Paused");
-    expect(wordFor(job({ is_paused: true, status: "TIMEOUT" }))).toBe("Timed out");
-    expect(shortId(job({}).job_id)).toBe("019a0000…abcd");
+    expect(shownJob(job({ is_paused: true })).word).toBe("Paused");
+    expect(shownJob(job({ is_paused: true, status: "TIMEOUT" })).word).toBe("Timed out");
+    expect(shortId(job({}).job_id)).toBe("…0000abcd");
+  });
+
+  test("what it is doing, in the API's words beside ours", () => {
+    expect(shownJob(job({ activity: "waiting", waiting_for: "event:approved" }))).toEqual({
+      look: "waiting",
+      word: "Waiting",
+      tip: "status PROCESSING, activity waiting",
+    });
+    expect(shownJob(job({ activity: "sleeping", waiting_for: "retry" }))).toMatchObject({ look: "retrying" });
+    expect(shownJob(job({ activity: "sleeping", waiting_for: "timer" })).word).toBe("Sleeping");
+    expect(shownJob(job({ status: "COMPLETED", activity: null }))).toEqual({
+      look: "succeeded",
+      word: "Completed",
+      tip: "status COMPLETED",
+    });
+    expect(shownJob(job({})).word).toBe("Running");
+  });
+
+  test("what it waits for, rather than what it said when it ran", () => {
+    const said = (more: Partial<JobDocument>) => noteOf(job({ progress_message: "page 3", ...more }))?.text;
+    expect(said({ activity: "waiting", waiting_for: "event:approved" })).toBe("waits for approved");
+    expect(said({ activity: "running", waiting_for: "child" })).toBe("page 3");
+    expect(said({ activity: "queued", waiting_for: "budget:recipe:card" })).toBe("held by the budget of recipe card");
+    expect(said({ activity: "queued", waiting_for: "budget:job:019a" })).toBe("held by the job's budget");
   });
 });
 

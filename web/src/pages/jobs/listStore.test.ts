@@ -52,6 +52,17 @@ describe("the list", () => {
     expect(store.goneCount()).toBe(0);
   });
 
+  test("dims rows that the server no longer finds, and wakes them", () => {
+    const store = loaded(["5", "3"]);
+    const wake = vi.fn();
+    store.subscribeRow("5", wake);
+    store.leave(["5", "9"]);
+    expect([store.isGone("5"), store.isGone("3"), store.goneCount()]).toEqual([true, false, 1]);
+    expect(wake).toHaveBeenCalledTimes(1);
+    store.patch([job("5", 2)]);
+    expect(store.isGone("5")).toBe(false);
+  });
+
   test("forgets a new job that leaves before it was shown", () => {
     const store = loaded(["5"]);
     store.hold(true);

@@ -23,6 +23,8 @@ export interface ListStore {
   merge(jobs: readonly JobDocument[]): void;
   patch(jobs: readonly JobDocument[]): void;
   remove(id: string): void;
+  /** The server no longer finds these by the filter, though nothing that is known of them says why. */
+  leave(ids: readonly string[]): void;
   /** While it is held, what is shown stays where it is. */
   hold(isHeld: boolean): void;
   /** Show what is fresh, and let go of what has left. */
@@ -130,6 +132,15 @@ export function createListStore(matches: (job: JobDocument) => boolean): ListSto
       gone.delete(id);
       if (shown.has(id)) show(ids.filter((one) => one !== id));
       changed();
+    },
+    leave: (left) => {
+      const before = gone.size;
+      for (const id of left) {
+        if (!shown.has(id)) continue;
+        gone.add(id);
+        for (const wake of rows.get(id) ?? []) wake();
+      }
+      if (gone.size !== before) changed();
     },
     hold: (next) => {
       isHeld = next;

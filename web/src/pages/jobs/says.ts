@@ -1,18 +1,13 @@
 /** What a row says of a job in words. */
 import type { JobDocument } from "../../live";
-import { isOver, saidOf } from "../../state";
-
-/** What the pill says where the look's own word says too little. */
-export function wordFor(job: JobDocument): string | undefined {
-  return job.is_paused && !isOver(job.status) ? "Paused" : saidOf(job.status);
-}
+import { waitText } from "../../waitText";
 
 export interface Note {
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Why it failed, else what it says of its progress. */
+/** Why it failed, else what it waits for, else what it says of its progress. */
 export function noteOf(job: JobDocument): Note | null {
   const fault = job.error as { message?: unknown; code?: unknown } | null;
   if (fault !== null && typeof fault === "object") {
@@ -22,6 +17,8 @@ export function noteOf(job: JobDocument): Note | null {
     // A cancelled job says why it was cancelled, which is nothing gone wrong.
     return { text: oneLine(where + message), isError: job.status !== "CANCELLED" };
   }
+  // What a job said while it ran is no longer true while it waits.
+  if (job.waiting_for != null && job.activity !== "running") return { text: waitText(job.waiting_for), isError: false };
   return job.progress_message === null ? null : { text: oneLine(job.progress_message), isError: false };
 }
 
@@ -43,8 +40,4 @@ export function doneOf(job: JobDocument): Done {
   const done = Math.min(Math.max(of - job.steps_open, 0), of);
   const part = job.status === "COMPLETED" ? 1 : of === 0 ? 0 : done / of;
   return { done, of, part };
-}
-
-export function shortId(id: string): string {
-  return `${id.slice(0, 8)}…${id.slice(-4)}`;
 }

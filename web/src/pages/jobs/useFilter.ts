@@ -6,8 +6,10 @@ import { wordsOf } from "./words";
 /** The API's own names, so that a link to the list reads as a call does; `q` takes the written form. */
 const FIRST = {
   status: [] as string[],
+  activity: [] as string[],
   recipe: "",
   label: [] as string[],
+  event: "",
   failed_step: "",
   since: "",
   until: "",
@@ -30,8 +32,8 @@ export function useFilter(): [Filter, readonly Issue[], (filter: Filter) => void
   }, [search]);
   const change = useCallback(
     (next: Filter) => {
-      const status = next.status.length === 0 ? [] : [next.status.join(",").toLowerCase()];
-      setSearch({ ...next, status, q: "" }, "push");
+      const joined = (all: readonly string[]): string[] => (all.length === 0 ? [] : [all.join(",").toLowerCase()]);
+      setSearch({ ...next, status: joined(next.status), activity: joined(next.activity), q: "" }, "push");
     },
     [setSearch],
   );

@@ -15,8 +15,8 @@ export const NAME_MAX = 60;
 /** What everybody looks for. */
 export const GIVEN: readonly View[] = [
   { name: "All jobs", text: "" },
-  { name: "Running now", text: "status:processing,preview" },
-  { name: "Waiting for a person", text: "status:approval_required" },
+  { name: "Running now", text: "activity:running" },
+  { name: "Waiting for a person", text: "activity:waiting" },
   { name: "Failed today", text: "status:failed,denied,timeout,expired,output_quarantined since:24h" },
 ];
 

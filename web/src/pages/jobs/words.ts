@@ -1,4 +1,5 @@
 /** The filter as a line of text: `status:failed recipe:index label:corpus=x since:1h`. Quotes hold spaces together. */
+import { ACTIVITIES } from "../../state";
 import { type Filter, filterOf, KEYS, MEANING, type Parsed, STATUSES, termsOf } from "./filter";
 
 export interface Word {
@@ -56,6 +57,12 @@ export type Known = Readonly<Partial<Record<string, readonly string[]>>>;
 const OPTIONS_MAX = 10;
 const AGES = ["15m", "1h", "6h", "24h", "7d"];
 
+/** Keys whose values are known beforehand. */
+const FIXED: Readonly<Partial<Record<string, readonly string[]>>> = {
+  status: STATUSES.map((name) => name.toLowerCase()),
+  activity: ACTIVITIES,
+};
+
 /** What the word at the caret can become. */
 export function complete(text: string, caret: number, known: Known): Completion {
   const word = wordsOf(text).find((one) => one.from <= caret && caret <= one.to);
@@ -78,22 +85,30 @@ function keyOptions(typed: string, known: Known): Option[] {
   }));
   if (low === "") return keys;
   // A bare value finds its key: `index` offers `recipe:index`.
-  const values = ["status", "recipe", "failed_step", "caller"].flatMap((key) => valueOptions(key, low, known));
+  const values = ["status", "activity", "recipe", "failed_step", "caller"].flatMap((key) =>
+    valueOptions(key, low, known),
+  );
   return [...keys, ...values];
 }
 
 function valueOptions(key: string, typed: string, known: Known): Option[] {
   // Of several states only the last is being written.
-  const comma = key === "status" ? typed.lastIndexOf(",") + 1 : 0;
+  const comma = key === "status" || key === "activity" ? typed.lastIndexOf(",") + 1 : 0;
   const low = typed.slice(comma).toLowerCase();
   const taken = typed.slice(0, comma).split(",");
-  const all = key === "status" ? STATUSES.map((name) => name.toLowerCase()) : (known[key] ?? (isAge(key) ? AGES : []));
+  const all = valuesOf(key, known);
   return all
     .filter((value) => value.toLowerCase().startsWith(low) && !taken.includes(value))
     .map((value) => {
       const whole = typed.slice(0, comma) + value;
       return { insert: `${key}:${/\s/.test(whole) ? `"${whole}"` : whole}`, label: value, hint: key, isWhole: true };
     });
+}
+
+function valuesOf(key: string, known: Known): readonly string[] {
+  if (Object.hasOwn(FIXED, key)) return FIXED[key] ?? [];
+  if (Object.hasOwn(known, key)) return known[key] ?? [];
+  return isAge(key) ? AGES : [];
 }
 
 function isAge(key: string): boolean {

@@ -10,6 +10,7 @@ import {
   ServerOff,
   TrendingDown,
   Unplug,
+  Wallet,
 } from "lucide-react";
 import { Link } from "wouter";
 import { color, type Look } from "../../state";
@@ -19,6 +20,7 @@ import { type Attention, consolePath } from "./overview";
 const KINDS: Readonly<Record<string, readonly [LucideIcon, Look]>> = {
   failing_recipe: [TrendingDown, "failed"],
   waiting_person: [Hand, "waiting"],
+  budget_short: [Wallet, "waiting"],
   dead_letters: [MailX, "failed"],
   no_workers: [ServerOff, "failed"],
   lost_worker: [Unplug, "retrying"],
@@ -33,7 +35,9 @@ export function AttentionList({ items }: { readonly items: readonly Attention[] 
       <p className="flex items-center gap-2 rounded-xl border border-line bg-panel px-4 py-2.5">
         <CircleCheck size={15} aria-hidden="true" style={{ color: color("succeeded") }} />
         Nothing needs you.
-        <span className="hidden text-dim sm:inline">No failing recipe, no dead letter, nobody waited for.</span>
+        <span className="hidden text-dim sm:inline">
+          No failing recipe, no dead letter, no job that waits for a person or for money.
+        </span>
       </p>
     );
   return (

@@ -1,9 +1,12 @@
+import { DEFAULT_QUEUES } from "../../queues";
 import { Panel } from "../../ui/Panel";
 import { Table, Td, Th, Tr } from "../../ui/Table";
 import { lasted } from "../../ui/time";
 import type { QueueState } from "./overview";
 
 const OLD_S = 60;
+/** Where steps go that name no queue. */
+const USUAL = "main_processing";
 
 /** Each queue: what could start, what runs, and how long the first in line has waited. */
 export function QueueTable({
@@ -55,7 +58,10 @@ function Count({ many }: { readonly many: number }) {
   return <Td className={`text-right tabular-nums ${many === 0 ? "text-dim" : ""}`}>{many.toLocaleString("en")}</Td>;
 }
 
+/** Busy ones first. Of the queues that every worker takes from, those that nothing is in are left out. */
 function busyFirst(queues: readonly QueueState[]): readonly QueueState[] {
-  const isIdle = (one: QueueState): number => Number(one.ready + one.running === 0);
-  return [...queues].sort((a, b) => isIdle(a) - isIdle(b));
+  const isIdle = (one: QueueState): boolean => one.ready + one.running === 0;
+  const isTold = (one: QueueState): boolean =>
+    !isIdle(one) || one.queue === USUAL || !DEFAULT_QUEUES.includes(one.queue);
+  return queues.filter(isTold).sort((a, b) => Number(isIdle(a)) - Number(isIdle(b)));
 }

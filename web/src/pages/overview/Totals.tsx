@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import type { Look } from "../../state";
+import { ACTIVITIES, type Activity, activityLook, activityWord, type Look } from "../../state";
 import { StateIcon } from "../../ui/StateIcon";
 import type { Overview } from "./overview";
 
@@ -10,27 +10,24 @@ interface Total {
   readonly link: string;
 }
 
-/** How many jobs are open, and where they stand; each leads to its list. One of which nothing runs now is waiting. */
+/** Those that there are seldom any of are shown only then. */
+const SELDOM: readonly Activity[] = ["sleeping", "paused"];
+
+/** How many jobs are open and what they are doing; each leads to the list of just these. */
 export function Totals({ overview }: { readonly overview: Overview }) {
   const { totals } = overview;
+  const doing = ACTIVITIES.filter((one) => !SELDOM.includes(one) || totals[one] > 0);
   const all: readonly Total[] = [
-    {
-      word: "Open",
-      look: "pending",
-      count: totals.open,
-      link: "/jobs?status=pending,queued,dispatching,processing,preview,approval_required",
-    },
-    { word: "Running", look: "running", count: totals.running, link: "/jobs?status=processing,preview,dispatching" },
-    { word: "Queued", look: "queued", count: totals.queued, link: "/jobs?status=pending,queued" },
-    {
-      word: "Waiting",
-      look: "waiting",
-      count: totals.waiting,
-      link: "/jobs?status=processing,preview,approval_required",
-    },
+    { word: "Open", look: "pending", count: totals.open, link: `/jobs?activity=${ACTIVITIES.join(",")}` },
+    ...doing.map((one) => ({
+      word: activityWord(one),
+      look: activityLook(one),
+      count: totals[one],
+      link: `/jobs?activity=${one}`,
+    })),
   ];
   return (
-    <ul className="grid grid-cols-2 gap-3 sm:grid-cols-4">
+    <ul className="grid grid-cols-[repeat(auto-fit,minmax(136px,1fr))] gap-3">
       {all.map((one) => (
         <li key={one.word}>
           <Link

@@ -8,7 +8,7 @@ const QUIET: Overview = {
   throughput: { minutes: [], completed: [], failed: [] },
   queues: [],
   recipes: [],
-  totals: { open: 0, running: 0, queued: 0, waiting: 0 },
+  totals: { open: 0, running: 0, queued: 0, waiting: 0, sleeping: 0, paused: 0 },
   is_capped: false,
 };
 

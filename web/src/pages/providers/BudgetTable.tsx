@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { shortId } from "../../shortId";
 import { color } from "../../state";
 import { Panel } from "../../ui/Panel";
 import { Table, Td, Th, Tr } from "../../ui/Table";
@@ -31,7 +32,7 @@ export function BudgetTable({ budgets }: { readonly budgets: readonly Budget[] }
                 <span className="text-dim">{one.scope}</span>{" "}
                 {one.scope === "job" ? (
                   <Link href={`/jobs/${one.name}`} className="font-mono text-[12px] text-accent hover:underline">
-                    {one.name.slice(-8)}
+                    {shortId(one.name)}
                   </Link>
                 ) : (
                   <span className="font-medium">{one.name}</span>

@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { shortId } from "../../shortId";
 import { Ago } from "../../ui/Ago";
 import { Lasted } from "../../ui/Lasted";
 import { Places } from "../../ui/Places";
@@ -62,7 +63,7 @@ export function ProviderCard({ provider, isMarked }: ProviderCardProps) {
                   href={`/jobs/${one.job_id}`}
                   className="min-w-0 flex-1 truncate leading-6 hover:text-accent hover:underline"
                 >
-                  {one.step} <span className="font-mono text-[11px] text-dim">{one.job_id.slice(-8)}</span>
+                  {one.step} <span className="font-mono text-[11px] text-dim">{shortId(one.job_id)}</span>
                   {one.attempt > 1 && <span className="text-dim"> attempt {one.attempt}</span>}
                 </Link>
                 <span className="text-[12px] text-dim">
@@ -83,7 +84,7 @@ export function ProviderCard({ provider, isMarked }: ProviderCardProps) {
             className="min-w-0 flex-1 truncate leading-6 hover:text-accent hover:underline"
           >
             {provider.first.step}{" "}
-            <span className="font-mono text-[11px] text-dim">{provider.first.job_id.slice(-8)}</span>
+            <span className="font-mono text-[11px] text-dim">{shortId(provider.first.job_id)}</span>
           </Link>
           <span className="text-dim">
             <Lasted from={provider.first.since} />

@@ -24,11 +24,17 @@ export function KeysPanel() {
 
   const body = () => {
     if (!isAdmin) {
-      return <Empty icon={Lock} title="Keys are for admins" line="Ask one of them to make or revoke a key for you." />;
+      return (
+        <Empty icon={Lock} title="API keys are for admins" line="Ask one of them to make or revoke a key for you." />
+      );
     }
     if (isForeign(keys.error)) {
       return (
-        <Empty icon={KeyRound} title="Keys are made elsewhere" line="This installation asks a Membership service." />
+        <Empty
+          icon={KeyRound}
+          title="API keys are made elsewhere"
+          line="This installation asks a Membership service."
+        />
       );
     }
     if (keys.data === undefined) {
@@ -43,7 +49,7 @@ export function KeysPanel() {
       return (
         <Empty
           icon={KeyRound}
-          title="There are no keys"
+          title="There are no API keys"
           line="Programs that submit jobs over HTTP each have one."
           command="windlass keys create --caller indexer"
         />

@@ -13,6 +13,7 @@ export const SCOPES: readonly { readonly scope: Scope; readonly line: string }[]
   { scope: "jobs:read", line: "See its own jobs" },
   { scope: "jobs:write", line: "Submit, cancel and retry its own jobs" },
   { scope: "audit:read", line: "Read the audit" },
+  { scope: "priority:high", line: "Submit jobs of any priority" },
   { scope: "admin", line: "Everything, for everybody" },
 ];
 

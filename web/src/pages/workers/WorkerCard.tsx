@@ -1,4 +1,6 @@
 import { Link } from "wouter";
+import { DEFAULT_QUEUES, queuesOf } from "../../queues";
+import { shortId } from "../../shortId";
 import { color } from "../../state";
 import { Copy } from "../../ui/Copy";
 import { Lasted } from "../../ui/Lasted";
@@ -23,6 +25,7 @@ interface WorkerCardProps {
 /** One process: where it is, what it takes, how its heart beats and what it has in hand. */
 export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
   const box = useMarked<HTMLElement>(isMarked);
+  const { named, isDefault } = queuesOf(worker.queues);
   return (
     <article
       ref={box}
@@ -46,7 +49,12 @@ export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
       <div className="flex flex-col gap-1.5 px-4 pb-3">
         <Places taken={worker.running} all={worker.concurrency} word="busy" />
         <ul aria-label="Queues" className="flex flex-wrap gap-1">
-          {worker.queues.map((queue) => (
+          {isDefault && (
+            <li data-tip={DEFAULT_QUEUES.join("\n")} className="px-0.5 text-[12px] text-dim">
+              default queues
+            </li>
+          )}
+          {named.map((queue) => (
             <li
               key={queue}
               className="max-w-full truncate rounded border border-line bg-panel2 px-1.5 font-mono text-[11px] text-dim"
@@ -89,7 +97,7 @@ function Hands({ steps, all }: { readonly steps: readonly RunningStep[]; readonl
             href={`/jobs/${one.job_id}?step=${one.no}`}
             className="min-w-0 flex-1 truncate leading-6 hover:text-accent hover:underline"
           >
-            {one.step} <span className="font-mono text-[11px] text-dim">{one.job_id.slice(-8)}</span>
+            {one.step} <span className="font-mono text-[11px] text-dim">{shortId(one.job_id)}</span>
           </Link>
           <span className="text-[12px] text-dim">
             <Lasted from={one.since} />
