@@ -27,13 +27,13 @@ PLAN_HASH = "0" * 64
 STATEMENTS = {
     "job_insert": """
         INSERT INTO windlass.jobs (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open,
-                                   input, created_at, expires_at, due_at)
+                                   input, created_at, expires_at, due_at, is_ttl_default)
         SELECT id, 'one', $2, 'QUEUED', 'local', 0, 1, 1, 1, '{"n":1}', now(), now() + interval '1 day',
-               now() + interval '1 day'
+               now() + interval '1 day', true
         FROM unnest($1::uuid[]) AS x (id)""",
     "step_insert": """
-        INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
-        SELECT id, 0, 0, 'QUEUED', 'main_processing', 0, 0, 3600 FROM unnest($1::uuid[]) AS x (id)""",
+        INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s, lane)
+        SELECT id, 0, 0, 'QUEUED', 'main_processing', 0, 0, 3600, 'body local' FROM unnest($1::uuid[]) AS x (id)""",
     "event_insert": """
         INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, payload)
         SELECT job_id, seq, now(), type, $6, no, attempt, CASE WHEN type = 'step.running' THEN $7::json END

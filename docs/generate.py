@@ -196,7 +196,7 @@ PROVIDER_KEYS = {
 }
 WEBHOOK_KEYS = {
     "profile": "`standard`, `stripe`, `github`, `plain`, or one of the adapter's own; else the adapter's usual one",
-    "secret_env": "the environment variable that holds the secret, or several, separated by commas",
+    "secret_env": "the environment variable that holds the secret, or several, by commas; no other provider has it",
     "tolerance": "how old or how far ahead a signed time may be",
     "header": "where the plain profile's signature is",
 }

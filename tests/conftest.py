@@ -14,6 +14,7 @@ import asyncio
 import inspect
 import os
 import random
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, wraps
 from pathlib import Path
@@ -35,6 +36,16 @@ settings.register_profile(
     "windlass", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("windlass")
+
+
+def pytest_configure() -> None:
+    """Give the processes that tests start the usual Ctrl-C, also where the suite itself is a background job.
+
+    A shell starts background jobs with SIGINT ignored, and an ignored signal stays ignored in every process started
+    from there. A signal that has a handler gets its default action in a new process.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -77,9 +77,9 @@ async def test_a_failed_step_is_named(api: Rig) -> None:
 
 
 async def test_why_stops_at_its_limit(api: Rig, monkeypatch: object) -> None:
-    from windlass.api.routes import graph
+    from windlass.engine import explain
 
-    monkeypatch.setattr(graph, "REASONS_MAX", 2)  # type: ignore[attr-defined]
+    monkeypatch.setattr(explain, "REASONS_MAX", 2)  # type: ignore[attr-defined]
     job_id = await api.submit("fan")
     reasons = (await api.user.get(f"/jobs/{job_id}/why")).json()
     assert (len(reasons["items"]), reasons["is_more"]) == (2, True)

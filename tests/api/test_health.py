@@ -23,7 +23,7 @@ from windlass.api.routes import health
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.app.settings import Settings
 from windlass.store.database import Database
-from windlass.store.migrate import known, migrate
+from windlass.store.migrate import Standing, known, migrate
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 
@@ -79,6 +79,13 @@ async def test_a_process_whose_parts_work_is_ready(dsn: str) -> None:
         assert await at.parts_told(200) == {"database": "ok", "migrations": "ok", "loops": "ok", "hub": "ok"}
 
 
+async def test_a_process_that_runs_the_loops_counts_itself_as_an_engine(dsn: str) -> None:
+    async with place(dsn) as at:
+        assert (await at.client.get("/readyz")).json()["engines"] == 1, "no engine has been seen in the database"
+        del at.ages_s["loops"]
+        assert (await at.client.get("/readyz")).json()["engines"] == 0
+
+
 async def test_a_stopped_database_is_said_and_recovered_from() -> None:
     server = EmbeddedPostgres(durable=False)
     dsn = await asyncio.to_thread(server.start)
@@ -113,7 +120,9 @@ async def test_a_schema_that_is_behind_or_ahead_is_said(fresh_dsn: str) -> None:
             "database": "ok", "migrations": f"missing: {last}", "loops": "ok", "hub": "ok",
         }  # fmt: skip
         await admin.execute("INSERT INTO windlass.migrations VALUES ($1), ('9999_later')", last)
-        assert (await at.parts_told(503))["migrations"] == "newer than this release"
+        assert (await at.parts_told(200))["migrations"] == "newer than this release, compatible"
+        await admin.execute("UPDATE windlass.installation SET oldest_schema = 9999, oldest_release = '9.0'")
+        assert (await at.parts_told(503))["migrations"] == "newer than this release, not compatible"
     await admin.close()
 
 
@@ -133,12 +142,12 @@ async def test_a_process_that_ends_is_not_ready(dsn: str) -> None:
 async def test_however_many_ask_the_database_is_asked_once_a_second(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, now = 0, 100.0
 
-    async def missing(db: Database) -> list[str]:
+    async def standing(db: Database) -> Standing:
         nonlocal asked
         asked += 1
-        return []
+        return Standing([], [])
 
-    monkeypatch.setattr(readiness, "missing", missing)
+    monkeypatch.setattr(readiness, "standing", standing)
     async with place(dsn) as at:
         probe = readiness.Probe(at.parts, lambda: now)
         assert all(state.is_ready for state in await asyncio.gather(*(probe.state() for _ in range(100))))

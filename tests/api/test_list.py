@@ -71,6 +71,27 @@ async def test_a_listed_job_has_no_payload_and_all_its_links(api: Rig) -> None:
         assert (await api.user.get(link)).status_code == 200, link
 
 
+async def test_a_listed_job_says_what_it_is_doing_and_can_be_found_by_it(api: Rig) -> None:
+    done = await api.run()
+    queued, waiting = await api.submit(), await api.submit()
+    async with api.parts.db.connection() as connection:
+        await connection.execute("INSERT INTO windlass.waits VALUES ($1, 0, 'approved', '{}')", waiting)
+    items = (await api.user.get("/jobs")).json()["items"]
+    told = {job["job_id"]: (job["activity"], job["waiting_for"]) for job in items}
+    assert told == {done: (None, None), queued: ("queued", None), waiting: ("waiting", "event:approved")}
+    assert await ids(api, "activity=waiting") == [waiting]
+    assert await ids(api, "activity=waiting,queued") == await ids(api, "activity=waiting&activity=queued")
+    assert await ids(api, "event=approved") == [waiting]
+    assert await ids(api, "event=other") == []
+    assert await ids(api, "activity=waiting", client=api.other) == []
+    answer = await api.user.get("/jobs?activity=idle")
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_input")
+    # A bulk action takes the same filter, and touches nothing else.
+    bulk = {"action": "cancel", "filter": {"activity": ["waiting"]}, "dry_run": False, "expect": 1, "reason": "no"}
+    answer = await api.user.post("/jobs/bulk", json=bulk)
+    assert [one["job_id"] for one in answer.json()["done"]] == [waiting], answer.text
+
+
 async def test_a_deleted_job_is_listed_only_when_asked_for(api: Rig) -> None:
     job_id = await api.run()
     assert (await api.user.delete(f"/jobs/{job_id}")).status_code == 204

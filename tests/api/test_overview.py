@@ -13,6 +13,8 @@ from windlass.engine.loops.auditor import Auditor
 
 QUEUES = ["main_processing"]
 
+NONE = {"running": 0, "queued": 0, "waiting": 0, "sleeping": 0, "paused": 0}
+
 
 async def failed(api: Rig, *reasons: str, **given: Any) -> list[str]:
     """Failed jobs, each for its reason."""
@@ -31,7 +33,7 @@ async def test_an_empty_installation_has_nothing_to_tell(api: Rig) -> None:
     for client in (api.user, api.admin):
         told = (await client.get("/overview")).json()
         assert (told["attention"], told["recipes"], told["is_capped"]) == ([], [], False)
-        assert told["totals"] == {"open": 0, "running": 0, "queued": 0, "waiting": 0}
+        assert told["totals"] == {"open": 0, **NONE}
         assert len(told["throughput"]["minutes"]) == len(told["throughput"]["completed"]) == 60
         assert (await client.get("/dead-letters")).json() == {"items": [], "looked_at": 0, "is_capped": False}
 
@@ -72,7 +74,7 @@ async def test_queues_are_for_admins_and_one_that_nobody_serves_is_told(api: Rig
     [queue] = told["queues"]
     assert (queue["queue"], queue["ready"], queue["running"], queue["workers"]) == ("main_processing", 2, 0, 0)
     assert [one["kind"] for one in told["attention"]] == ["no_workers"]
-    assert told["totals"] == {"open": 2, "running": 0, "queued": 2, "waiting": 0}
+    assert told["totals"] == {**NONE, "open": 2, "queued": 2}
     mine = (await api.user.get("/overview")).json()
     assert (mine["queues"], mine["attention"], mine["totals"]["open"]) == ([], [], 2)
     assert (await api.other.get("/overview")).json()["totals"]["open"] == 0
@@ -89,7 +91,7 @@ async def test_a_worker_is_told_with_what_it_has_in_hand(api: Rig) -> None:
     [step] = one["steps"]
     assert (step["job_id"], step["no"], step["step"]) == (job, 0, "greet") and step["since"] <= told["as_of"]
     totals = (await api.admin.get("/overview")).json()["totals"]
-    assert totals == {"open": 1, "running": 1, "queued": 0, "waiting": 0}
+    assert totals == {**NONE, "open": 1, "running": 1}
     async with db.connection() as connection:
         await connection.execute(
             "UPDATE windlass.workers SET lost_at = windlass.clock(), lease_until = windlass.clock()"

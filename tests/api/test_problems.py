@@ -79,7 +79,6 @@ async def test_a_stranger_learns_nothing(api: Rig) -> None:
         await api.stranger.post("/jobs", content=b"[" * 10_000, headers={"Authorization": "Bearer nobody"}),
         await api.stranger.get("/jobs/not-an-id?unknown=1"),
         await api.stranger.get("/keys", headers={"X-API-Key": almost}),
-        await api.stranger.get("/me", headers={"X-API-Key": api.user_key, "Authorization": "Bearer another"}),
     ]
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.json()["detail"] for answer in answers}) == 1
@@ -100,13 +99,48 @@ async def test_a_scope_that_is_missing_is_403(api: Rig) -> None:
         assert "jobs:write" in answer.json()["detail"]
 
 
+def bad(number: int) -> dict[str, str]:
+    return {"X-API-Key": f"wl_{number:012}_{number:043}"}
+
+
 async def test_an_address_that_guesses_is_turned_away_unheard(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windlass.api.admission.REFUSALS_PER_MINUTE_MAX", 3)
-    for _ in range(3):
+    assert (await api.user.get("/me")).status_code == 200
+    for number in range(3):
+        assert (await api.stranger.get("/me", headers=bad(number))).status_code == 401
+    for credential in (bad(9), {"X-API-Key": await api.key("new")}, {"Authorization": "Bearer x"}):
+        answer = await api.stranger.get("/me", headers=credential)
+        assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
+        assert int(answer.headers["Retry-After"]) > 0
+    # Clients share addresses: a key that was good before is still good, and no key is still no key.
+    assert (await api.user.get("/me")).status_code == 200
+    assert (await api.stranger.get("/me")).status_code == 401
+
+
+async def test_a_key_that_was_good_and_is_revoked_counts_as_a_guess(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windlass.api.admission.REFUSALS_PER_MINUTE_MAX", 3)
+    key = await api.key("gone")
+    given = {"X-API-Key": key}
+    assert (await api.stranger.get("/me", headers=given)).status_code == 200
+    assert api.parts.keys is not None
+    await api.parts.keys.revoke(key.split("_")[1], by="test")
+    answers = [(await api.stranger.get("/me", headers=given)).status_code for _ in range(4)]
+    assert answers == [401, 401, 401, 429]
+
+
+async def test_requests_without_a_key_and_from_other_sites_are_no_guesses(
+    api: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windlass.api.admission.REFUSALS_PER_MINUTE_MAX", 3)
+    for _ in range(10):
         assert (await api.stranger.get("/me")).status_code == 401
-    answer = await api.stranger.get("/me")
-    assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
-    assert int(answer.headers["Retry-After"]) > 0
+        assert (await api.stranger.post("/jobs", json={"recipe": "hello"})).status_code == 401
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        for number in range(10):
+            answer = await api.stranger.get(f"/jobs/stream?ticket=wlt_{number:043}", headers=headers)
+            assert answer.status_code == 401
+    # A key that this process has never seen.
+    assert (await api.stranger.get("/me", headers={"X-API-Key": await api.key("new")})).status_code == 200
 
 
 async def test_every_kind_of_problem_has_a_page(api: Rig) -> None:

@@ -102,3 +102,15 @@ async def test_an_artifact_that_is_gone_is_not_a_fault_of_the_caller(api: Rig) -
         answer = await api.user.get(f"/jobs/{job_id}/{path}")
         assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
         assert str(api.windlass.settings.home) not in answer.text
+
+
+async def test_the_output_of_a_fan_out_is_the_list_of_its_childrens(api: Rig) -> None:
+    job_id = await api.run("fan", inputs={"many": 5})
+    steps = (await api.user.get(f"/jobs/{job_id}/steps")).json()["items"]
+    [fan] = [step for step in steps if step["parent"] is None and step["run"] == "double"]
+    answer = await api.user.get(fan["links"]["output"])
+    assert (answer.status_code, answer.json()) == (200, [0, 2, 4, 6, 8])
+    part = await api.user.get(fan["links"]["output"], headers={"Range": "bytes=1-3"})
+    assert (part.status_code, part.content) == (206, b"0,2")
+    known = {"If-None-Match": answer.headers["ETag"]}
+    assert (await api.user.get(fan["links"]["output"], headers=known)).status_code == 304

@@ -44,8 +44,20 @@ def stumbling(times: int = 1, size: int = 3):  # type: ignore[no-untyped-def]
     return say(number(size), "seven").after(stumbled, ready)
 
 
+@wl.step
+def publish(page: str, verdict: dict) -> str:  # type: ignore[type-arg]
+    return f"{page} by {verdict['by']}"
+
+
+@wl.recipe
+def article(topic: str = "tides"):  # type: ignore[no-untyped-def]
+    page = number(3)
+    verdict = wl.wait_for("approved", match={"topic": topic}).after(page)
+    return publish(page, verdict).when(verdict["by"] != "")
+
+
 app = wl.App()
-app.add([stumbling])
+app.add([stumbling, article])
 
 
 @asynccontextmanager
@@ -108,6 +120,26 @@ async def test_a_step_tells_its_attempts_inputs_cost_and_what_it_waits_for(api: 
         await api.ended(job)
         approved = await get(api, f"/jobs/{job}/steps/0")
         assert [one["outcome"] for one in approved["attempts"]] == ["succeeded"]
+
+
+async def test_a_step_that_waits_for_an_event_says_what_the_event_should_hold(api: Rig) -> None:
+    async with working(api):
+        job = await api.submit("article")
+        await until(api, job, lambda steps: steps[1].state == "PARKED")
+        told = (await api.user.get(f"/jobs/{job}/steps/1")).json()
+        assert told["awaited"] == {
+            "event": "approved",
+            "match": {"topic": "tides"},
+            "keys": ["by"],
+            "given_to": ["publish"],
+            "is_condition": False,
+        }
+        assert (await api.user.get(f"/jobs/{job}/steps/0")).json()["awaited"] is None
+        body = {"name": "approved", "body": {"topic": "tides", "by": "ada"}}
+        assert (await api.user.post(f"/jobs/{job}/events", json=body)).json()["status"] == "delivered"
+        await api.ended(job)
+    assert (await api.user.get(f"/jobs/{job}/output")).json() == "777 by ada"
+    assert (await api.user.get(f"/jobs/{job}/steps/1")).json()["awaited"] is None
 
 
 async def test_inputs_that_are_not_there_yet_or_are_large_are_said_to_be(api: Rig) -> None:

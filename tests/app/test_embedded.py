@@ -35,6 +35,16 @@ async def ask(dsn: str, query: str) -> object:
         await connection.close()
 
 
+async def test_the_log_is_its_users_alone(place: Path) -> None:
+    log = place / "pg.log"
+    log.touch(mode=0o644)
+    with EmbeddedPostgres(place / "pg"):
+        assert log.stat().st_mode & 0o077 == 0
+    log.unlink()
+    with EmbeddedPostgres(place / "pg"):
+        assert log.stat().st_mode & 0o077 == 0
+
+
 async def test_the_last_user_stops_the_server_and_the_data_stays(place: Path) -> None:
     first, second = EmbeddedPostgres(place / "pg"), EmbeddedPostgres(place / "pg")
     dsn = first.start()

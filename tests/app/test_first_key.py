@@ -33,13 +33,16 @@ def test_a_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_shared_database_that_others_reach_needs_a_secret_that_is_set(tmp_path: Path) -> None:
-    shared = Settings(home=tmp_path / "home", database_url="postgresql://h/d")
-    with pytest.raises(BadSetting, match="WINDLASS_SECRET"):
-        secret_of(shared, is_open=True)
-    assert not (tmp_path / "home").exists()
-    one, again = secret_of(shared), secret_of(shared)
-    assert one.digest("check", b"") == again.digest("check", b"")
+def test_a_secret_is_made_for_the_embedded_database_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    home = tmp_path / "home"
+    shared = Settings(home=home, database_url="postgresql://h/d")
+    with pytest.raises(BadSetting, match="openssl rand -hex 32"):
+        secret_of(shared)
+    assert not home.exists()
+    caplog.set_level("INFO")
+    made = secret_of(Settings(home=home))
+    assert f"made the installation's secret: {home / 'secret'}" in caplog.text
+    assert secret_of(shared).digest("check", b"") == made.digest("check", b""), "the file is taken when it is there"
 
 
 def test_an_address_is_announced_while_it_holds_and_another_s_is_left_alone(tmp_path: Path) -> None:

@@ -12,6 +12,19 @@ from windlass.core.errors import BadSetting
 URL = "postgresql://ana:secret@db.example/windlass"
 
 
+def test_a_providers_file_in_the_folder_is_found_unless_another_is_set(tmp_path: Path) -> None:
+    assert load(environ={}, folder=tmp_path).providers is None
+    (tmp_path / "providers.yaml").write_text("providers: {}")
+    assert load(environ={}, folder=tmp_path).providers == tmp_path / "providers.yaml"
+    assert load(environ={"WINDLASS_PROVIDERS": "other.yaml"}, folder=tmp_path).providers == tmp_path / "other.yaml"
+
+
+@pytest.mark.parametrize("queues", ["a b", "gpu,2d", "gpu,a b"])
+def test_a_queue_that_no_step_could_name_is_refused(queues: str) -> None:
+    with pytest.raises(BadSetting, match="is not a queue's name"):
+        load(environ={"WINDLASS_QUEUES": queues})
+
+
 def test_without_anything_the_home_is_a_folder_here(tmp_path: Path) -> None:
     found = load(environ={}, folder=tmp_path)
     assert found.database_url is None
@@ -86,3 +99,7 @@ def test_a_bad_file_is_refused_by_key(text: str, words: list[str], tmp_path: Pat
 def test_a_password_is_never_shown() -> None:
     assert masked(URL) == "postgresql://ana:***@db.example/windlass"
     assert masked("postgresql://h/d") == "postgresql://h/d"
+    assert masked("postgresql://ana@h/d?password=pw") == "postgresql://ana@h/d?password=***"
+    with pytest.raises(BadSetting) as caught:
+        load({"database_url": "h/d?password=hidden"}, environ={})
+    assert "hidden" not in str(caught.value)

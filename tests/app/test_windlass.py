@@ -15,7 +15,7 @@ from windlass.app.job import JobCancelled, JobFailed
 from windlass.app.service import holding, is_held, serving
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.core.errors import BadInput, BadSetting, Conflict, NotFound, WaitTimeout, WrongState
+from windlass.core.errors import BadInput, BadSetting, Conflict, NotFound, Refused, WaitTimeout, WrongState
 from windlass.core.states import JobState
 from windlass.engine import installation, read, recipes
 from windlass.engine.submit import Webhook
@@ -85,6 +85,21 @@ async def test_a_recipe_brings_the_recipes_that_it_uses(dsn: str, tmp_path: Path
     async with Windlass.connect(dsn, settings=Settings(home=tmp_path)) as connected:
         assert await connected.register(quadrupled) == {"doubled": 1, "quadrupled": 1}
         assert {one.name for one in await recipes.listing(connected.db)} == {"doubled", "quadrupled"}
+
+
+async def test_a_submit_in_python_uses_the_plan_of_its_own_code_and_a_name_the_newest_version(
+    windlass: Windlass, caplog: pytest.LogCaptureFixture
+) -> None:
+    @wl.recipe(name="doubled")
+    def newer(n: int):
+        return double(double(n))
+
+    assert await windlass.register(newer) == {"doubled": 2}
+    assert await windlass.register(doubled) == {"doubled": 1}
+    assert "this code is version 1, and jobs submitted by name use version 2" in caplog.text
+    assert await (await windlass.submit(doubled, n=1)).result(timeout=20) == 2
+    assert await (await windlass.submit("doubled", n=1)).result(timeout=20) == 4
+    assert await windlass.register(doubled, newest=True) == {"doubled": 3}
 
 
 async def test_a_failed_job_raises_with_its_step_and_fault(windlass: Windlass) -> None:
@@ -175,3 +190,60 @@ async def test_a_job_of_a_served_installation_is_followed(dsn: str, tmp_path: Pa
             assert (await read.job(windlass.db, job.id)).correlation_id == str(job.id)
         named = await windlass.submit(waiting, correlation_id="order 7")
         assert (await read.job(windlass.db, named.id)).correlation_id == "order 7"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"key": 7}, "key must be text, not 7"),
+        ({"labels": ["a"]}, "labels must be texts by name"),
+        ({"labels": {"a": 1}}, "labels must be texts by name"),
+        ({"priority": "high"}, "priority must be a whole number"),
+        ({"webhook": "https://example.org"}, "webhook must be a Webhook"),
+        ({"correlation_id": 7}, "correlation_id must be text"),
+        ({"correlation_id": "x" * 201}, "a correlation id has 1 to 200 characters"),
+        ({"inputs": [1]}, "inputs must be values by name"),
+        ({"ttl": 0}, "ttl must be longer than 0"),
+        ({"ttl": "0s"}, "ttl must be longer than 0"),
+        ({"ttl": timedelta(seconds=-1)}, "ttl must be longer than 0"),
+        ({"deadline": 0}, "deadline must be longer than 0"),
+        ({"deadline": 10**400}, "is not between 0 and ten years"),
+        ({"unknown": 1}, "'unknown' was unexpected"),
+        ({"n": object()}, "inputs.n"),
+        ({"n": "seven"}, "inputs.n"),
+    ],
+)
+async def test_a_slip_in_a_submit_is_refused_with_the_name_of_the_argument(
+    dsn: str, tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    async with Windlass.connect(dsn, settings=Settings(home=tmp_path)) as connected:
+        with pytest.raises(Refused, match=words):
+            await connected.submit(doubled, **{"n": 1, **options})
+        assert await read.jobs(connected.db) == []
+
+
+async def test_other_slips_are_refused_too(dsn: str, tmp_path: Path) -> None:
+    def plain(n: int) -> int:
+        return n
+
+    async with Windlass.connect(dsn, settings=Settings(home=tmp_path)) as connected:
+        with pytest.raises(BadInput, match="required property"):
+            await connected.submit(doubled)
+        for wrong, words in ((7, "Pass a recipe"), (plain, "@wl.recipe"), (double, "@wl.recipe")):
+            with pytest.raises(BadInput, match=f"is not a recipe.*{words}"):
+                await connected.submit(wrong, n=1)  # type: ignore[arg-type]
+        with pytest.raises(NotFound):
+            await connected.submit("a\x00")
+        with pytest.raises(BadInput, match="is not a job's id"):
+            connected.job("7")
+        with pytest.raises(BadInput, match="inputs must be a list"):
+            await connected.submit_many(doubled, {"n": 1})  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="2 inputs have 1 keys"):
+            await connected.submit_many(doubled, [{"n": 1}, {"n": 2}], keys=["a"])
+        with pytest.raises(BadSetting, match="is not a queue's name"):
+            connected.worker(app(), queues=["a b"])
+        job = await connected.submit(doubled, n=1)
+        with pytest.raises(BadInput, match="timeout must be a number of seconds"):
+            await job.result(timeout="1m")  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="name must be text"):
+            await job.send_event(7)  # type: ignore[arg-type]

@@ -18,13 +18,13 @@ from windlass.testing.postgres import fresh_database
 
 
 @wl.step
-async def count(n: int) -> int:
+async def body(n: int) -> int:
     return n
 
 
 @wl.recipe
 def one(n: int) -> Any:
-    return count(n)
+    return body(n)
 
 
 def shape(row: asyncpg.Record) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from windlass.engine.workers import LEASE_S
 from windlass.testing.chaos.faults import FAULTS_A_MINUTE, FAULTS_A_MINUTE_MIN, PER_MINUTE, Deck, Fault, missing
 
 
@@ -43,3 +44,8 @@ def test_some_stops_outlast_the_lease() -> None:
 def test_a_kind_that_never_fired_is_named() -> None:
     played = Counter(fault for fault in Fault if fault is not Fault.PULSE_KILLED)
     assert missing(played) == [Fault.PULSE_KILLED]
+
+
+def test_an_outage_outlasts_the_lease() -> None:
+    deck = Deck(random.Random(1))
+    assert all(deck.stop_s(Fault.SERVER_AWAY) > LEASE_S for _ in range(50))

@@ -16,7 +16,7 @@ from windlass.testing.chaos.journal import Line
 from windlass.testing.chaos.ledger import Ledger, Wish
 from windlass.testing.chaos.recovery import recovery_times
 from windlass.testing.chaos.verdict import judge, undone_claims
-from windlass.testing.chaos.workload import bulk, forsaken
+from windlass.testing.chaos.workload import bulk, forsaken, poison
 from windlass.testing.checker import Tables
 
 JOB, OTHER, WORKER = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -121,7 +121,22 @@ def test_a_failure_needs_a_reason() -> None:
     lost = completed_job(state=JobState.FAILED, error={"code": "worker_lost"})
     assert rules(evidence(lost), ledger(JOB)) == ["outcome"]
     worn = JobHistory(lost.view, lost.plan, [view(StepView, no=0, node=0, losses=5)], lost.events)
-    assert rules(evidence(worn, journal=[]), ledger(JOB)) == []
+    assert rules(evidence(worn, journal=[]), ledger(JOB)) == ["outcome"]
+
+
+def test_only_poison_may_fail_because_workers_died() -> None:
+    values = {"recipe": "poison", "state": JobState.FAILED, "error": {"code": "worker_lost"}}
+    job = JobHistory(completed_job(**values).view, poison.plan, [view(StepView, no=0, node=0, attempt=3)], [])
+    known = Ledger({"k": Wish("k", "poison", 7, answers=[JOB])})
+    assert rules(evidence(job, journal=[]), known) == []
+
+
+def test_a_step_that_never_snoozes_was_claimed_by_a_worker_without_its_handler() -> None:
+    put_off = _with_payload(view(EventView, type="step.parked", no=0), {"waiting_for": "snooze"})
+    job = completed_job()
+    assert rules(evidence(JobHistory(job.view, job.plan, job.steps, [*job.events, put_off])), ledger(JOB)) == [
+        "wrong claim"
+    ]
 
 
 def test_a_recipe_that_can_only_fail_must_not_complete() -> None:

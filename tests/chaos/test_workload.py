@@ -9,12 +9,18 @@ import pytest
 
 from windlass.core.states import JobState
 from windlass.recipe.recipe import Recipe
+from windlass.testing.chaos import other_workload
 from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
 from windlass.testing.chaos.journal import FOLDER_VARIABLE, journal, read_journal
 from windlass.testing.chaos.outside import PROVIDERS
-from windlass.testing.chaos.workload import APPROVED, RECIPES
+from windlass.testing.chaos.process import FAN_BATCH
+from windlass.testing.chaos.workload import APPROVED, PARKED_WITHIN_S, POISON, RECIPES, WIDE
 from windlass.testing.harness import harness
 from windlass.worker.context import Context
+
+# Poison would end the process of the test.
+ALL = (*RECIPES, *other_workload.RECIPES)
+HARMLESS = [recipe for recipe in ALL if recipe is not POISON]
 
 
 @pytest.fixture
@@ -24,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", HARMLESS, ids=lambda recipe: recipe.name)
 async def test_every_recipe_comes_to_its_answer(recipe: Recipe, folder: Path, dsn: str) -> None:
     async with harness(dsn) as h:
         for name in PROVIDERS:
@@ -36,12 +42,18 @@ async def test_every_recipe_comes_to_its_answer(recipe: Recipe, folder: Path, ds
         if recipe.name in ANSWERS:
             assert await h.result(job) == answer(recipe.name, 4)
         else:
+            await h.run(job)
+            await h.advance(PARKED_WITHIN_S + 1)
             await h.assert_state(job, JobState.FAILED, await h.run(job))
             assert (await h.view(job)).error["code"] == FAILS_WITH[recipe.name]
 
 
 def test_every_recipe_has_an_answer_or_a_failure() -> None:
-    assert {recipe.name for recipe in RECIPES} == ANSWERS.keys() | FAILS_WITH.keys()
+    assert {recipe.name for recipe in ALL} == ANSWERS.keys() | FAILS_WITH.keys()
+
+
+def test_a_wide_fan_out_takes_several_batches() -> None:
+    assert WIDE >= 3 * FAN_BATCH
 
 
 def test_an_attempt_writes_down_its_start_and_its_end(folder: Path) -> None:

@@ -111,7 +111,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         yield cli
     finally:
         worker.send_signal(signal.SIGTERM)
-        out, _ = worker.communicate(timeout=30)
+        # More than the time that a worker gives its running handlers before it hands them back.
+        out, _ = worker.communicate(timeout=120)
         assert worker.returncode == 0, out
 
 

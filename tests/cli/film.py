@@ -27,10 +27,20 @@ def explode(topic: str) -> str:
     raise wl.Permanent(f"[bold]{topic}[/bold] cannot be filmed")
 
 
+@wl.step(retry=wl.Retry(max_attempts=1))
+def stumble(script: dict) -> str:
+    return script["data"]
+
+
 @wl.step
 async def doze(seconds: float) -> float:
     await asyncio.sleep(seconds)
     return seconds
+
+
+@wl.recipe
+def fall(topic: str = "fog"):
+    return stumble(write_script(topic))
 
 
 @wl.recipe

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from tests.cli.conftest import APP, Cli, line_with
+from tests.client.server import SECRET
 
 pytestmark = pytest.mark.slow
 T = TypeVar("T")
@@ -84,13 +85,15 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
     monkeypatch.setattr(Cli, "spawn", noted)
     with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
         Path(folder).chmod(0o711)
+        found = Cli(Path(folder))
+        found.environ["WINDLASS_SECRET"] = SECRET
         try:
-            yield Cli(Path(folder))
+            yield found
         finally:
             for process in made:
                 if process.poll() is None:
                     process.send_signal(signal.SIGTERM)
-                    process.communicate(timeout=60)
+                process.communicate(timeout=60)
 
 
 def test_a_job_whose_worker_is_killed_goes_on_elsewhere_and_ends(cli: Cli) -> None:

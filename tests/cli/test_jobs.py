@@ -104,6 +104,18 @@ def test_a_failed_job_says_where_and_why_and_exits_with_10(served: Cli) -> None:
     assert {reason["step"]: reason["state"] for reason in reasons} == {"explode": "FAILED", "stitch": "ABANDONED"}
 
 
+def test_an_unexpected_exception_is_shown_with_its_class_and_where_it_was_raised(served: Cli) -> None:
+    waited = served("submit", "fall", "--wait")
+    job = served("jobs", "--recipe", "fall", "--json").ok().json()["items"][0]["id"]
+    assert waited.code == 10 and "FAILED at step stumble: KeyError: 'data'" in waited.err
+    shown = [waited.err, served("show", job).ok().out, served("result", job).err, served("why", job).ok().err]
+    for text in shown:
+        assert "film.py" in text and 'script["data"]' in text and "in stumble" in text, text
+    assert "exception: KeyError: 'data'" in served("why", job).ok().out
+    watched = served("watch", job)
+    assert watched.code == 10 and "KeyError: 'data'" in watched.out
+
+
 def test_a_failed_job_is_retried_as_a_new_job_that_keeps_what_succeeded(served: Cli) -> None:
     failed = served("submit", "flop", "--wait", "--json").json()["id"]
     answer = msgspec.json.decode(served("retry", failed, "--json").ok().out)
@@ -217,6 +229,8 @@ def test_inputs_are_json_or_text_or_files(served: Cli, tmp_path: Path) -> None:
         (["submit", "film", "--input", "@nowhere.json"], 2, "nowhere.json"),
         (["submit", "filn", "--input", "topic=x"], 4, "Did you mean film?"),
         (["submit", "nap", "--deadline", "soon"], 2, "--deadline"),
+        (["submit", "nap", "--ttl", "0"], 2, "ttl must be longer than 0"),
+        (["submit", "nap", "--deadline", "0s"], 2, "deadline must be longer than 0"),
         (["submit", "nap", "--priority", "1000"], 2, "priority"),
         (["submit", "nap", "--label", "x"], 2, "--label"),
         (["jobs", "--state", "HAPPY"], 2, "COMPLETED"),
@@ -263,7 +277,7 @@ def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
     workers = served("workers", "--json").ok().json()
     assert len(workers) == 1 and workers[0]["concurrency"] == 10
     recipes = served("recipes", "list", "--json").ok().json()
-    assert [one["name"] for one in recipes] == ["approval", "film", "flop", "nap", "nobody"]
+    assert [one["name"] for one in recipes] == ["approval", "fall", "film", "flop", "nap", "nobody"]
     assert {one["version"] for one in recipes} == {1}
     assert served("recipes", "show", "film", "--json").ok().json()["recipe"] == "film"
     assert "input topic: string (required)" in served("recipes", "show", "film").ok().out

@@ -124,6 +124,10 @@ def test_run_needs_nothing_and_prints_the_result(home: Cli) -> None:
     assert said.json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
     failed = home("run", f"{APP}:flop", "--json")
     assert failed.code == 10 and failed.json()["error"]["step"] == "explode"
+    fell = home("run", f"{APP}:fall")
+    assert "KeyError: 'data'" in fell.err and 'script["data"]' in fell.err
+    assert "windlass why" not in fell.err, "the database has stopped with the command"
+    assert "To look at the job: `windlass up`, then `windlass show" in " ".join(fell.err.split())
     assert home("run", f"{APP}:no_such").code == 4
     assert home("run", f"{APP}:film").code == 2
     assert home("run", "no_such_file.py").code == 4
@@ -180,6 +184,17 @@ def test_a_database_without_a_schema_asks_for_migrate(alone: Cli, fresh_empty_ds
     assert alone("db", "status", "--database", fresh_empty_dsn, "--json").ok().json()["missing"] == []
 
 
+def test_the_doctor_says_what_is_wrong_and_what_is_promised(alone: Cli, fresh_empty_dsn: str) -> None:
+    behind = alone("doctor", "--database", fresh_empty_dsn)
+    assert behind.code == 2 and "FAIL" in behind.out and "windlass db migrate" in behind.err
+    alone("--database", fresh_empty_dsn, "db", "migrate").ok()
+    found = alone("doctor", "--database", fresh_empty_dsn, "--json").ok().json()
+    assert found["is_well"] and found["promise"] == "tail"
+    assert {check["name"] for check in found["checks"]} >= {"database", "writes", "timeline", "promise", "workers"}
+    assert "fsync is off" in alone("doctor", "--database", fresh_empty_dsn).ok().out
+    assert alone("doctor", "--database", "postgresql://localhost:1/x").code == 3
+
+
 def test_a_folder_that_cannot_be_used_is_explained(alone: Cli) -> None:
     said = alone("up", APP, "--home", "/proc/windlass")
     assert said.code == 2 and "WINDLASS_HOME" in said.err and "Traceback" not in said.err
@@ -200,6 +215,39 @@ def test_an_app_that_cannot_be_imported_says_where(alone: Cli) -> None:
     assert not (alone.folder / "pg").exists()
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("return step(topic.title)", "AttributeError: <value inputs.topic> has no attribute 'title'"),
+        ("return step(1 / 0)", "ZeroDivisionError: division by zero"),
+        ("return wrong_recipe.function(topic)", "RecursionError: maximum recursion depth exceeded"),
+        ("return step(topic).named(7)", "a step's name is text, not 7"),
+        ("return step({}['a'])", "KeyError: 'a'"),
+    ],
+)
+def test_an_error_in_a_recipe_is_its_authors_with_file_and_line(alone: Cli, body: str, error: str) -> None:
+    (alone.folder / "wrong.py").write_text(
+        "import windlass as wl\n\n@wl.step\ndef step(x=None):\n    return x\n\n"
+        f"@wl.recipe\ndef wrong_recipe(topic: str):\n    {body}\n"
+    )
+    for words in (["run", "wrong.py"], ["worker", "wrong.py", "--database", "postgresql://127.0.0.1:1/none"]):
+        said = alone(*words)
+        told = " ".join(said.err.split())
+        assert said.code == 2 and error in told and "fault of Windlass" not in told, said
+        assert "in recipe wrong_recipe" in told and "wrong.py" in told
+        if "name is text" not in error:
+            assert "line 9" in told and body in said.err and "recipe.py" not in said.err.replace("wrong_recipe", "")
+
+
+def test_an_address_or_a_queue_that_cannot_be_is_refused(alone: Cli) -> None:
+    for words in (["up", APP], ["serve", "api"]):
+        said = alone(*words, "--listen", "127.0.0.1:99999")
+        assert said.code == 2 and "--listen='127.0.0.1:99999': it must be HOST:PORT" in said.err, said
+    for queue in ("", "a b", "gpu,a b"):
+        said = alone("worker", APP, "--queue", "gpu", "--queue", queue)
+        assert said.code == 2 and "--queue" in said.err and "is not a queue's name" in " ".join(said.err.split()), said
+
+
 def test_a_bad_setting_is_named(alone: Cli) -> None:
     alone.environ["WINDLASS_LEASE_S"] = "soon"
     said = alone("jobs")
@@ -214,7 +262,7 @@ def test_an_argument_that_is_no_text_is_refused(alone: Cli) -> None:
 def test_a_failed_run_says_that_its_database_has_stopped(home: Cli) -> None:
     (home.folder / "fails.py").write_text(FAILS, encoding="utf-8")
     said = home("run", "fails.py:fails")
-    assert said.code == 10 and "`windlass up` starts it again" in said.err
+    assert said.code == 10 and "has stopped with this command" in said.err
 
 
 def test_help_has_the_exit_codes_and_imports_neither_tables_nor_servers(alone: Cli) -> None:

@@ -213,7 +213,19 @@ def test_a_key_is_shown_once_and_works_until_it_is_revoked(two: Two) -> None:
     assert pasted.code == 2 and key not in pasted.err
 
 
+def test_a_steps_output_is_printed(two: Two, jobs: dict[str, str]) -> None:
+    for step, output in (("write_script", {"scenes": ["sea 0", "sea 1", "sea 2"]}), ("render[1]", "SEA 1")):
+        for said in two.both("result", jobs["film"], "--step", step):
+            assert said.ok().json() == output
+    assert two.local("result", jobs["film"], "--step", "render").ok().json() == ["SEA 0", "SEA 1", "SEA 2"]
+    for said in two.both("result", jobs["film"], "--step", "rendr"):
+        assert said.code == 4 and "write_script, render, stitch" in said.err, said
+    for said in two.both("result", jobs["flop"], "--step", "explode"):
+        assert said.code == 5 and "has no output" in said.err, said
+
+
 def test_what_is_not_for_servers_refuses_them_by_name(two: Two) -> None:
+    assert "--server" not in two.local("worker", "--help").ok().out
     for name, more in (("up", []), ("demo", []), ("worker", [APP]), ("serve api", []), ("db status", [])):
         said = two.remote(*name.split(), *more, "--server", two.url)
         assert said.code == 2 and f"`windlass {name}` works on this machine" in said.err, said

@@ -156,7 +156,7 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(homes: list[Cli
     cli = Cli(homes[0].folder, fresh_dsn)
     cli.environ["WINDLASS_SECRET"] = SECRET
     key = cli("keys", "create", "--caller", "ana").ok().out.strip()
-    worker = cli.spawn("worker", APP)
+    worker = cli.spawn("worker", APP, "--drain", "90s")
     line_with(worker, "Ctrl-C stops")
     api = cli.spawn("serve", "api", "--listen", "127.0.0.1:0")
     url = line_with(api, "http://").strip()
@@ -173,7 +173,7 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(homes: list[Cli
     assert api.returncode == 0 and "Traceback" not in out, out
     # Asked twice, it does not wait for the nap. Two signals that meet are one, so the first must have been heard.
     worker.send_signal(signal.SIGTERM)
-    line_with(worker, "attempts have up to")
+    line_with(worker, "attempts have up to 90 s")
     ended(worker)
 
 
@@ -186,8 +186,17 @@ def test_a_secret_of_another_is_refused(homes: list[Cli], fresh_dsn: str) -> Non
     cli.environ["WINDLASS_SECRET"] = SECRET[::-1]
     said = cli("serve", "api", "--listen", "127.0.0.1:0")
     assert said.code == 2 and "secret" in said.err and SECRET[::-1] not in said.err
+    assert "the file `secret` of that server's home" in " ".join(said.err.split())
     key = cli("keys", "create", "--caller", "ana")
     assert key.code == 2 and "WINDLASS_SECRET" in key.err and key.out == ""
+
+
+def test_without_a_secret_nothing_serves_a_database_of_ones_own(homes: list[Cli], fresh_dsn: str) -> None:
+    cli = Cli(homes[0].folder, fresh_dsn)
+    for words in (["serve", "api", "--listen", "127.0.0.1:0"], ["up", APP], ["keys", "create", "--caller", "ana"]):
+        said = cli(*words)
+        assert said.code == 2 and "openssl rand -hex 32" in said.err and "WINDLASS_SECRET" in said.err, said
+    assert not (homes[0].folder / "secret").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import pydantic
 import pytest
 
 from tests.client.script import STREAM, Script, frame, happened, ok, problem, sent
@@ -36,6 +37,13 @@ def test_a_submission_is_sent_again_with_the_same_key_of_its_own() -> None:
     assert sent(script.asks, "idempotency-key") == ["made-1"] * 5
     assert {ask.body for ask in script.asks} == {b'{"recipe":"film","inputs":{"topic":"sea"}}'}
     assert script.pauses == [0.5, 1.0, 2.0, 4.0]
+
+
+def test_a_database_that_is_away_is_asked_for_twice_as_the_server_has_tried_by_itself() -> None:
+    script = Script([problem(503, "database_unavailable")] * 2)
+    with pytest.raises(errors.DatabaseUnavailable):
+        script.play(flows.submit(script.means(), Wanted("film"), {}, "k"))
+    assert len(script.asks) == 2
 
 
 def test_a_key_that_is_no_ascii_goes_into_the_body() -> None:
@@ -250,3 +258,39 @@ def test_a_refused_stream_is_raised_at_once() -> None:
     with pytest.raises(errors.NotFound):
         script.play(following.stream_job(script.means(), ID, 3))
     assert sent(script.asks, "last-event-id") == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "inputs", "key", "words"),
+    [
+        (Wanted(7), {}, None, "recipe must be text"),  # type: ignore[arg-type]
+        (Wanted("film", labels=["a"]), {}, None, "labels must be"),  # type: ignore[arg-type]
+        (Wanted("film", priority="high"), {}, None, "priority must be"),  # type: ignore[arg-type]
+        (Wanted("film", webhook="https://x"), {}, None, "webhook must be a URL and a secret"),  # type: ignore[arg-type]
+        (Wanted("film"), [1], None, "inputs must be"),
+        (Wanted("film"), {}, 7, "key must be text"),
+        (Wanted("film"), {"a": object()}, None, "cannot be written as JSON"),
+    ],
+)
+def test_a_slip_is_refused_with_the_name_of_the_argument_and_nothing_is_sent(
+    wanted: Wanted, inputs: Any, key: Any, words: str
+) -> None:
+    script = Script([])
+    with pytest.raises(errors.BadInput, match=words):
+        script.play(flows.submit(script.means(), wanted, inputs, key))
+    with pytest.raises(errors.BadInput, match="inputs must be values by name"):
+        flows.joined([1], {})  # type: ignore[arg-type]
+    with pytest.raises(errors.BadInput, match="timeout must be a number"):
+        script.play(flows.result(script.means(), ID, "1m"))  # type: ignore[arg-type]
+    assert script.asks == []
+
+
+def test_pydantic_models_are_sent_as_json() -> None:
+    class Doc(pydantic.BaseModel):
+        """A model with a name of its own in JSON."""
+
+        title: str = pydantic.Field(alias="heading")
+
+    script = Script([ok(job(is_new=True), 202)])
+    script.play(flows.submit(script.means(), Wanted("film"), {"doc": Doc(heading="sea")}, "k"))
+    assert msgspec.json.decode(script.asks[0].body or b"")["inputs"] == {"doc": {"heading": "sea"}}

@@ -13,11 +13,13 @@ from windlass.core.caller import (
     Role,
     Scope,
     check_name,
+    check_priority,
     context_of,
     is_internal,
+    priority_max,
     stranger,
 )
-from windlass.core.errors import BadInput, Unauthenticated
+from windlass.core.errors import BadInput, Forbidden, Unauthenticated
 
 
 def caller(*scopes: str, **given: Any) -> CallerContext:
@@ -124,3 +126,22 @@ def test_a_name_can_be_stored_and_shown() -> None:
     assert check_name("the caller", "ada") == "ada"
     with pytest.raises(BadInput, match="the caller must be 1 to 255 printable"):
         check_name("the caller", "a\x00")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "most"),
+    [
+        (USER_SCOPES, 10),
+        (frozenset({Scope.AUDIT_READ}), 10),
+        (USER_SCOPES | {Scope.PRIORITY_HIGH}, 100),
+        (frozenset({Scope.ADMIN}), 100),
+    ],
+)
+def test_a_priority_above_the_ceiling_takes_a_scope(scopes: frozenset[str], most: int) -> None:
+    ctx = CallerContext("ada", scopes=scopes)
+    assert priority_max(ctx, 10) == most
+    check_priority(ctx, most, 10)
+    check_priority(ctx, -100, 10)
+    if most < 100:
+        with pytest.raises(Forbidden, match="takes the scope priority:high"):
+            check_priority(ctx, most + 1, 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.core.world import START, World, plan, task
-from windlass.core.draft import PAUSED, SLOT, touched_by
+from windlass.core.draft import PAUSED, RETRY, SLOT, touched_by
 from windlass.core.states import StepState
 
 
@@ -58,3 +58,15 @@ def test_a_step_that_keeps_its_place_is_queued() -> None:
     draft = World.of(task("a", provider="fal")).draft()
     draft.enqueue(draft.steps[0], keeps_slot=True)
     assert draft.steps[0].state is StepState.QUEUED
+
+
+def test_a_wait_moves_a_default_expiry_and_no_other() -> None:
+    world = World.of(task("a"))
+    step = world.step("a")
+    world.claim(step)
+    soon, late = world.now + timedelta(hours=1), world.now + timedelta(hours=2)
+    for expires_at, until, moved in ((None, late, None), (late, soon, late), (soon, late, late + timedelta(days=1))):
+        draft = world.draft()
+        draft.job.expires_at = expires_at
+        draft.park(draft.steps[step.no], RETRY, until)
+        assert (draft.job.expires_at, draft.is_prolonged) == (moved, moved not in (None, expires_at))

@@ -65,3 +65,11 @@ def test_what_two_branches_make_impossible_is_abandoned_once() -> None:
         world.run(name, Failure(BOOM, is_retryable=False))
     assert world.states()["c"] is S.ABANDONED
     world.check()
+
+
+def test_a_step_that_was_abandoned_is_not_written_again() -> None:
+    world = World.of(task("a"), task("b"), task("c", "a", "b"))
+    world.run("a", Failure(BOOM, is_retryable=False))
+    unmet = world.step("c").unmet
+    world.run("b")
+    assert world.step("c").unmet == unmet, "a write would give it a later end"

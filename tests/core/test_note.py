@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from tests.core.world import JOB, World, task
 from windlass.core.draft import RETRY, Draft
 from windlass.core.note import Note, note
 from windlass.core.outcome import Cancel, Failure, Fault, Parked
-from windlass.core.states import JobState
+from windlass.core.states import JobState, StepState
 
 
 def running() -> World:
@@ -74,3 +76,13 @@ def test_a_note_of_an_attempt_that_is_over_or_was_never_there_is_refused() -> No
     assert not note(world.draft(), Note(JOB, 1, 0, 10.0)), "a step that does not run"
     world.report(world.step("a"), Cancel())
     assert not note(world.draft(), Note(JOB, 0, 1, 10.0)), "a finished job"
+
+
+def test_another_workers_words_are_not_heard() -> None:
+    mine, theirs = UUID(int=1), UUID(int=2)
+    draft = running().draft()
+    draft.steps[0].worker = mine
+    assert note(draft, Note(JOB, 0, 1, 10.0, worker=mine))
+    assert not note(draft, Note(JOB, 0, 1, 10.0, worker=theirs))
+    draft.steps[0].state, draft.steps[0].waiting_for = StepState.PARKED, "external:fal"
+    assert not note(draft, Note(JOB, 0, 1, 10.0, worker=mine)), "whoever does the work elsewhere speaks now"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.world import child, event, plan, task, timer
 from windlass.core.outcome import Fault
-from windlass.core.plan import Node, OnFailure, Plan, plan_from_json
+from windlass.core.plan import TTL_S, Descendants, Node, NodeKind, OnFailure, Plan, plan_from_json
 from windlass.core.retry import Retry
 
 
@@ -44,7 +44,7 @@ def test_equal_plans_have_equal_hashes_and_others_have_others() -> None:
 def test_a_plan_knows_who_follows_whom() -> None:
     graph = plan(task("a"), task("b", "a"), task("c", "b"), task("d"))
     assert graph.successors == ((1,), (2,), (), ())
-    assert graph.descendants == (frozenset({1, 2}), frozenset({2}), frozenset(), frozenset())
+    assert [graph.descendants[no] for no in range(4)] == [{1, 2}, {2}, set(), set()]
 
 
 def test_what_the_engine_must_resolve_first_is_routed() -> None:
@@ -74,3 +74,28 @@ def test_what_a_plan_does_not_use_is_not_in_its_bytes() -> None:
 
 def test_a_fault_shows_only_what_it_has() -> None:
     assert Fault("c", "m").as_json() == {"code": "c", "message": "m"}
+
+
+def test_a_default_life_covers_the_longest_declared_wait() -> None:
+    nodes = (
+        Node("approval", NodeKind.EVENT, run="ok", wait_s=100.0),
+        Node("child", NodeKind.RECIPE, run="other", ttl_s=30.0),
+        Node("render", run="render", wait_s=20.0, needs=("approval",)),
+        Node("fixed", NodeKind.TIMER, with_={"seconds": 5}, needs=("render", "child")),
+        Node("unknown", NodeKind.TIMER, with_={"seconds": "${inputs.x}"}, needs=("fixed",)),
+        Node("empty", NodeKind.TIMER),
+    )
+    assert Plan("r", nodes).lives_s == TTL_S + 125
+    assert Plan("r", (Node("a", run="a"),)).lives_s == TTL_S
+    chosen = Plan("r", nodes, ttl_s=60.0)
+    assert chosen.lives_s == 60
+    assert plan_from_json(chosen.canonical) == chosen
+    assert chosen.hash != Plan("r", nodes).hash
+
+
+def test_only_so_many_descendants_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Descendants, "KEPT_MAX", 5)
+    descendants = plan(task("a"), task("b", "a"), task("c", "a", "b"), task("d", "c")).descendants
+    for _ in range(2):
+        assert [descendants[no] for no in range(4)] == [{1, 2, 3}, {2, 3}, {3}, set()]
+    assert sorted(descendants._kept) == [0, 3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -23,7 +24,7 @@ from windlass.core.outcome import (
     Success,
 )
 from windlass.core.plan import OnFailure
-from windlass.core.retry import LOSSES_MAX, Retry
+from windlass.core.retry import LOSSES_MAX, SILENT_LOSSES_MAX, SUSPECT_LOSSES, Retry
 from windlass.core.route import Await, Call, Run
 from windlass.core.settle import DATABASE_LOST, settle
 from windlass.core.states import JobState, StepState
@@ -162,14 +163,72 @@ def test_a_released_attempt_counts_for_nothing() -> None:
     assert (step.state, step.failures, step.losses) == (S.QUEUED, 0, 0)
 
 
-def test_a_lost_attempt_is_queued_again_until_too_many_are_lost() -> None:
+ALONE = Lost(company=0, how="the worker process died with signal 9 (SIGKILL)")
+
+
+def test_the_first_loss_is_free_and_the_second_sends_the_step_apart() -> None:
+    for lost in (Lost(), Lost(company=0), Lost(company=59)):
+        world = World.of(task("a", retry=Retry(max_attempts=1)))
+        world.run("a", lost)
+        step = world.step("a")
+        assert (step.state, step.losses, step.failures, step.queue) == (S.QUEUED, 1, 0, None)
+        world.run("a", lost)
+        step = world.step("a")
+        assert (step.state, step.losses, step.queue) == (S.QUEUED, SUSPECT_LOSSES, "main_processing!")
+
+
+def test_a_step_that_is_lost_in_company_never_fails_of_it() -> None:
     world = World.of(task("a", retry=Retry(max_attempts=1)))
+    for _ in range(4 * LOSSES_MAX):
+        world.run("a", Lost(company=1))
+    step = world.step("a")
+    assert (step.state, step.losses, step.queue) == (S.QUEUED, SUSPECT_LOSSES, "main_processing!")
+
+
+@pytest.mark.parametrize(("count", "text"), [(2_100_000_000, "2.1 GB"), (5_000_000, "5 MB")])
+def test_a_step_that_kills_its_worker_alone_fails_with_the_evidence(count: int, text: str) -> None:
+    world = World.of(task("a"), task("b", "a"))
     for _ in range(LOSSES_MAX - 1):
+        world.run("a", ALONE)
+        assert world.step("a").state is S.QUEUED
+    world.run("a", replace(ALONE, peak_bytes=count, lines=("one", "two", "three", "four")))
+    step = world.step("a")
+    assert (step.state, world.step("b").state, world.job.state) == (S.FAILED, S.ABANDONED, J.FAILED)
+    assert step.error == Fault(
+        "worker_lost",
+        "the worker process died with signal 9 (SIGKILL) while it ran this step alone, 3 times; "
+        f"peak memory {text}; last lines: two | three | four",
+        detail="one\ntwo\nthree\nfour",
+    )
+
+
+def test_a_step_whose_hosts_fall_silent_needs_more_losses_to_fail() -> None:
+    world = World.of(task("a"))
+    for _ in range(SILENT_LOSSES_MAX - 1):
         world.run("a", Lost())
         assert world.step("a").state is S.QUEUED
     world.run("a", Lost())
-    assert world.step("a").state is S.FAILED
-    assert world.job.error is not None and world.job.error.code == "worker_lost"
+    assert world.step("a").error == Fault("worker_lost", "the worker was lost while it ran this step alone, 5 times")
+
+
+def test_a_suspect_waits_apart_after_a_retry_too() -> None:
+    world = World.of(task("a", retry=FLAT))
+    for outcome in (Lost(), Lost(), Failure(BOOM)):
+        world.run("a", outcome)
+    world.pass_time(3600)
+    world.wake(world.step("a"))
+    step = world.step("a")
+    assert (step.state, step.queue) == (S.QUEUED, "main_processing!")
+
+
+def test_the_event_of_a_loss_tells_what_is_known() -> None:
+    world = World.of(task("a"))
+    world.run("a", Lost())
+    world.run("a", ALONE)
+    assert [event.payload for event in world.events if event.type == "step.queued"] == [
+        {"because": "worker_lost"},
+        {"because": "worker_lost", "company": 0, "how": ALONE.how},
+    ]
 
 
 def test_a_late_report_is_refused() -> None:
@@ -340,3 +399,18 @@ def test_an_event_that_was_waited_for_is_heard() -> None:
     world.route("approved", Await("{}"))
     assert world.report(world.step("approved"), Success('{"by":"me"}'))
     assert world.job.state is J.COMPLETED
+
+
+def test_a_report_names_the_worker_that_ran_the_attempt() -> None:
+    mine, theirs = UUID(int=1), UUID(int=2)
+    world = fal()
+    world.claim(world.step("a"))
+    draft = world.draft()
+    draft.steps[0].worker = mine
+    assert not settle(draft, Report(JOB, 0, 1, Success(OUTPUT), worker=theirs), 0.0)
+    assert settle(draft, Report(JOB, 0, 1, Parked("fal"), worker=mine), 0.0)
+    for worker in (mine, theirs):
+        assert not settle(draft, Report(JOB, 0, 1, Success(OUTPUT), worker=worker), 0.0), (
+            "it waits for word from outside"
+        )
+    assert settle(draft, Report(JOB, 0, 1, Success(OUTPUT)), 0.0)

@@ -94,6 +94,10 @@ class World:
             assert not draft.changed and not draft.children and not draft.child_jobs, "a change without an event"
             return
         self.job = draft.job
+        for no, step in draft.changed.items():
+            # The store writes a changed step without its worker, and an ended step with the time of the write.
+            assert step.state is not S.RUNNING, "a running step would lose its worker"
+            assert self.steps[no].state not in STEP_TERMINAL, "an ended step would end again"
         self.steps.update(draft.changed)
         for fan_no, added in (draft.children or {}).items():
             state = S.READY if self.plan.nodes[fan_no].is_child_routed else S.QUEUED

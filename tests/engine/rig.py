@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from windlass.core.plan import Node, Plan
 from windlass.core.states import JobState, StepState
 from windlass.engine import claim, read, recipes, settle, submit, workers
 from windlass.engine.claim import Claimed
-from windlass.engine.loops.runner import Loops
+from windlass.engine.loops.runner import LOOK_EVERY_S, Loops
 from windlass.engine.submit import Submission
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.artifact import Artifacts
@@ -23,6 +23,8 @@ from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
 
 QUEUE = "main_processing"
+# Most tests let hours pass, and their worker does not renew its lease.
+LONG_S = 10 * 365 * 86400.0
 
 
 async def undisturbed(db: Database) -> None:
@@ -42,7 +44,7 @@ def plan(*nodes: Node, recipe: str = "r", **given: Any) -> Plan:
 
 
 def task(name: str, *needs: str, **given: Any) -> Node:
-    return Node(name, run=name, needs=needs, **given)
+    return Node(name, needs=needs, **{"run": name, **given})
 
 
 class Rig:
@@ -55,12 +57,26 @@ class Rig:
         self.artifacts = artifacts
         self.chance: Callable[[], float] = random.Random(7).random
         self.loops = Loops(db, artifacts, shared_evaluator(), new_id=ids.new, chance=lambda: 0.0)
+        # A test's one look at the router ends when its expressions are evaluated, however slow the machine is.
+        self.loops.router.patience_s = 60.0
         self.worker = ids.new()
 
-    async def enlist(self, worker: UUID | None = None) -> UUID:
+    async def enlist(
+        self, worker: UUID | None = None, *, lease_s: float = LONG_S, handlers: Iterable[str] = ()
+    ) -> UUID:
         worker = worker or self.worker
-        await workers.enlist(self.db, worker, host="h", pid=1, queues=[QUEUE], concurrency=9)
+        await workers.enlist(
+            self.db, worker, host="h", pid=1, queues=[QUEUE], concurrency=9, lease_s=lease_s, handlers=handlers
+        )
         return worker
+
+    async def silence(self, seconds: float) -> None:
+        """Time passes; engines look as often as they do, and no worker renews."""
+        for _ in range(int(seconds // LOOK_EVERY_S)):
+            self.clock.advance(LOOK_EVERY_S)
+            await self.loops.rescuer.run_once()
+        self.clock.advance(seconds % LOOK_EVERY_S)
+        await self.loops.rescuer.run_once()
 
     async def submit(self, of: Plan, inputs: dict[str, Any] | None = None, **given: Any) -> UUID:
         await recipes.register(self.db, of)
@@ -69,8 +85,10 @@ class Rig:
             raise answer
         return answer.job_id
 
-    async def claim(self, limit: int = 100, worker: UUID | None = None) -> list[Claimed]:
-        return await claim.claim(self.db, worker=worker or self.worker, queues=[QUEUE], limit=limit)
+    async def claim(
+        self, limit: int = 100, worker: UUID | None = None, queues: Sequence[str] = (QUEUE,)
+    ) -> list[Claimed]:
+        return await claim.claim(self.db, worker=worker or self.worker, queues=queues, limit=limit)
 
     async def claim_one(self, worker: UUID | None = None) -> Claimed:
         [one] = await self.claim(1, worker)

@@ -45,9 +45,7 @@ async def rows(rig: Rig, job: UUID) -> dict[str, list[dict[str, Any]]]:
 
 
 def report(one: Claimed) -> Report:
-    return Report(
-        one.job_id, one.no, one.attempt, Success('{"n":1}'), plan_hash=one.plan_hash, node=one.node, seen=one.seen
-    )
+    return one.report(Success('{"n":1}'))
 
 
 @pytest.mark.parametrize("of", PLANS, ids=lambda of: of.recipe)

@@ -18,6 +18,7 @@ from windlass.core.states import JobState
 from windlass.engine import budgets, control, recipes, settle
 from windlass.engine.budgets import BudgetView
 from windlass.engine.claim import Claimed
+from windlass.engine.loops import granter
 
 BOOM = Fault("boom", "it broke")
 FAN = plan(call("a", provider="", cost=0.1, each="inputs.items"))
@@ -60,6 +61,18 @@ async def test_a_fan_out_cannot_overshoot(rig: Rig) -> None:
     await rig.loops.run_until_idle()
     assert len(await rig.claim()) == 88
     await check(rig.db)
+
+
+async def test_a_raised_budget_reaches_every_step_that_waits_for_it(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(granter, "SHORT_MAX", 3)
+    job = await rig.submit(FAN, {"items": list(range(10))})
+    await budgets.set(rig.db, "job", str(job), "0.05")
+    await rig.loops.run_until_idle()
+    assert await rig.claim() == []
+
+    await budgets.set(rig.db, "job", str(job), "10")
+    await rig.loops.run_until_idle()
+    assert len(await rig.claim()) == 10
 
 
 async def test_what_an_attempt_did_not_need_is_given_to_the_next(rig: Rig) -> None:

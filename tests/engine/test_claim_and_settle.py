@@ -71,7 +71,7 @@ async def test_a_claim_waits_for_the_only_job_there_is(rig: Rig) -> None:
 
 
 async def test_an_idle_worker_takes_one_step_and_is_told_of_more(rig: Rig) -> None:
-    job = await rig.submit(plan(task("a"), task("b")), {"x": 1}, deadline_s=60)
+    job = await rig.submit(plan(task("a"), task("b", run="a")), {"x": 1}, deadline_s=60)
     first = await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=10, is_idle=True)
     second = await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=10, is_idle=True)
     assert [(one.job_id, one.no, one.input, one.deadline_s) for one in (*first, *second)] == [
@@ -154,7 +154,7 @@ async def test_a_report_for_nothing_is_refused(rig: Rig) -> None:
 
 
 async def test_reports_of_one_wide_job_that_arrive_together_all_count(rig: Rig) -> None:
-    job = await rig.submit(plan(*(task(f"a{n}") for n in range(30)), task("z", *(f"a{n}" for n in range(30)))))
+    job = await rig.submit(plan(*(task(f"a{n}", run="a") for n in range(30)), task("z", *(f"a{n}" for n in range(30)))))
     taken = await rig.claim(100)
     batches = [taken[n::6] for n in range(6)]
     await asyncio.gather(

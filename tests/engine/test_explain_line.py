@@ -55,7 +55,7 @@ async def test_short_money_names_the_budget(rig: Rig) -> None:
     assert detail["budget"]["most"] == Decimal("1.5")
     await budgets.remove(rig.db, "caller", "ann")
     [reason] = await why(rig.db, job, "a")
-    assert reason.because == "the engine is about to let it go"
+    assert reason.because == "the engine is about to start it"
 
 
 async def test_money_of_which_some_is_needed(rig: Rig) -> None:
@@ -81,14 +81,24 @@ async def test_what_holds_the_whole_line_back_is_named(rig: Rig) -> None:
     assert detail["breaker"] == "open"
 
 
+async def test_a_step_with_others_ahead_waits_for_the_rate_also_while_the_limit_allows_a_start(rig: Rig) -> None:
+    await declare(rig.db, concurrency=9, rate=5)
+    jobs = [await rig.submit(one()) for _ in range(3)]
+    await rig.loops.router.run_once()
+    [reason] = await why(rig.db, jobs[2], "a")
+    assert reason.because == "fal is asked at most 5 times a second; 2 ahead of it"
+    [reason] = await why(rig.db, jobs[0], "a")
+    assert reason.because == "the engine is about to start it"
+
+
 async def test_before_the_granter_has_looked_it_is_about_to(rig: Rig) -> None:
     first = await rig.submit(one())
     await rig.loops.router.run_once()
     [reason] = await why(rig.db, first)
-    assert reason.because == "the engine is about to let it go"
+    assert reason.because == "the engine is about to start it"
     await declare(rig.db)
     [reason] = await why(rig.db, first)
-    assert reason.because == "the engine is about to let it go; 0 ahead of it"
+    assert reason.because == "the engine is about to start it"
 
 
 async def test_a_paused_job_says_so_and_not_more(rig: Rig) -> None:

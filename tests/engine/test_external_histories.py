@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from tests.engine.outside import DONE, FAILED, FAL, answer, due, grant, poll, webhook, work
-from tests.engine.rig import Rig, plan, task
+from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Failure, Fault, Lost, Outcome, Parked, Released, Snooze, Success
+from windlass.core.queue import apart
 from windlass.core.retry import Retry
 from windlass.core.states import JOB_TERMINAL, STEP_TERMINAL
 from windlass.engine import control, external, read
@@ -61,7 +62,7 @@ class History:
     async def claim(self) -> None:
         await self.rig.loops.router.run_once()
         await grant(self.rig, self.job)
-        self.running += [(one, None, None) for one in await self.rig.claim()]
+        self.running += [(one, None, None) for one in await self.rig.claim(queues=[QUEUE, apart(QUEUE)])]
 
     async def ask(self) -> None:
         """One worker gets one step further, or ends in some way."""

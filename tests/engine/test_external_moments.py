@@ -546,7 +546,7 @@ async def test_a_batch_takes_as_many_statements_as_one_answer(
 # How a row is found, by one of these columns or more; anything less would read all that a provider was ever asked.
 _NARROW = ("external_id = ", "no = ", "id = ", "due_at <= ")  # a ctid is an id
 _STATEMENTS = {
-    "work_intend": 5, "work_rejected": 5, "work_orphaned": 5, "work_moved": 3, "work_swept": 1, "work_recorded": 6,
+    "work_intend": 6, "work_rejected": 5, "work_orphaned": 5, "work_moved": 3, "work_swept": 1, "work_recorded": 6,
     "event_known": 2, "work_find": 6, "work_read": 3, "work_answered": 6, "work_known": 2, "event_seen": 2,
     "event_moved": 7, "work_due": 3, "work_polled": 10, "work_of": 1,
 }  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
 
 from tests.engine.rig import Rig, plan, task, undisturbed
@@ -102,4 +105,70 @@ async def test_where_the_cluster_may_not_be_asked_for_the_epoch_stays(rig: Rig, 
         async with db.connection() as connection:
             await connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
             await connection.execute("DROP OWNED BY guest; DROP ROLE guest")
+        await db.close()
+
+
+async def on_timeline(db: Database, timeline: int) -> None:
+    """As if the installation had been seen on this timeline last."""
+    async with db.connection() as connection:
+        await connection.execute("UPDATE windlass.installation SET timeline = $1", timeline)
+
+
+async def test_a_new_timeline_raises_the_epoch_once_and_is_audited(rig: Rig) -> None:
+    await installation.serve(rig.db, CHECK)
+    assert await installation.look(rig.db) == Installation(True, 1), "the first timeline is only remembered"
+    await on_timeline(rig.db, -1)
+    found = await asyncio.gather(*(installation.look(rig.db) for _ in range(4)))
+    # By as many as there were promotions: this server is on its first timeline, two after the one that was set.
+    assert found == [Installation(True, 3)] * 4
+    async with rig.db.connection() as connection:
+        notes = await connection.fetch("SELECT event, payload FROM windlass.audit_notes")
+        assert await connection.fetchval("SELECT timeline FROM windlass.installation") == 1
+    assert [(row["event"], json.loads(row["payload"])) for row in notes] == [
+        ("timeline_changed", {"timeline": 1, "before": -1, "epoch": 3})
+    ]
+
+
+async def test_a_timeline_that_went_back_raises_the_epoch_too(rig: Rig) -> None:
+    await on_timeline(rig.db, 9)
+    assert await installation.look(rig.db) == Installation(False, 2)
+    async with rig.db.connection() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM windlass.audit_notes") == 0, "nobody reads them"
+
+
+async def test_a_server_that_starts_after_a_failover_begins_the_new_epoch(rig: Rig) -> None:
+    await installation.serve(rig.db, CHECK)
+    await on_timeline(rig.db, 0)
+    assert await installation.serve(rig.db, CHECK) == Installation(True, 2)
+
+
+async def test_a_restore_into_another_cluster_raises_the_epoch_once(rig: Rig) -> None:
+    await installation.serve(rig.db, CHECK)
+    await on_timeline(rig.db, 7)
+    await move(rig.db)
+    assert await installation.serve(rig.db, CHECK) == Installation(True, 2)
+
+
+async def test_where_the_timeline_may_not_be_asked_for_the_epoch_stays(fresh_dsn: str) -> None:
+    db = await Database.open(fresh_dsn)
+    try:
+        async with db.connection() as connection:
+            await connection.execute(
+                "REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC; CREATE ROLE visitor LOGIN;"
+                "GRANT USAGE ON SCHEMA windlass TO visitor; GRANT ALL ON ALL TABLES IN SCHEMA windlass TO visitor"
+            )
+        visitor = await Database.open(fresh_dsn.replace("//postgres@", "//visitor@"))
+        try:
+            assert await installation.look(visitor) == Installation(False, 1)
+            async with db.connection() as connection:
+                await connection.execute("GRANT EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) TO PUBLIC")
+            assert await installation.look(visitor) == Installation(False, 1), "an ordinary role may ask"
+            async with db.connection() as connection:
+                assert await connection.fetchval("SELECT timeline FROM windlass.installation") == 1
+        finally:
+            await visitor.close()
+    finally:
+        async with db.connection() as connection:
+            await connection.execute("GRANT EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) TO PUBLIC")
+            await connection.execute("DROP OWNED BY visitor; DROP ROLE visitor")
         await db.close()

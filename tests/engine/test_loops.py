@@ -9,14 +9,17 @@ import pytest
 
 from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.core import route
-from windlass.core.outcome import Failure, Fault, Success
+from windlass.core.outcome import Failure, Fault, Lost, Report, Success
 from windlass.core.plan import Node, NodeKind
-from windlass.core.retry import LOSSES_MAX, Retry
+from windlass.core.queue import apart
+from windlass.core.retry import SILENT_LOSSES_MAX, SUSPECT_LOSSES, Retry
 from windlass.engine import control, read, recipes, workers
 from windlass.engine.claim import claim
+from windlass.engine.hand_back import hand_back
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.loops.rescuer import GRACE_S
 from windlass.engine.loops.runner import Loops
+from windlass.engine.settle import settle
 from windlass.engine.workers import LEASE_S
 from windlass.recipe.evaluator import shared_evaluator
 
@@ -82,6 +85,7 @@ async def test_a_fan_out_of_thousands_takes_several_commits(rig: Rig, monkeypatc
 async def test_two_routers_fan_out_once(rig: Rig) -> None:
     job = await rig.submit(plan(task("a", each="inputs.xs")), {"xs": [1, 2, 3]})
     other = Loops(rig.db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, chance=lambda: 0.0)
+    other.router.patience_s = rig.loops.router.patience_s
     await asyncio.gather(rig.loops.router.run_once(), other.router.run_once())
     assert (await read.job(rig.db, job)).steps_total == 4
 
@@ -99,7 +103,7 @@ async def test_a_timer_takes_its_time_and_no_more(rig: Rig) -> None:
 
 async def test_a_lost_workers_steps_run_again_and_its_late_report_is_refused(rig: Rig) -> None:
     job = await rig.submit(ONE)
-    old = await rig.claim_one()
+    old = await rig.claim_one(await rig.enlist(rig.ids.new(), lease_s=LEASE_S))
     rig.clock.advance(LEASE_S - 0.001)
     assert await rig.loops.run_until_idle() == 0
     rig.clock.advance(0.001)
@@ -113,23 +117,61 @@ async def test_a_lost_workers_steps_run_again_and_its_late_report_is_refused(rig
     assert (step.state, step.losses, step.failures) == ("COMPLETED", 1, 0)
 
 
-async def test_a_lease_that_ran_out_is_never_revived(rig: Rig) -> None:
-    rig.clock.advance(LEASE_S - 1)
-    assert await workers.renew(rig.db, rig.worker)
-    rig.clock.advance(LEASE_S)
-    assert not await workers.renew(rig.db, rig.worker)
-    await rig.enlist()
-    assert not await workers.renew(rig.db, rig.worker), "not under the same id"
+async def test_a_lease_that_ran_out_can_be_renewed_until_the_worker_is_marked_as_lost(rig: Rig) -> None:
+    worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
+    rig.clock.advance(LEASE_S + 1)
+    assert await workers.renew(rig.db, worker)
+    await rig.silence(LEASE_S)
+    assert not await workers.renew(rig.db, worker)
+    await rig.enlist(worker, lease_s=LEASE_S)
+    assert not await workers.renew(rig.db, worker), "not under the same id"
 
 
 async def test_a_step_that_keeps_killing_its_workers_fails(rig: Rig) -> None:
     job = await rig.submit(ONE)
-    for _ in range(LOSSES_MAX):
-        worker = await rig.enlist(rig.ids.new())
-        await rig.claim_one(worker)
-        rig.clock.advance(LEASE_S)
+    for number in range(SILENT_LOSSES_MAX):
+        worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
+        queue = QUEUE if number < SUSPECT_LOSSES else apart(QUEUE)
+        [step] = await read.steps(rig.db, job)
+        assert (step.queue, step.losses, step.state) == (queue, number, "QUEUED")
+        assert len(await claim(rig.db, worker=worker, queues=[queue], limit=1)) == 1
+        await rig.silence(LEASE_S)
         await rig.loops.run_until_idle()
     assert (await read.job(rig.db, job)).error["code"] == "worker_lost"
+
+
+async def test_a_dead_workers_steps_are_handed_back_and_only_those_that_had_begun_are_charged(rig: Rig) -> None:
+    jobs = [await rig.submit(ONE) for _ in range(3)]
+    taken = await rig.claim(3)
+    keys = {(one.job_id, one.no, one.attempt) for one in taken if one.job_id in jobs[:2]}
+    assert await hand_back(rig.db, rig.worker, keys, chance=rig.chance) == 3
+    found = [(await read.steps(rig.db, job))[0] for job in jobs]
+    assert [(step.state, step.losses, step.queue) for step in found] == [
+        ("QUEUED", 1, QUEUE),
+        ("QUEUED", 1, QUEUE),
+        ("QUEUED", 0, QUEUE),
+    ]
+    events = [event for job in jobs for event in await read.events(rig.db, job) if event.source == "heartbeat"]
+    assert [event.payload for event in events] == [
+        {"because": "worker_lost", "company": 1, "how": "the worker process died"},
+        {"because": "worker_lost", "company": 1, "how": "the worker process died"},
+        {"because": "released"},
+    ]
+    assert not await workers.renew(rig.db, rig.worker)
+    # The rescuer has nothing left to report, and a second report of the same death changes nothing.
+    assert await rig.loops.run_until_idle() == 0
+    assert await hand_back(rig.db, rig.worker, keys, chance=rig.chance) == 0
+    again = [Report(*key, Lost(0), source="heartbeat") for key in sorted(keys)]
+    assert not any((await settle(rig.db, again, chance=rig.chance)).took_effect)
+    assert [(await read.steps(rig.db, job))[0].losses for job in jobs] == [1, 1, 0]
+
+
+async def test_attempts_without_a_name_in_the_table_may_all_have_begun(rig: Rig) -> None:
+    job = await rig.submit(ONE)
+    await rig.claim_one()
+    assert await hand_back(rig.db, rig.worker, set(), unnamed=2, chance=rig.chance) == 1
+    [step] = await read.steps(rig.db, job)
+    assert (step.state, step.losses) == ("QUEUED", 1)
 
 
 async def test_a_hung_attempt_is_ended_after_its_time_and_a_grace(rig: Rig) -> None:
@@ -156,17 +198,18 @@ async def test_a_worker_that_leaves_in_good_order_is_forgotten(rig: Rig) -> None
 
 
 async def test_a_lost_worker_is_shown_for_a_day(rig: Rig) -> None:
+    worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
     await rig.submit(ONE)
-    await rig.claim_one()
-    [view] = await workers.listing(rig.db)
+    await rig.claim_one(worker)
+    _, view = await workers.listing(rig.db)
     assert (view.running, view.lost_at, view.queues) == (1, None, (QUEUE,))
-    rig.clock.advance(LEASE_S)
+    await rig.silence(LEASE_S)
     await rig.loops.run_until_idle()
-    [view] = await workers.listing(rig.db)
-    assert (view.running, view.lost_at) == (0, rig.clock.now())
+    _, view = await workers.listing(rig.db)
+    assert (view.id, view.running, view.lost_at) == (worker, 0, rig.clock.now())
     rig.clock.advance("25h")
     await rig.loops.pruner.run_once()
-    assert await workers.listing(rig.db) == []
+    assert [view.id for view in await workers.listing(rig.db)] == [rig.worker]
 
 
 @pytest.mark.parametrize(

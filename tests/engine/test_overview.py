@@ -42,10 +42,10 @@ FILL = """
         ("overview_minutes", (60, 1000), "minutes_pkey"),
         ("overview_recipes", (60, 1000, 15), "minutes_pkey"),
         ("overview_ended_caller", (60, 100, "c7"), "jobs_caller"),
-        ("overview_open", (100,), "jobs_due"),
-        ("overview_open_caller", (100, "c7"), "jobs_caller"),
+        ("activity_count", (100, 10), "jobs_due"),
+        ("activity_count_caller", (100, 10, "c7"), "jobs_caller"),
+        ("activity_open", (100,), "jobs_due"),
         ("overview_running", (100,), "steps_running"),
-        ("overview_running_jobs", (100, None), "steps_running"),
         ("recent_inputs", ("r", 100, 100, 50, 10), "jobs_pkey"),
         ("recent_inputs_caller", ("r", 100, 100, 50, 10, "c7"), "jobs_caller"),
         ("worker_steps", (100,), "steps_running"),
@@ -108,7 +108,7 @@ async def test_open_jobs_are_queued_or_run_or_wait(rig: Rig) -> None:
     waiting = await rig.submit(plan(Node("yes", NodeKind.EVENT, run="approved"), recipe="asked"))
     await rig.loops.run_until_idle()
     told = await overview.overview(rig.db, None)
-    assert told.totals == {"open": 3, "running": 1, "queued": 1, "waiting": 1}
+    assert told.totals == {"open": 3, "running": 1, "queued": 1, "waiting": 1, "sleeping": 0, "paused": 0}
     [person] = [one for one in told.attention if one.kind == "waiting_person"]
     assert (person.count, person.link) == (1, f"/jobs/{waiting}")
     assert (await overview.overview(rig.db, "local")).totals == told.totals

@@ -19,6 +19,7 @@ from windlass.app.entropy import Ids
 from windlass.core.errors import DatabaseUnavailable, WrongState
 from windlass.core.outcome import Cost, Failure, Fault, Lost, Outcome, Parked, Released, Report, Snooze, Success
 from windlass.core.plan import Plan
+from windlass.core.queue import apart
 from windlass.core.retry import Retry
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import budgets, claim, control, read, recipes, settle, submit, workers
@@ -143,7 +144,7 @@ class Crowd:
         worker = self.ids.new()
         await workers.enlist(db, worker, host="h", pid=1, queues=[QUEUE], concurrency=9)
         while not self.is_over:
-            taken = await claim.claim(db, worker=worker, queues=[QUEUE], limit=self.chance.randint(1, 4))
+            taken = await claim.claim(db, worker=worker, queues=[QUEUE, apart(QUEUE)], limit=self.chance.randint(1, 4))
             for one_ in taken:
                 outcome = self._outcome()
                 cost = Cost("0.05") if self.chance.random() < 0.5 else None

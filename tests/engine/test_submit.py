@@ -12,10 +12,10 @@ from uuid import UUID
 import pytest
 
 from tests.engine.rig import Rig, plan, task
-from windlass.core.errors import BadInput, Conflict, NotFound
+from windlass.core.errors import BadInput, Conflict, NotFound, WrongState
 from windlass.engine import control, read, recipes, rerun
 from windlass.engine import submit as submit_module
-from windlass.engine.recipes import NAME_KEPT_S, NamedPlans
+from windlass.engine.recipes import NAME_KEPT_S, NamedPlans, Registered
 from windlass.engine.submit import Accepted, Submission, Webhook, submit
 from windlass.engine.submitter import Submitter
 
@@ -170,11 +170,11 @@ async def test_what_the_tables_cannot_hold_is_refused_before_anything_is_written
 
 
 async def test_a_running_job_keeps_its_plan_and_new_jobs_get_the_new_one(rig: Rig) -> None:
-    assert await recipes.register(rig.db, ONE) == 1
+    assert await recipes.register(rig.db, ONE) == Registered(1, 1)
     old = await rig.submit(ONE)
     two = plan(task("a"), task("b", "a"))
-    assert await recipes.register(rig.db, two) == 2
-    assert await recipes.register(rig.db, two) == 2, "an unchanged plan is no new version"
+    assert await recipes.register(rig.db, two) == Registered(2, 2)
+    assert await recipes.register(rig.db, two) == Registered(2, 2), "an unchanged plan is no new version"
     await rig.run_out()
     assert (await read.job(rig.db, old)).recipe_version == 1
     assert await rig.states(old) == ["COMPLETED"]
@@ -186,15 +186,38 @@ async def test_a_running_job_keeps_its_plan_and_new_jobs_get_the_new_one(rig: Ri
         await recipes.latest(rig.db, "r", 9)
 
 
-async def test_an_old_plan_that_is_registered_again_becomes_the_newest(rig: Rig) -> None:
+async def test_an_old_plan_that_is_registered_again_keeps_its_version(rig: Rig) -> None:
     two = plan(task("a"), task("b", "a"))
-    assert [await recipes.register(rig.db, one) for one in (ONE, two, ONE)] == [1, 2, 3]
+    for one, found in ((ONE, Registered(1, 1)), (two, Registered(2, 2)), (ONE, Registered(1, 2))):
+        assert await recipes.register(rig.db, one) == found
+    assert (await recipes.latest(rig.db, "r")).hash == two.hash
+
+
+async def test_a_rollback_makes_an_old_plan_the_newest_and_holds(rig: Rig) -> None:
+    two = plan(task("a"), task("b", "a"))
+    await recipes.register(rig.db, ONE)
+    with pytest.raises(WrongState, match="one version only"):
+        await recipes.rollback(rig.db, "r")
+    await recipes.register(rig.db, two)
+    assert await recipes.rollback(rig.db, "r") == (1, Registered(3, 3))
+    assert await recipes.rollback(rig.db, "r", 1) == (1, Registered(3, 3)), "it is in force already"
+    assert await recipes.register(rig.db, two) == Registered(2, 3)
+    assert await recipes.register(rig.db, ONE) == Registered(3, 3)
     assert (await recipes.latest(rig.db, "r")).hash == ONE.hash
+    assert await recipes.register(rig.db, two, is_newest=True) == Registered(4, 4)
+    with pytest.raises(NotFound, match="version 9 of recipe r"):
+        await recipes.rollback(rig.db, "r", 9)
+    with pytest.raises(NotFound, match="no recipe other"):
+        await recipes.rollback(rig.db, "other")
 
 
 async def test_processes_that_register_at_once_agree(rig: Rig) -> None:
     versions = await asyncio.gather(*(recipes.register(rig.db, ONE) for _ in range(8)))
-    assert set(versions) == {1}
+    assert set(versions) == {Registered(1, 1)}
+    plans = [plan(task(name)) for name in "abcdefgh"]
+    found = await asyncio.gather(*(recipes.register(rig.db, one) for one in plans * 2))
+    assert [one.version for one in found[:8]] == [one.version for one in found[8:]]
+    assert len(await recipes.versions(rig.db, "r")) == len({ONE.hash, *(one.hash for one in plans)})
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800"])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,12 @@ from windlass.testing.clock import VirtualClock
 
 
 @pytest.fixture
-async def hooks(timed_db: Database, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> AsyncIterator[Hooks]:
+async def hooks(timed_db: Database, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> Hooks:
     rig = Rig(timed_db, clock, ids, artifacts)
     await rig.enlist()
     made = Hooks(rig)
     await made.herald.run_once()
-    yield made
-    made.sender.close()
+    return made
 
 
 @pytest.fixture

@@ -67,9 +67,9 @@ class Hooks:
         assert (await self.herald.run_once()).count == 1
         return job
 
-    async def many(self, urls: list[str]) -> list[UUID]:
+    async def many(self, urls: list[str], **given: Any) -> list[UUID]:
         """Many of them."""
-        jobs = [await self.submit(url) for url in urls]
+        jobs = [await self.submit(url, **given) for url in urls]
         await self.rig.run_out()
         while (await self.herald.run_once()).count:
             pass

@@ -28,11 +28,13 @@ class Notes:
     def __init__(self, status: int | None = 204) -> None:
         self.status = status
         self.given: list[tuple[str, bytes, dict[str, str]]] = []
+        self.callers: list[str] = []
         self.is_held = False
         self.go = asyncio.Event()
 
-    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> Sent:
+    async def post(self, url: str, body: bytes, headers: dict[str, str], *, caller: str = "") -> Sent:
         self.given.append((url, body, headers))
+        self.callers.append(caller)
         if self.is_held:
             await self.go.wait()
         return Sent(self.status, None if self.status else "timeout", None, 0.0)
@@ -187,7 +189,7 @@ async def test_what_another_courier_is_about_to_take_is_neither_waited_for_nor_t
     sender = Notes()
     courier = hooks.courier(sender)
     async with hooks.rig.db.connection() as connection, connection.transaction():
-        assert len(await connection.fetch(sql("webhook_claim"), 50, LEASE_S, [], [], 4)) == 1
+        assert len(await connection.fetch(sql("webhook_claim"), 50, LEASE_S, [], [], 4, [], [], 20)) == 1
         async with asyncio.timeout(5):
             assert (await courier.run_once()).count == 0
     assert (await courier.run_once()).count == 0
@@ -267,10 +269,40 @@ async def test_a_host_that_hangs_takes_its_own_places_only(hooks: Hooks) -> None
     assert {await hooks.state(job) for job in jobs} == {"DELIVERED"}
 
 
+async def test_a_caller_with_silent_hosts_takes_its_own_places_only(hooks: Hooks) -> None:
+    """Another caller's webhook goes out although a thousand earlier ones are due, and none of those is answered."""
+    silent = [f"https://silent{number}.example/" for number in range(600)]
+    await hooks.many(silent, caller="crowd")
+    (job,) = await hooks.many(["https://good.example/"], caller="ada")
+    sender = Notes()
+    sender.is_held = True
+    courier = hooks.courier(sender)
+    taken = [*await courier._take(), *await courier._take()]
+    while len(sender.given) < len(taken):
+        await asyncio.sleep(0)
+    callers = Counter(sender.callers)
+    assert callers == {"crowd": 20, "ada": 1}
+    assert await courier._take() == []
+    sender.go.set()
+    await asyncio.gather(*taken)
+    assert await hooks.state(job) == "DELIVERED"
+
+
+async def test_callers_take_turns(hooks: Hooks) -> None:
+    for caller in ("crowd", "ada", "bob"):
+        await hooks.many([f"https://{caller}{number}.example/" for number in range(6)], caller=caller)
+    sender = Notes()
+    courier = hooks.courier(sender, batch=6)
+    await courier.run_once()
+    assert Counter(sender.callers) == {"crowd": 2, "ada": 2, "bob": 2}
+
+
 async def test_rows_are_found_by_what_is_due(hooks: Hooks) -> None:
     async with hooks.rig.db.connection() as connection:
-        await connection.execute("PREPARE claim (int, float8, text[], int[], int) AS " + sql("webhook_claim"))
-        rows = await connection.fetch("EXPLAIN EXECUTE claim (50, 60, '{a}', '{4}', 4)")
+        await connection.execute(
+            "PREPARE claim (int, float8, text[], int[], int, text[], int[], int) AS " + sql("webhook_claim")
+        )
+        rows = await connection.fetch("EXPLAIN EXECUTE claim (50, 60, '{a}', '{4}', 4, '{b}', '{20}', 20)")
         await connection.execute("DEALLOCATE claim")
     text = "\n".join(row[0] for row in rows)
     assert "webhooks_due" in text
@@ -347,7 +379,7 @@ async def test_a_courier_goes_on_when_the_database_was_away(hooks: Hooks, monkey
 
 async def test_a_fault_of_ours_leaves_the_row_to_its_lease(hooks: Hooks, caplog: pytest.LogCaptureFixture) -> None:
     class Faulty(Notes):
-        async def post(self, url: str, body: bytes, headers: dict[str, str]) -> Sent:
+        async def post(self, url: str, body: bytes, headers: dict[str, str], *, caller: str = "") -> Sent:
             raise RuntimeError("planted")
 
     job = await hooks.ended("https://hook.example/?token=hidden")

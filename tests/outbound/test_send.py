@@ -13,7 +13,7 @@ import httpcore
 import pytest
 
 from tests.outbound.receiver import Receiver
-from windlass.core.errors import BadUrl
+from windlass.core.errors import BadUrl, Unavailable
 from windlass.outbound import dial, send
 from windlass.outbound.send import Sender
 
@@ -21,10 +21,8 @@ WITHIN_S = 1.0
 
 
 @pytest.fixture
-async def sender() -> AsyncIterator[Sender]:
-    made = Sender(is_loopback_allowed=True, within_s=WITHIN_S)
-    yield made
-    made.close()
+def sender() -> Sender:
+    return Sender(is_loopback_allowed=True, within_s=WITHIN_S)
 
 
 async def test_a_request_is_sent_as_it_is_given(receiver: Receiver, sender: Sender) -> None:
@@ -216,16 +214,24 @@ def _certificate(folder: Path, name: str) -> Path:
     return path
 
 
-async def test_a_name_that_is_not_resolved_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_is_not_resolved_in_time_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def resolve(host: str, port: int) -> list[str]:
         await asyncio.sleep(3600)
         return []
 
     monkeypatch.setattr(dial, "RESOLVE_WITHIN_S", 0.05)
     sender = Sender(resolve=resolve)
-    with pytest.raises(BadUrl):
+    with pytest.raises(Unavailable):
         await sender.check("https://slow.example/")
-    assert (await sender.post("https://slow.example/", b"{}", {})).fault == "bad_url"
+    assert (await sender.post("https://slow.example/", b"{}", {})).fault == "not_resolved"
+
+
+async def test_a_resolver_that_cannot_answer_now_may_be_asked_again() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    with pytest.raises(Unavailable):
+        await Sender(resolve=resolve).check("https://slow.example/")
 
 
 async def test_the_machines_own_resolver_knows_its_own_name(sender: Sender) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from base64 import b64encode
 from decimal import Decimal
 from pathlib import Path
 
@@ -163,6 +164,17 @@ async def test_providers_are_found_by_name(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="cannot be read: No such file"):
         Registry.load(tmp_path / "none.yaml", {})
+
+
+def test_two_providers_do_not_share_a_secret() -> None:
+    entry = "{{adapter: http, base_url: 'http://x', webhook: {{profile: standard, secret_env: {}}}}}"
+    text = f"providers:\n  one: {entry.format('ONE')}\n  two: {entry.format('TWO')}\n"
+    other = f"whsec_{b64encode(bytes(range(32))).decode()}"
+    assert len(Registry.read(text, {"ONE": SECRET, "TWO": other})) == 2
+    for shared in (SECRET, f"{other},{SECRET}"):
+        with pytest.raises(BadSetting, match="webhook secret of provider one too") as caught:
+            Registry.read(text, {"ONE": f"{SECRET},{SECRET}", "TWO": shared})
+        assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -38,6 +39,12 @@ def everything(prompt: str):
     return {"film": film, "words": words["text"], "batch": batch["failed"], "plain": plain["echo"]}
 
 
+# Two providers must not share one.
+SECRETS = {
+    name: f"whsec_{b64encode(name.encode().ljust(32, b'.')).decode()}" for name in ("replicate", "openai", "generic")
+}
+
+
 def providers_yaml(fake: FakeProvider, poll: str) -> str:
     def entry(name: str, protocol: str, adapter: str, more: str) -> str:
         return (
@@ -45,14 +52,16 @@ def providers_yaml(fake: FakeProvider, poll: str) -> str:
             f"    concurrency: 5, poll: [{poll}], wait: 50s, prices: {{'*': {{call: 0.25}}}}, {more}}}\n"
         )
 
-    signed = "webhook: {secret_env: SECRETS}"
+    def signed(protocol: str) -> str:
+        return f"webhook: {{secret_env: {protocol.upper()}_SECRET}}"
+
     keys = f"options: {{keys_url: '{fake.url}/fal/.well-known/jwks.json', honours_keys: true}}"
     return "providers:\n" + "".join(
         [
             entry("fal", "fal", "fal", f"webhook: {{}}, {keys}"),
-            entry("replicate", "replicate", "replicate", f"{signed}, options: {{honours_keys: true}}"),
-            entry("openai", "openai", "openai", f"{signed}"),
-            entry("plain", "generic", "http", signed),
+            entry("replicate", "replicate", "replicate", f"{signed('replicate')}, options: {{honours_keys: true}}"),
+            entry("openai", "openai", "openai", signed("openai")),
+            entry("plain", "generic", "http", signed("generic")),
         ]
     )
 
@@ -64,7 +73,7 @@ class Studio:
 
 @pytest.fixture
 async def fake(tmp_path: Path) -> AsyncIterator[FakeProvider]:
-    async with FakeProvider(tmp_path / "journal", credential=CREDENTIAL, has_fal_keys=True) as made:
+    async with FakeProvider(tmp_path / "journal", credential=CREDENTIAL, has_fal_keys=True, secrets=SECRETS) as made:
         yield made
 
 
@@ -117,7 +126,8 @@ async def result(windlass: Windlass) -> Any:
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch, fake: FakeProvider) -> None:
     monkeypatch.setenv("KEY", CREDENTIAL)
-    monkeypatch.setenv("SECRETS", fake.secret)
+    for protocol, secret in SECRETS.items():
+        monkeypatch.setenv(f"{protocol.upper()}_SECRET", secret)
 
 
 def split(counted: str) -> tuple[str, str]:

@@ -237,11 +237,11 @@ def test_a_cycle_is_named_and_independent_of_the_order() -> None:
 
 
 def test_limits_are_limits() -> None:
-    many = {f"s{n}": {"run": "f"} for n in range(1001)}
-    with pytest.raises(TooLarge, match="1,001 steps; at most 1,000"):
+    many = {f"s{n}": {"run": "f"} for n in range(10_001)}
+    with pytest.raises(TooLarge, match="10,001 steps; at most 10,000"):
         plan_from_document({"recipe": "r", "steps": many})
-    big = {f"s{n}": {"run": "f", "with": {"a": "x" * 10_000}} for n in range(110)}
-    with pytest.raises(TooLarge, match="at most 1,048,576"):
+    big = {f"s{n}": {"run": "f", "with": {"a": "x" * 10_000}} for n in range(430)}
+    with pytest.raises(TooLarge, match="at most 4,194,304"):
         plan_from_document({"recipe": "r", "steps": big})
     long = "${" + "1 + " * 300 + "1}"
     with pytest.raises(BadExpression, match="at most 1,024"):

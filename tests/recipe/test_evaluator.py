@@ -36,8 +36,9 @@ def cel() -> Iterator[Evaluator]:
 
 
 def pid_of(evaluator: Evaluator) -> int:
-    assert evaluator._child is not None
-    return evaluator._child.process.pid
+    child = evaluator._next("")
+    assert child is not None
+    return child.process.pid
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_plain_paths_start_no_process() -> None:
     template = compile_template({"a": "${inputs.n}"})
     assert evaluator.resolve(template, SCOPE) == {"a": 7}
     assert asyncio.run(evaluator.resolve_async(template, SCOPE)) == {"a": 7}
-    assert evaluator._child is None
+    assert evaluator._idle == []
     evaluator.close()
 
 
@@ -321,7 +322,7 @@ def test_a_fork_has_a_child_of_its_own(cel: Evaluator) -> None:
 def test_the_child_dies_with_its_parent() -> None:
     code = (
         "import os, signal\nfrom windlass.recipe.evaluator import Evaluator\ne = Evaluator()\n"
-        "e.evaluate('1 + 1', {})\nprint(e._child.process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+        "e.evaluate('1 + 1', {})\nprint(e._idle[0].process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
     )
     parent = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False)
     child = int(parent.stdout)
@@ -329,3 +330,58 @@ def test_the_child_dies_with_its_parent() -> None:
     while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < until, "the child outlived its parent"
         time.sleep(0.01)
+
+
+EXPENSIVE = "[inputs.word]" + ".map(a, [a, a])" * 26
+
+
+def test_a_caller_with_expensive_expressions_holds_up_nobody_else() -> None:
+    """The other caller's expressions are evaluated while the first has most of its own ahead of it."""
+    evaluator = Evaluator()
+    bomb, cheap = compile_template({"a": f"${{{EXPENSIVE}}}"}), compile_template({"a": "${inputs.n + 1}"})
+
+    async def main() -> int:
+        crowd = [asyncio.create_task(evaluator.resolve_async(bomb, SCOPE, "crowd")) for _ in range(20)]
+        await asyncio.wait(crowd, return_when=asyncio.FIRST_COMPLETED)
+        for _ in range(3):
+            assert await evaluator.resolve_async(cheap, SCOPE, "ada") == {"a": 8}
+        under_way = sum(not task.done() for task in crowd)
+        for task in crowd:
+            task.cancel()
+        await asyncio.gather(*crowd, return_exceptions=True)
+        return under_way
+
+    assert asyncio.run(main()) >= 10
+    evaluator.close()
+
+
+def test_a_spare_child_is_ready_when_one_has_died() -> None:
+    evaluator = Evaluator()
+    with pytest.raises(BadExpression):
+        evaluator.resolve(compile_template(f"${{{EXPENSIVE}}}"), SCOPE, "crowd")
+    (spare,) = evaluator._idle
+    assert evaluator._next("crowd") is None, "it is not for the caller whose expression ended the other"
+    assert evaluator._next("ada") is spare
+    assert evaluator.resolve(compile_template("${inputs.n + 1}"), SCOPE, "ada") == 8
+    assert evaluator._next("ada") is spare
+    evaluator.close()
+
+
+def test_nothing_is_evaluated_for_a_value_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template with many expensive expressions costs as much as one with two."""
+    evaluator = Evaluator()
+    asked: list[int] = []
+    exchange = Evaluator._exchange
+
+    def counted(self: Evaluator, batch: list[bytes], caller: str) -> Any:
+        asked.append(len(batch))
+        return exchange(self, batch, caller)
+
+    monkeypatch.setattr(Evaluator, "_exchange", counted)
+    many = {f"k{number}": f"${{{number} == 0 ? [] : {EXPENSIVE}}}" for number in range(40)}
+    with pytest.raises(BadExpression, match="more than 100 ms"):
+        evaluator.resolve(compile_template(many), SCOPE, "crowd")
+    # All at once; then one by one up to the first that fails, which is tried again if the machine stalled.
+    assert asked[0] == 40
+    assert set(asked[1:]) == {1} and len(asked) <= 5
+    evaluator.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import windlass
+from windlass.core.errors import BadInput
 from windlass.core.plan import NodeKind
 from windlass.core.template import as_condition, as_items, plan_templates
 from windlass.recipe.app import App, load
@@ -68,6 +70,23 @@ def test_a_poor_trailer_is_not_published() -> None:
     made = run(app("trailer.py"), "trailer", {"topic": "the sea", "scenes": 2})
     assert made["film"]["shots"] == 2
     assert made["address"] == {"skipped": True}
+
+
+@pytest.mark.parametrize("name", ["trailer.py", "trailer.yaml"])
+def test_a_trailer_of_millions_of_scenes_is_refused(name: str) -> None:
+    plan = app(name).recipe().plan
+    for scenes in (3_000_000, 201, 0, -1):
+        with pytest.raises(BadInput, match="scenes"):
+            check_inputs(plan, {"topic": "the sea", "scenes": scenes})
+    assert check_inputs(plan, {"topic": "the sea", "scenes": 200})["scenes"] == 200
+
+
+def test_no_example_calculates_on_the_event_loop() -> None:
+    """An `async` handler that does not wait holds up everything else of its process, in `windlass up` the API too."""
+    for path in EXAMPLES.glob("*.py"):
+        for handler in ast.walk(ast.parse(path.read_text())):
+            if isinstance(handler, ast.AsyncFunctionDef):
+                assert any(isinstance(node, ast.Await) for node in ast.walk(handler)), f"{path.name}: {handler.name}"
 
 
 def test_the_trailer_is_the_same_as_a_document() -> None:

@@ -326,3 +326,17 @@ def test_a_key_without_holes_is_the_text_that_was_meant(plain: str) -> None:
         raise AssertionError(plain) from None
     assert not made.steps and not made.expressions
     assert made.resolve({}, lambda *_: None) == plain
+
+
+def test_a_recipe_has_a_time_to_live_of_its_own() -> None:
+    @wl.recipe(name="kept", ttl="7d")
+    def kept():
+        return script("a")
+
+    written_so = (
+        "recipe: kept\nttl: 7d\nsteps:\n  script: {run: script, with: {topic: a}}\noutput: ${steps.script.outputs}\n"
+    )
+    assert kept.plan.ttl_s == plan_from_document(written_so).ttl_s == 7 * 86400
+    for wrong, said in ((0, "ttl: a ttl must be more than 0"), ("later", "ttl: 'later' is not a length of time")):
+        with pytest.raises(BadRecipe, match=said):
+            _ = wl.recipe(name="wrong", ttl=wrong)(kept.function).plan

@@ -262,6 +262,6 @@ def test_a_recipe_that_failed_to_be_read_leaves_nothing_behind() -> None:
         fetch("a")
         raise ValueError("no")
 
-    with pytest.raises(ValueError, match="no"):
+    with pytest.raises(BadRecipe, match="ValueError: no"):
         _ = broken.plan
     assert fetch("a") == {"url": "a"}

@@ -17,7 +17,7 @@ from windlass.core.retry_job import Restart
 from windlass.core.route import Call, Fan
 from windlass.core.states import StepState
 from windlass.engine import rerun, submit
-from windlass.engine.loops import herald, waker
+from windlass.engine.loops import herald, rescuer, waker
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.relay import BATCH_MAX, Relay
 from windlass.store import drafts
@@ -34,16 +34,17 @@ class Mutant:
     name: str
     plant: Plant
     seeds_max: int = 1_000
-    # Whether it can only show where work is done outside.
+    # Whether it can only show where work is done outside, or where steps kill their workers.
     is_outer: bool = False
+    has_poison: bool = False
 
 
 MUTANTS: list[Mutant] = []
 
 
-def mutant(seeds_max: int = 1_000, *, is_outer: bool = False) -> Callable[[Plant], Plant]:
+def mutant(seeds_max: int = 1_000, *, is_outer: bool = False, has_poison: bool = False) -> Callable[[Plant], Plant]:
     def add(plant: Plant) -> Plant:
-        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max, is_outer))
+        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max, is_outer, has_poison))
         return plant
 
     return add
@@ -95,15 +96,40 @@ def a_batch_is_written_by_halves(patch: Patch) -> None:
     change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality($1::uuid[]))", "true"))
 
 
+_NO_FENCE = "$6::int IS NOT NULL AND $17::uuid IS NOT NULL"
+
+
 @mutant(400)
 def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
-    change_sql(patch, "draft_write", ("(s.attempt = d.fence AND s.state || '' = 'RUNNING')", "true"))
-    change_sql(patch, "draft_complete", ("attempt = $6::int AND state || '' = 'RUNNING'", "$6::int IS NOT NULL"))
+    change_sql(
+        patch,
+        "draft_write",
+        ("(s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING')", "true"),
+    )
+    change_sql(
+        patch, "draft_complete", ("attempt = $6::int AND worker = $18::uuid AND state || '' = 'RUNNING'", _NO_FENCE)
+    )
+
+
+@mutant()
+def the_fence_is_the_number_alone(patch: Patch) -> None:
+    """A worker whose claim was undone ends the attempt of another one, which has got the same number."""
+    change_sql(patch, "draft_write", ("s.worker = d.fence_worker AND ", ""))
+    change_sql(patch, "draft_complete", ("worker = $18::uuid", "$17::uuid IS NOT NULL"))
+    change_sql(patch, "draft_finish", ("worker = $9::uuid", "$9::uuid IS NOT NULL"))
+    is_current = settle.is_current
+    patch.setattr(settle, "is_current", lambda draft, report: is_current(draft, report._replace(worker=None)))
 
 
 @mutant()
 def a_step_completes_alone_whatever_the_version(patch: Patch) -> None:
     change_sql(patch, "draft_complete", ("version = $2::int", "$2::int IS NOT NULL"))
+
+
+@mutant(200)
+def a_child_that_completes_alone_ends_the_count_of_its_fan_out(patch: Patch) -> None:
+    """What every step that is READY after a lone completion would hold if it had just become READY."""
+    change_sql(patch, "draft_complete", ("unmet = d.unmet", "unmet = 0"))
 
 
 @mutant()
@@ -121,7 +147,33 @@ def a_write_that_was_refused_counts_as_done(patch: Patch) -> None:
 
 @mutant(200)
 def a_lease_is_revived(patch: Patch) -> None:
-    change_sql(patch, "worker_renew", (" AND lease_until > windlass.clock()", ""))
+    change_sql(patch, "worker_renew", (" AND lost_at IS NULL", ""))
+
+
+IS_LIVE = "w.lost_at IS NULL AND w.lease_until > windlass.clock()"
+CLAIMS = ("step_claim", "step_claim_lane", "step_claim_one")
+
+
+@mutant(300)
+def a_worker_that_is_not_live_claims(patch: Patch) -> None:
+    for name in CLAIMS:
+        change_sql(patch, name, (IS_LIVE, "true"))
+
+
+@mutant(300)
+def an_outage_is_taken_for_silence(patch: Patch) -> None:
+    patch.setattr(rescuer, "left_after", lambda left_s, lease_s, gap_s: left_s)
+
+
+@mutant(300)
+def a_worker_claims_steps_of_handlers_that_it_lacks(patch: Patch) -> None:
+    for name in CLAIMS:
+        change_sql(patch, name, ("::text IS NULL OR strpos(", "::text IS NOT NULL OR strpos("))
+
+
+@mutant(300)
+def the_walk_through_the_lanes_does_not_wrap(patch: Patch) -> None:
+    change_sql(patch, "step_claim", ("AND walk.upto = '~'", "AND walk.upto = '-'"))
 
 
 @mutant()

@@ -9,7 +9,7 @@ from windlass.core import settle
 from windlass.core.draft import Draft, Step
 from windlass.core.external import ProviderStatus, Said, WorkKey
 from windlass.core.gate import Gate
-from windlass.core.outcome import Failure, Fault
+from windlass.core.outcome import Failure, Fault, Lost
 from windlass.engine import answer, external, signals
 from windlass.engine.answer import Applied
 from windlass.engine.external import Intent
@@ -50,7 +50,7 @@ def places_are_counted_before_the_lock(patch: Patch) -> None:
 
 @mutant(is_outer=True)
 def a_lost_worker_gives_its_place_away(patch: Patch) -> None:
-    def lost(draft: Draft, step: Step) -> None:
+    def lost(draft: Draft, step: Step, _: Lost) -> None:
         step.losses += 1
         draft.enqueue(step, payload={"because": "worker_lost"})
 

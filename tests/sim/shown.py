@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-import tests.sim.outside_mutants  # noqa: F401 -- registers them
+import tests.sim.outside_mutants
+import tests.sim.poison_mutants  # noqa: F401 -- registers them
 from tests.sim.mutants import MUTANTS, Mutant
 from windlass.testing.sim.run import Knobs, Outcome, Simulation
 
@@ -43,7 +44,8 @@ def _seeds(mutant: Mutant) -> Iterator[int]:
     if last is not None:
         yield last
     for seed in range(mutant.seeds_max):
-        if seed != last and (not mutant.is_outer or Knobs.of(seed).is_outer):
+        knobs = Knobs.of(seed)
+        if seed != last and knobs.is_outer >= mutant.is_outer and knobs.has_poison >= mutant.has_poison:
             yield seed
 
 

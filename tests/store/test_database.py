@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 
 from windlass.core.errors import BadSetting, DatabaseUnavailable
-from windlass.store.database import Database, is_transient
+from windlass.store.database import Database
+from windlass.store.outage import is_transient
 from windlass.store.pool import Connection, Pool
 from windlass.testing.faults import FaultyDatabase, Moment
 

@@ -11,7 +11,7 @@ from tests.store.catalog import SNAPSHOT, catalog
 from windlass.core.errors import BadSetting
 from windlass.store import migrate as migrations
 from windlass.store.database import Database
-from windlass.store.migrate import check, known, migrate, missing
+from windlass.store.migrate import Standing, check, known, migrate, missing, standing
 from windlass.testing.postgres import fresh_database
 
 NAMES = [name for name, _ in known()]
@@ -79,11 +79,71 @@ async def test_a_database_that_is_behind_is_refused(bare: Database) -> None:
     await check(bare)
 
 
-async def test_a_database_that_is_ahead_is_refused(bare: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_release_runs_on_a_newer_schema_until_that_schema_forbids_it(
+    bare: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     everything = known()
-    monkeypatch.setattr(migrations, "known", lambda: [*everything, ("9999_later", "SELECT 1")])
+    forbid = "UPDATE windlass.installation SET oldest_schema = 9998, oldest_release = '9.0.0'"
+    later = [("9997_adds", "CREATE TABLE windlass.more (a int)"), ("9998_changes", forbid), ("9999_adds", "SELECT 1")]
+    monkeypatch.setattr(migrations, "known", lambda: [*everything, later[0]])
     await migrate(bare)
+
     monkeypatch.setattr(migrations, "known", lambda: everything)
+    await check(bare)
+    assert await migrate(bare) == []
+    assert await standing(bare) == Standing(missing=[], unknown=["9997_adds"])
+
+    monkeypatch.setattr(migrations, "known", lambda: [*everything, *later])
+    assert await migrate(bare) == ["9998_changes", "9999_adds"]
+    monkeypatch.setattr(migrations, "known", lambda: [*everything, *later[:2]])
+    assert (await standing(bare)).unknown == ["9999_adds"], "the first release that is allowed"
+
+    monkeypatch.setattr(migrations, "known", lambda: [*everything, later[0]])
     for look in (check, migrate):
-        with pytest.raises(BadSetting, match="newer than this release; unknown here: 9999_later"):
+        with pytest.raises(
+            BadSetting, match=r"\(9999_adds\) needs windlass 9\.0\.0 or later; this is windlass \d"
+        ) as got:
             await look(bare)
+        assert "up to 9997_adds" in str(got.value) and "Upgrade windlass" in str(got.value)
+
+
+async def test_the_numbers_of_migrations_differ() -> None:
+    numbers = [migrations.number(name) for name in NAMES]
+    assert numbers == sorted(set(numbers)), "releases are compared by them"
+
+
+async def test_open_steps_of_an_older_release_get_their_lanes(bare: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = known()
+    monkeypatch.setattr(migrations, "known", lambda: [one for one in everything if one[0] < "0006"])
+    await migrate(bare)
+    async with bare.connection() as connection:
+        await connection.execute(_OLDER)
+    monkeypatch.setattr(migrations, "known", lambda: everything)
+    await migrate(bare)
+    async with bare.connection() as connection:
+        rows = await connection.fetch("SELECT state, lane FROM windlass.steps ORDER BY job_id, no")
+    assert [tuple(row) for row in rows] == [
+        ("COMPLETED", ""),
+        ("QUEUED", "render ada b"),
+        ("BLOCKED", ""),
+        ("QUEUED", "render ada b"),
+        ("COMPLETED", ""),
+    ]
+
+
+# An open job with a handler's step that is done, another one, a timer and a child of a fan-out; and a job that ended.
+_OLDER = """
+    INSERT INTO windlass.plans (hash, body) VALUES ('p', '{"steps": [
+        {"name": "a", "run": "load"}, {"name": "b", "run": "render"}, {"name": "c", "kind": "timer"}]}');
+    INSERT INTO windlass.jobs (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input,
+                               created_at, due_at)
+    SELECT ('00000000-0000-0000-0000-00000000000' || n)::uuid, 'r', 'p', 'PROCESSING', 'ada b', 0, 1, 4, 3, '{}', now(),
+           CASE n WHEN 1 THEN now() END
+    FROM generate_series(1, 2) AS n;
+    INSERT INTO windlass.steps (job_id, no, node, index, state, queue, priority, unmet, timeout_s) VALUES
+        ('00000000-0000-0000-0000-000000000001', 0, 0, NULL, 'COMPLETED', 'q', 0, 0, 60),
+        ('00000000-0000-0000-0000-000000000001', 1, 1, NULL, 'QUEUED', 'q', 0, 0, 60),
+        ('00000000-0000-0000-0000-000000000001', 2, 2, NULL, 'BLOCKED', 'q', 0, 1, 60),
+        ('00000000-0000-0000-0000-000000000001', 3, 1, 0, 'QUEUED', 'q', 0, 0, 60),
+        ('00000000-0000-0000-0000-000000000002', 0, 0, NULL, 'COMPLETED', 'q', 0, 0, 60);
+"""

@@ -171,3 +171,32 @@ def test_a_clock_does_not_go_back() -> None:
     assert not clock.reach(now)
     with pytest.raises(ValueError, match="does not go back"):
         clock.advance(timedelta(seconds=-1))
+
+
+@wl.recipe
+def approved(name: str):
+    verdict = wl.wait_for("approved", timeout="2d")
+    return greet(name).after(verdict)
+
+
+async def test_a_run_stops_at_a_wait_with_a_timeout(h: Harness) -> None:
+    before = h.clock.now()
+    job = await h.submit(approved, name="Ada")
+    assert await h.run(job) == "DISPATCHING"
+    assert h.clock.now() == before
+    await h.advance("30h")
+    await h.assert_steps(job, {"approved": "PARKED"})
+    await h.send(job, "approved")
+    assert await h.result(job) == "hello Ada"
+
+
+async def test_a_wait_ends_at_its_own_moment_while_a_timer_runs_on(h: Harness) -> None:
+    @wl.recipe
+    def both():
+        wl.wait_for("approved", timeout="1h")
+        return greet("Ada").after(wl.sleep("8h"))
+
+    job = await h.submit(both)
+    assert await h.run(job) == "FAILED"
+    [failed] = [event for event in await h.events(job) if event.type == "step.failed"]
+    assert failed.at - (await h.view(job)).created_at == timedelta(hours=1)

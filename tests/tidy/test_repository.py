@@ -11,7 +11,7 @@ import pytest
 
 from tests.tidy.sources import ROOT, project_files
 
-PIN = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.!+_-]+(\s*;.+)?$")
+PIN = re.compile(r"^[A-Za-z0-9._-]+(\[[a-z,]+\])?==[A-Za-z0-9.!+_-]+(\s*;.+)?$")
 ADDRESS = re.compile(r"https?://|file://|git\+|--(index-url|extra-index-url|find-links|trusted-host)|^-[if]\s", re.M)
 # Ids of trackers and of papers that a reader of this repository cannot open.
 FOREIGN_ID = re.compile(
@@ -30,7 +30,8 @@ def requirement_files() -> list[Path]:
 
 def test_every_requirement_is_pinned() -> None:
     for path in requirement_files():
-        lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+        lines = [line for line in path.read_text().splitlines() if line and not line.startswith(("#", "    --hash="))]
+        lines = [line.removesuffix(" \\") for line in lines]
         assert [line for line in lines if not PIN.match(line)] == [], path.name
 
 
@@ -60,6 +61,18 @@ def test_every_dependency_is_pinned_and_explained() -> None:
         assert f"`{name}`" in explained, f"{name} has no reason in docs/decisions/dependencies.md"
         if requirement not in extras.get("s3", []):
             assert name in pinned, f"{name} is not pinned in requirements/"
+
+
+def test_every_pin_carries_the_hashes_of_its_files() -> None:
+    for path in requirement_files():
+        blocks = re.split(r"^(?=[A-Za-z0-9])", path.read_text(), flags=re.MULTILINE)[1:]
+        assert blocks
+        for block in blocks:
+            first, *rest = block.splitlines()
+            assert rest and all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in rest), first
+    makefile = (ROOT / "Makefile").read_text()
+    installs = [line for line in makefile.splitlines() if "pip install" in line or "-r requirements" in line]
+    assert installs and all("-r requirements" not in line or "$(LOCKED)" in line for line in installs)
 
 
 def test_the_changelog_is_kept() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import time
@@ -26,6 +27,11 @@ class Scene:
 @step
 async def add(a: int, b: int) -> int:
     return a + b
+
+
+@step
+async def total(numbers: list[int]) -> int:
+    return sum(numbers)
 
 
 @step
@@ -200,6 +206,25 @@ async def stubborn(started: str, release: str) -> str:
         except asyncio.CancelledError:
             continue
     return "late"
+
+
+@step
+def poison(how: str) -> None:
+    """Kill the process that runs it."""
+    logging.getLogger("app").warning("about to end by %s", how)
+    match how:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            os._exit(7)
+        case _:
+            ctypes.string_at(0)
+
+
+@step
+async def nap(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "rested"
 
 
 STEPS = {found.name: found for found in list(globals().values()) if type(found).__name__ == "Step"}

@@ -1,4 +1,4 @@
-"""A worker in a process of its own: `python -m tests.worker.process DSN QUEUE FOLDER LEASE_S`."""
+"""A worker in a process of its own: `python -m tests.worker.process DSN QUEUE FOLDER LEASE_S [CONCURRENCY]`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windlass.store.database import Database
 from windlass.worker.worker import Worker
 
 
-async def main(dsn: str, queue: str, folder: str, lease_s: str) -> None:
+async def main(dsn: str, queue: str, folder: str, lease_s: str, concurrency: str = "10") -> None:
     db = await Database.open(dsn)
     worker = Worker(
         db,
@@ -24,7 +24,7 @@ async def main(dsn: str, queue: str, folder: str, lease_s: str) -> None:
         ids=Ids(),
         chance=random.random,
         queues=[queue],
-        concurrency=10,
+        concurrency=int(concurrency),
         processes=1,
         dsn=dsn,
         lease_s=float(lease_s),

@@ -229,3 +229,12 @@ def test_settings_that_cannot_work_are_refused() -> None:
         Credentials.from_environment({"AWS_ACCESS_KEY_ID": "x"})
     assert Credentials.from_environment({"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}).secret_key == "y"
     assert "a secret" not in repr(KEYS)
+
+
+async def test_writing_the_same_bytes_again_renews_the_age_of_the_file(tmp_path: Path) -> None:
+    store = FolderArtifacts(tmp_path)
+    ref = await store.put(b"the same bytes")
+    path = tmp_path / ref.sha256[:2] / ref.sha256
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert await store.put(b"the same bytes") == ref
+    assert path.stat().st_mtime > 1_000_000_000

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from uuid import UUID
 
-from tests.worker.yard import Yard, node, until
+import asyncpg
+import pytest
+
+from tests.worker.yard import PATIENCE_S, Yard, node, until
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.core.states import JobState
+from windlass.engine import read
 from windlass.recipe.evaluator import Evaluator
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
+from windlass.worker import worker as module
+
+LEASE_S = 3.0
 
 
 async def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path, evaluator: Evaluator) -> None:
@@ -35,6 +43,40 @@ async def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path, eva
         await db.close()
 
 
+async def test_an_outage_longer_than_a_lease_costs_no_attempt(tmp_path: Path, evaluator: Evaluator) -> None:
+    started, release = tmp_path / "started", tmp_path / "release"
+    with EmbeddedPostgres(tmp_path / "pg") as server:
+        db = await Database.open(server.dsn)
+        await migrate(db)
+        yard = Yard(db, server.dsn, tmp_path, FolderArtifacts(tmp_path / "artifacts"), evaluator)
+        async with yard.loops(), yard.working(lease_s=LEASE_S, pulse="process", dsn=server.dsn) as worker:
+            (job,) = await yard.submit(
+                node("wait_for_file", with_={"started": str(started), "release": str(release)}),
+            )
+            await until(started.exists)
+            before = worker.id
+            await asyncio.to_thread(server.stop)
+            # The length of the outage, not a wait for something to happen.
+            await asyncio.sleep(3 * LEASE_S)
+            await asyncio.to_thread(server.start)
+            await _until_renewed(db, before)
+            release.touch()
+            assert (await yard.end(job)).state is JobState.COMPLETED
+            assert (await yard.step(job)).attempt == 1
+            assert worker.id == before
+        await db.close()
+
+
+async def _until_renewed(db: Database, worker: UUID) -> None:
+    """Wait until the worker has renewed its lease after the outage, and an engine has looked at the leases."""
+    query = (
+        "SELECT w.seen_at > pg_postmaster_start_time() AND i.looked_at > pg_postmaster_start_time()"
+        " FROM windlass.workers w, windlass.installation i WHERE w.id = $1"
+    )
+    while not await db.run(lambda connection: connection.fetchval(query, worker)):
+        await asyncio.sleep(0.05)
+
+
 async def test_cut_connections_are_made_again(yard: Yard) -> None:
     async with yard.working():
         other = await Database.open(yard.dsn)
@@ -50,3 +92,34 @@ async def test_cut_connections_are_made_again(yard: Yard) -> None:
             for job in jobs:
                 assert (await outside.end(job)).state is JobState.COMPLETED
         await other.close()
+
+
+async def test_a_result_that_a_failover_lost_after_it_was_acknowledged_is_made_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHECK_S", 0.2)
+    async with yard.working(lease_s=60) as worker:
+        (job,) = await yard.submit(node("add", with_={"a": 1, "b": 2}))
+        assert (await yard.end(job)).state is JobState.COMPLETED
+        other = await asyncpg.connect(yard.dsn)
+        # The standby that is promoted has the claim, and not the result. The worker is idle, and knows nothing of it.
+        await other.execute(
+            "UPDATE windlass.jobs SET state = 'PROCESSING', steps_open = 1, finished_at = NULL, version = version - 1,"
+            f" event_seq = event_seq - 2 WHERE id = '{job}';"
+            "UPDATE windlass.steps SET state = 'RUNNING', finished_at = NULL, output = NULL,"
+            f" worker = '{worker.id}', wake_at = now() + interval '1 hour' WHERE job_id = '{job}';"
+            f"DELETE FROM windlass.events WHERE job_id = '{job}' AND type IN ('step.completed', 'job.completed')"
+        )
+        await other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
+        await other.close()
+        # A read on a connection that was just cut is refused, so the test reads on new ones.
+        outside = await Database.open(yard.dsn)
+        try:
+            assert (await read.Waiter(outside).wait(job, PATIENCE_S)).state is JobState.COMPLETED
+            (step,) = await read.steps(outside, job)
+        finally:
+            await outside.close()
+        assert (step.attempt, step.output) == (1, 3)

@@ -112,9 +112,11 @@ async def test_a_big_output_travels_by_reference(yard: Yard) -> None:
         assert (await yard.step(job, 1)).output == 300_000
 
 
-async def test_a_step_that_this_worker_does_not_have_is_put_off(yard: Yard) -> None:
+async def test_a_step_of_an_older_release_that_this_worker_does_not_have_is_put_off(yard: Yard) -> None:
+    (job,) = await yard.submit(node("add", with_={"a": 1, "b": 2}))
+    of_older = "UPDATE windlass.steps SET lane = '' WHERE job_id = $1"
+    await yard.db.run(lambda connection: connection.execute(of_older, job))
     async with yard.working(steps={}):
-        (job,) = await yard.submit(node("add", with_={"a": 1, "b": 2}))
         step = await until_state(yard, job, StepState.PARKED)
         assert step.attempt == 1
         await asyncio.sleep(0.1)

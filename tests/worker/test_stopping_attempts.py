@@ -148,6 +148,7 @@ async def test_an_attempt_that_a_claim_left_behind_is_taken_up(yard: Yard) -> No
     """The answer of a claim was lost: the database says that we run a step, and we do not."""
     worker = yard.worker()
     (job,) = await yard.submit(node("add", with_={"a": 1, "b": 1}))
+    await worker._enlist()
     assert len(await claim(yard.db, worker=worker.id, queues=[yard.queue], limit=1)) == 1
     worker._is_unsure = True
     task = asyncio.create_task(worker.run())

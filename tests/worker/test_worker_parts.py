@@ -24,6 +24,8 @@ from windlass.core.outcome import Failure, Report, Success
 from windlass.engine.note import Note
 from windlass.engine.settle import Settled
 from windlass.worker import settler as settler_module
+from windlass.worker.begun import SPARE, Begun
+from windlass.worker.begun import read as read_begun
 from windlass.worker.binding import BadArguments, Binding
 from windlass.worker.child import Address
 from windlass.worker.context import Context, Words, context
@@ -222,7 +224,10 @@ def test_lanes_run_everything_and_never_more_than_they_may() -> None:
     asyncio.run(scene())
 
 
-def test_handlers_that_never_wait_share_one_task() -> None:
+def test_handlers_that_never_wait_share_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A machine that stalls would otherwise use up the slice, and another lane would have its turn.
+    monkeypatch.setattr("windlass.worker.lanes.SLICE_S", 60.0)
+
     async def scene() -> None:
         tasks: set[Any] = set()
 
@@ -449,3 +454,32 @@ def test_a_stopped_process_is_seen() -> None:
     finally:
         process.kill()
         process.wait()
+
+
+# Which attempts have begun.
+
+
+def test_another_process_reads_which_attempts_have_begun() -> None:
+    begun = Begun(2)
+    keys = [(UUID(int=number), number, number + 300) for number in range(1, 4)]
+    places = [begun.mark(key) for key in keys]
+    begun.clear(places[1])
+    code = (
+        "from windlass.worker.begun import read\n"
+        f"keys, unnamed = read({begun.descriptor})\n"
+        "print(sorted((key.int, no, attempt) for key, no, attempt in keys), unnamed)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], pass_fds=[begun.descriptor], capture_output=True, check=True)
+    assert told.stdout.decode().strip() == "[(1, 1, 301), (3, 3, 303)] 0"
+    begun.close()
+
+
+def test_attempts_beyond_the_table_are_counted() -> None:
+    begun = Begun(1)
+    places = [begun.mark((JOB, number, 1)) for number in range(SPARE + 4)]
+    keys, unnamed = read_begun(begun.descriptor)
+    assert (len(keys), unnamed) == (SPARE + 1, 3)
+    for place in reversed(places):
+        begun.clear(place)
+    assert read_begun(begun.descriptor) == (set(), 0)
+    begun.close()

@@ -12,9 +12,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from tests.worker.yard import PATIENCE_S, Yard, node, until, until_state
+from windlass.core import route
 from windlass.core.states import JobState, StepState
 from windlass.engine import workers
+from windlass.testing.checker import Tables, check_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,3 +152,22 @@ async def test_a_pulse_that_dies_is_started_again(yard: Yard) -> None:
                 await asyncio.sleep(0.05)
         assert children_of(process.pid) != [pulse]
         assert (await lease_of(yard, worker)).lost_at is None
+
+
+async def test_fan_outs_of_many_batches_end_after_their_last_child(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The children of one batch end, alone and together, while the router still adds the next."""
+    monkeypatch.setattr(route, "FAN_BATCH_MAX", 5)
+    fan = node("add", "fan", each="inputs.items", with_={"a": "${item}", "b": 1})
+    total = node("total", needs=("fan",), with_={"numbers": "${steps.fan.outputs}"})
+    items = list(range(300))
+    async with worker_process(yard, 15.0), worker_process(yard, 15.0), yard.loops():
+        jobs = []
+        for _ in range(5):
+            [job] = await yard.submit(fan, total, inputs={"items": items})
+            jobs.append(job)
+            assert (await yard.waiter.wait(job, 120.0)).state is JobState.COMPLETED
+            assert (await yard.step(job, 1)).output == sum(items) + len(items)
+    async with yard.db.connection() as connection:
+        tables = await Tables.read(connection)
+    tables.jobs = {job: row for job, row in tables.jobs.items() if job in jobs}
+    assert check_tables(tables, is_serial=False) == []

@@ -23,6 +23,7 @@ from windlass.core.audit import GENESIS, AuditEvent, Flaw, Record, payload_text,
 from windlass.core.caller import CallerContext
 from windlass.core.errors import Unavailable
 from windlass.store.database import Database
+from windlass.store.outage import OutageLog
 from windlass.store.statements import sql
 
 NOTE_EVERY_S = 1.0
@@ -53,6 +54,7 @@ class Audit:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._outages = OutageLog(log, "the audit of refusals")
         self._refusals: dict[tuple[str, str, str], tuple[int, str | None]] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_over = asyncio.Event()
@@ -119,8 +121,9 @@ class Audit:
         try:
             await self._db.run(lambda own: own.execute(sql("audit_note_many"), events, callers, payloads))
         except Unavailable as error:
-            log.warning("%d kinds of refusals could not be written to the audit: %s", len(events), error)
+            self._outages.note(error)
             return 0
+        self._outages.over()
         return len(events)
 
     async def _run(self) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import asyncpg
 
-from windlass.core.errors import DatabaseUnavailable, MembershipUnavailable
-from windlass.store.database import Database, is_transient
+from windlass.core.errors import MembershipUnavailable
+from windlass.store.database import Database
+from windlass.store.outage import outage_of
 from windlass.store.statements import sql
 
 PREFIX = "caller-"
@@ -43,8 +44,8 @@ class Callers:
             try:
                 found = await self._db.attempt(lambda connection: self._alias(connection, digests))
             except Exception as error:
-                if is_transient(error):
-                    raise DatabaseUnavailable("the caller cannot be looked up", remedy="Try again") from error
+                if (outage := outage_of(error)) is not None:
+                    raise outage.error() from error
                 raise
             while len(self._known) >= _KNOWN_MAX:
                 del self._known[next(iter(self._known))]

@@ -1,6 +1,15 @@
-"""How much waits in the queues: looked at once a second at most, for admission and for those who watch.
+"""How much waits in the queues: counted once a second at most, for admission and for dashboards.
 
-More than the limit and submits are refused, whoever asks: what would only wait is better kept by the caller.
+Three limits, in the order in which they are checked:
+
+    limit                          above it
+    a caller's own depth           that caller's submits are refused
+    the depth of all queues        submits of callers are refused who have their share of it already
+    twice the depth of all queues  every submit is refused
+
+A caller's share is the depth divided by the callers who have steps in the queues, and one more. So no caller can use up
+what the others need. Counting by caller reads every waiting step; it is done only when there are more of them than one
+caller may have.
 """
 
 from __future__ import annotations
@@ -10,44 +19,72 @@ import time
 from collections.abc import Callable
 
 from windlass.core.errors import Busy
+from windlass.engine import gauge
 from windlass.store.database import Database
-from windlass.store.statements import sql
 
 LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 30.0
 
 
 class Depth:
-    """The queues' depth. Between two looks it may be passed by what comes in within a second."""
+    """The queues' depth. Between two counts it may be passed by what comes in within a second."""
 
-    def __init__(self, db: Database, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        db: Database,
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        per_caller_max: int | None = None,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._looked_s = float("-inf")
+        self._counted_s = float("-inf")
         self._looking = asyncio.Lock()
         self.most = most
-        # By queue: how many steps wait (counted up to one more than `most`), and how many seconds the oldest job has.
+        self.per_caller_max = most if per_caller_max is None else min(per_caller_max, most)
+        # By queue: how many steps wait (counted up to one more than twice `most`), and the age of the oldest job.
         self.last: dict[str, tuple[int, float]] = {}
+        self._callers: dict[str, int] = {}
 
     async def look(self) -> dict[str, tuple[int, float]]:
         """The depths as they were within the last second."""
-        if self._is_stale():
+        if self._is_stale(self._looked_s):
             async with self._looking:
-                if self._is_stale():
-                    rows = await self._db.run(lambda connection: connection.fetch(sql("gauge_queues"), self.most + 1))
-                    self.last = {row["queue"]: (row["count"], row["age_s"]) for row in rows}
+                if self._is_stale(self._looked_s):
+                    self.last = dict(await gauge.queues(self._db, 2 * self.most + 1))
                     self._looked_s = self._clock()
         return self.last
 
-    async def check(self) -> None:
-        """Raise Busy when more waits than may."""
+    async def check(self, caller: str, *, is_internal: bool = False) -> None:
+        """Raise Busy when more waits than may. An internal caller has no depth of its own."""
         waiting = sum(count for count, _ in (await self.look()).values())
-        if waiting > self.most:
+        if waiting <= min(self.per_caller_max, self.most):
+            return
+        counts = await self._by_caller()
+        own = counts.get(caller, 0)
+        if not is_internal and own > self.per_caller_max:
+            raise Busy(
+                f"more than {self.per_caller_max} steps of this caller wait in the queues already",
+                retry_after_s=RETRY_AFTER_S,
+                remedy="Try again when some of them have run, or start more workers",
+            )
+        share = self.most // (len(counts) + 1)
+        if waiting > 2 * self.most or (waiting > self.most and own > share):
             raise Busy(
                 f"more than {self.most} steps wait in the queues already",
                 retry_after_s=RETRY_AFTER_S,
                 remedy="Try again later, or start more workers",
             )
 
-    def _is_stale(self) -> bool:
-        return self._clock() - self._looked_s >= LOOK_EVERY_S
+    async def _by_caller(self) -> dict[str, int]:
+        if self._is_stale(self._counted_s):
+            async with self._looking:
+                if self._is_stale(self._counted_s):
+                    self._callers = await gauge.callers(self._db, 2 * self.most + 1)
+                    self._counted_s = self._clock()
+        return self._callers
+
+    def _is_stale(self, at_s: float) -> bool:
+        return self._clock() - at_s >= LOOK_EVERY_S

@@ -44,17 +44,20 @@ def put_cookie(request: Request, parts: Parts, answer: Response, cookie: str | N
         )
 
 
-def check_own_page(request: Request, parts: Parts) -> None:
-    """Refuse what another site's page sends: nobody is to be signed in, or out, by somebody else's doing."""
+def is_foreign(request: Request, parts: Parts) -> bool:
+    """Whether a page of another site sent the request."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
-        is_ours = site in _OURS
-    else:
-        # Over plain HTTP browsers say only this.
-        origin = request.headers.get("origin")
-        ours = {_asked_host(request), _host(parts.settings.public_url or "")} - {""}
-        is_ours = origin is None or _host(origin) in ours
-    if not is_ours:
+        return site not in _OURS
+    # Over plain HTTP browsers say only this.
+    origin = request.headers.get("origin")
+    ours = {_asked_host(request), _host(parts.settings.public_url or "")} - {""}
+    return origin is not None and _host(origin) not in ours
+
+
+def check_own_page(request: Request, parts: Parts) -> None:
+    """Refuse what another site's page sends: no other page may sign a user in or out."""
+    if is_foreign(request, parts):
         raise BadCsrf(
             "this was sent by a page of another site",
             remedy="Use the console of this server; behind a proxy that changes Host, set public_url",
@@ -70,7 +73,8 @@ def _is_secure(request: Request, parts: Parts) -> bool:
     if request.url.scheme == "https":
         return True
     if request.client is not None and request.client.host in parts.settings.proxies:
-        told = request.headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower()
+        # The nearest proxy writes last, whether to the same line or to one of its own.
+        told = ",".join(request.headers.getlist("x-forwarded-proto")).rpartition(",")[2].strip().lower()
         if told:
             return told == "https"
     public = parts.settings.public_url or ""

@@ -1,6 +1,6 @@
 """What a patch of a console's stream says: jobs, steps and fan-outs as they are when it is sent, and what happened.
 
-Everything that one patch needs is read in three statements, whatever happened. The job comes first, so what is read of
+Everything that one patch needs is read in four statements, whatever happened. The job comes first, so what is read of
 its steps is as new as the job's `seq` says, or newer.
 """
 
@@ -15,10 +15,12 @@ import asyncpg
 import msgspec
 
 from windlass.api.follow import JobTold
-from windlass.api.wire.job import job_document
+from windlass.api.tracebacks import expose_to_caller, streamed_error
+from windlass.api.wire.job import job_document, listed_job
 from windlass.api.wire.step import FanDocument
 from windlass.api.wire.wire import rfc3339
 from windlass.core.plan import Plan
+from windlass.engine.activity import doing
 from windlass.engine.read import JobView, view_of
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -80,23 +82,27 @@ async def read_truth(
     db: Database, jobs: Collection[UUID], news: Mapping[UUID, News], fans: Mapping[UUID, Plan]
 ) -> Truth:
     """How these jobs stand, the steps that the news are of, and the fan-outs of some of the jobs."""
+    # What is read here goes to all who follow, whoever's request began it.
+    expose_to_caller(False)
     ids = sorted({*jobs, *news})
     wanted = [(job_id, no) for job_id, one in news.items() for no in sorted(one.steps)]
 
-    async def operation(connection: asyncpg.Connection) -> tuple[list[asyncpg.Record], ...]:
+    async def operation(connection: asyncpg.Connection) -> tuple[Any, ...]:
         return (
             await connection.fetch(sql("stream_jobs"), ids) if ids else [],
+            await doing(connection, sorted(jobs)),
             await connection.fetch(sql("stream_steps"), [one for one, _ in wanted], [no for _, no in wanted])
             if wanted
             else [],
             await connection.fetch(sql("stream_fans"), sorted(fans)) if fans else [],
         )
 
-    job_rows, step_rows, fan_rows = await db.run(operation)
+    job_rows, told, step_rows, fan_rows = await db.run(operation)
     found = Truth({}, {}, {})
     for row in job_rows:
         job = view_of(JobView, row)
-        found.jobs[job.id] = msgspec.Raw(job_document(job).model_dump_json().encode())
+        document = listed_job(job, told.get(job.id)) if job.id in jobs else job_document(job)
+        found.jobs[job.id] = msgspec.Raw(document.model_dump_json().encode())
     for row in step_rows:
         found.steps.setdefault(row["job_id"], []).append(_step(row, news[row["job_id"]].plan))
     for job_id, by_fan in _fans(fan_rows).items():
@@ -129,7 +135,7 @@ def _step(row: asyncpg.Record, plan: Plan) -> msgspec.Raw:
         "waiting_for": row["waiting_for"],
         "wake_at": None if wake_at is None else rfc3339(wake_at),
         "progress": None if progress is None else msgspec.Raw(progress.encode()),
-        "error": None if error is None else msgspec.Raw(error.encode()),
+        "error": None if error is None else streamed_error(error),
         "started_at": None if started_at is None else rfc3339(started_at),
         "finished_at": None if finished_at is None else rfc3339(finished_at),
         "links": {"output": f"/jobs/{row['job_id']}/steps/{row['no']}/output"},

@@ -38,7 +38,8 @@ from windlass.core.errors import Unavailable
 from windlass.engine import feed
 from windlass.engine.read import JobView
 from windlass.engine.recipes import plan_of
-from windlass.store.database import Database, is_transient
+from windlass.store.database import Database
+from windlass.store.outage import is_transient
 
 EVERY_S = 0.1
 # Counting the children of a fan-out looks at all of them.

@@ -1,11 +1,12 @@
 """The edge of the service, below FastAPI: request ids, the size of bodies, headers of every answer, the access log.
 
+The size of heads and all deadlines are below it, in `api/connection.py`.
+
 Plain ASGI, so that it also covers what no route answers, and costs streams nothing.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 import secrets
@@ -13,18 +14,16 @@ import time
 from collections.abc import Iterable
 from uuid import uuid4
 
-from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from windlass.api.address import client_address
 from windlass.api.parts import Parts
-from windlass.api.problem import answer_to
 from windlass.api.visit import Visit, put_visit
 from windlass.core.errors import TooLarge
 from windlass.telemetry import logs
 
 ALIAS = "/api/v1"
-HEADERS_MAX_BYTES = 32 * 1024
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 # Also on answers that no handler made.
 _ALWAYS = (
@@ -49,7 +48,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        visit = Visit(_request_id(scope["headers"]), _address(scope, self._proxies))
+        visit = Visit(_request_id(scope["headers"]), client_address(scope, self._proxies))
         put_visit(scope, visit)
         _strip_alias(scope)
         logs.request_id.set(visit.request_id)
@@ -65,11 +64,7 @@ class Edge:
                 message["headers"] = _with_ours(message.get("headers", ()), visit)
             await send(message)
 
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_MAX_BYTES:
-            error = TooLarge(f"the headers are over {HEADERS_MAX_BYTES:,} bytes")
-            await answer_to(HTTPConnection(scope), error)(scope, receive, told)
-        else:
-            await self._app(scope, _capped(scope, receive, self._body_max), told)
+        await self._app(scope, _capped(scope, receive, self._body_max), told)
 
     def _tell(self, scope: AsgiScope, visit: Visit, status: int, seconds: float) -> None:
         self._meters.answered(scope["method"], visit.route, status, visit.operation, seconds)
@@ -99,27 +94,6 @@ def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return value.decode()
     return secrets.token_hex(16)
-
-
-def _address(scope: AsgiScope, proxies: frozenset[str]) -> str:
-    """Where the request comes from. What a proxy says is believed of those that are known, the nearest first."""
-    peer = scope["client"][0] if scope.get("client") else "local"
-    if peer not in proxies:
-        return str(peer)
-    for name, value in scope["headers"]:
-        if name == b"x-forwarded-for":
-            for text in reversed(value.decode("latin-1").split(",")):
-                if (address := text.strip()) not in proxies:
-                    return address if _is_address(address) else str(peer)
-    return str(peer)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _strip_alias(scope: AsgiScope) -> None:

@@ -16,6 +16,7 @@ from uuid import UUID
 import msgspec
 
 from windlass.api.sse import frame
+from windlass.api.tracebacks import streamed_payload
 from windlass.api.wire.job import job_document
 from windlass.api.wire.wire import rfc3339
 from windlass.core.cursor import FeedAt, Place, arrange, feed_id, rest
@@ -214,7 +215,7 @@ def _job_frame(event: EventView, step: str | None, job: JobView) -> bytes:
     progress = event.payload if is_progress else None
     data = _data(job.id, event.seq, event.type, event.at, _STATES.get(event.type), progress)
     data |= _of_job(job, event.at)
-    payload = msgspec.json.encode(event.payload)
+    payload = msgspec.json.encode(streamed_payload(event.payload))
     is_small = len(payload) <= PAYLOAD_MAX_BYTES
     data |= {
         "step": step,

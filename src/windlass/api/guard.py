@@ -12,6 +12,7 @@ cannot be added without deciding who may use it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,18 +23,24 @@ import msgspec
 from fastapi import APIRouter, Depends, Path
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from windlass.api.admission import authenticate, charged
 from windlass.api.compressed import for_browsers
 from windlass.api.parts import Parts
 from windlass.api.problem import answer_to
+from windlass.api.tracebacks import expose_to_caller
 from windlass.api.visit import visit_of
 from windlass.core.caller import CallerContext, Role, Scope, is_internal
 from windlass.core.errors import BadMedia, BadRequest, Broken, Forbidden, Limited, NotFound, TooLarge
 
 DEPTH_MAX = 32
+_SMALL_BYTES = 4096
+# Every text of a JSON document, and whether it is a key.
+_TOKENS = re.compile(rb'"((?:[^"\\]++|\\.)*+)"\s*+(:?)', re.DOTALL)
+# What proxies write into their logs for it.
+CLIENT_GONE = 499
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKETS = re.compile(rb"[][{}]")
 _JSON_TYPE = re.compile(r'application/json(\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
@@ -168,6 +175,9 @@ class GuardedRoute(APIRoute):
                 if takes_body:
                     await strict.take()
                 return for_browsers(request, await handle(strict))
+            except ClientDisconnect:
+                # The client hung up before its request had arrived. The answer reaches only the log and the metrics.
+                return Response(status_code=CLIENT_GONE)
             except Exception as error:
                 if isinstance(error, Limited):
                     parts_of(request).meters.limited(error.code)
@@ -186,6 +196,7 @@ async def _admit(request: Request, own: Guard) -> None:
         return
     parts = parts_of(request)
     caller = await authenticate(request, parts, takes_ticket=own.takes_ticket)
+    expose_to_caller(caller.role is Role.ADMIN)
     if own.scope is not None and not caller.has(own.scope):
         raise Forbidden(f"this takes the scope {own.scope}", remedy="Ask for a key that has it")
     if own.is_internal and caller.role is not Role.ADMIN and not is_internal(caller, parts.settings.internal_callers):
@@ -195,7 +206,7 @@ async def _admit(request: Request, own: Guard) -> None:
     if own.cost:
         await charged(request, parts, caller, own.cost)
     if own.by_depth:
-        await parts.depth.check()
+        await parts.depth.check(caller.caller_id, is_internal=is_internal(caller, parts.settings.internal_callers))
 
 
 def query_names(route: APIRoute) -> dict[str, bool]:
@@ -252,9 +263,46 @@ def decoded(body: bytes) -> Any:
     if too_deep(body):
         raise TooLarge(f"the body is nested deeper than {DEPTH_MAX}")
     try:
-        return msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {str(error)[:200]}") from None
+    # Most bodies are small and have a colon for each key; looking at their text would take longer than decoding it.
+    is_plain = len(body) <= _SMALL_BYTES and body.count(b":") == _keys(value)
+    if not is_plain and (name := repeated_key(body)) is not None:
+        raise BadRequest(f"the key {name[:100]!r} is given twice in one object", remedy="Give it once")
+    return value
+
+
+def _keys(value: Any) -> int:
+    """How many keys the objects of a value have."""
+    count, rest = 0, [value]
+    for one in rest:
+        if type(one) is dict:
+            count += len(one)
+            rest.extend(one.values())
+        elif type(one) is list:
+            rest.extend(one)
+    return count
+
+
+def repeated_key(body: bytes) -> str | None:
+    """A key that one object of this JSON text has twice: two readers would each believe another value."""
+    keys = [text for text, colon in _TOKENS.findall(body) if colon]
+    if len(set(keys)) == len(keys) and b"\\u" not in body:
+        return None  # all keys of all objects differ
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        if len(set(names)) != len(names):
+            found.append(next(name for place, name in enumerate(names) if name in names[:place]))
+
+    json.loads(body, object_pairs_hook=look, parse_int=_nothing, parse_float=_nothing)
+    return found[0] if found else None
+
+
+def _nothing(text: str) -> None:
+    """Numbers are not looked at, and an endless one must not be read."""
 
 
 def too_deep(body: bytes) -> bool:

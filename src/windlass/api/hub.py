@@ -10,7 +10,8 @@ The hub looks when a bell rings, and by itself: often while something happens, s
 follows. It never waits for a client. One that leaves QUEUE_MAX frames lying and takes none for a second, or is very far
 behind, is cut off; it comes back with the last id that it has, and reads on at its own pace.
 
-A database that is away is silence: the hub tries again, and clients see heartbeats.
+A database that is away is silence: the hub tries again, and clients see heartbeats. When it comes back with another
+history (`api/history.py`), every stream ends, and a client that returns is told to begin anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -27,16 +29,19 @@ import msgspec
 
 from windlass.api.console_stream import ConsoleStream, opened
 from windlass.api.follow import FeedReader, FeedTold, JobReader, Told, feed_told
+from windlass.api.history import History
 from windlass.api.sse import frame
-from windlass.api.subscription import AGAIN_S, Reader, Subscription
+from windlass.api.subscription import AGAIN_S, Open, Reader, Subscription
 from windlass.api.topics import Wanted
+from windlass.api.tracebacks import expose_to_caller
 from windlass.api.wire.listing import EVERYBODY
 from windlass.core.caller import CallerContext
 from windlass.core.cursor import FeedAt, Place, parse_feed_id
 from windlass.core.errors import BadRequest, TooManyStreams, Unavailable
 from windlass.engine import feed, read
 from windlass.engine.recipes import plan_of
-from windlass.store.database import Database, is_transient
+from windlass.store.database import Database
+from windlass.store.outage import is_transient
 
 QUEUE_MAX = 256
 STALLED_S = 1.0
@@ -72,26 +77,6 @@ class Hears(Protocol):
         ...
 
 
-class Open(Protocol):
-    """A stream that is open; a subscription, or a console's of several topics."""
-
-    caller: str
-    until_s: float
-
-    @property
-    def kind(self) -> str:
-        """What it is counted as."""
-        ...
-
-    def finish(self, event: str | None = None, why: str = "") -> None:
-        """Send what waits, a last word, and end."""
-        ...
-
-    def drop(self, reason: str) -> None:
-        """Give the client up."""
-        ...
-
-
 class _Track:
     """A job that is followed: how far the hub has told it, and to whom."""
 
@@ -115,7 +100,7 @@ class Hub:
         stream_max_s: float = STREAM_MAX_S,
     ) -> None:
         self._db = db
-        self._epoch = epoch
+        self._history = History(db, epoch, clock)
         self._streams_max = streams_max
         self._per_caller_max = per_caller_max
         self._clock = clock
@@ -167,11 +152,12 @@ class Hub:
         release = self._take_slot(caller)
         try:
             here = await feed.here(self._db)
-            is_foreign = place is not None and place[0] != self._epoch
+            await self._is_same_history()
+            is_foreign = place is not None and place[0] != self._history.epoch
             start = Place(here) if place is None or is_foreign else place[1]
             if start.slot > here:
                 raise BadRequest("that id is of an event still to come", remedy="Send an id as it was given, or none")
-            reader = FeedReader(self._db, self._epoch, whose, start)
+            reader = FeedReader(self._db, self._history.epoch, whose, start)
         except BaseException:
             release()
             raise
@@ -199,7 +185,8 @@ class Hub:
         """Follow several topics in one stream, as a console does."""
         release = self._take_slot(caller.caller_id)
         try:
-            made = await opened(self, self._db, self._epoch, caller, topics, self._clock() + self._stream_max_s)
+            await self._is_same_history()
+            made = await opened(self, self._db, self._history.epoch, caller, topics, self._clock() + self._stream_max_s)
         except BaseException:
             release()
             raise
@@ -305,6 +292,8 @@ class Hub:
             stream.finish("bye", "the server stops")
 
     def _take_slot(self, caller: str) -> Callable[[], None]:
+        # Frames are encoded once for all who follow, whoever's request began it.
+        expose_to_caller(False)
         own = self._slots.get(caller, 0)
         if own >= self._per_caller_max or self.count >= self._streams_max:
             most, whose = (
@@ -344,11 +333,9 @@ class Hub:
             await self._until_rung(max(0.0, (LOOK_S if is_busy else IDLE_LOOK_S) - pause_s))
 
     async def _until_rung(self, within_s: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._rung.wait()
-        except TimeoutError:
-            return
 
     def _end_old(self) -> None:
         """Nobody stays for ever: who comes back is asked for a key again."""
@@ -365,6 +352,8 @@ class Hub:
     async def _look(self) -> None:
         if not self._feeds and not self._jobs:
             return
+        if not await self._is_same_history():
+            return
         self._looked.clear()
         try:
             if self._feeds:
@@ -374,15 +363,29 @@ class Hub:
         finally:
             self._looked.set()
 
+    async def _is_same_history(self) -> bool:
+        """Whether positions still hold; if they do not, every stream ends."""
+        if await self._history.is_same():
+            return True
+        for stream in list(self._all):
+            stream.finish("bye", "the history of the database has changed; come back and begin anew")
+            if isinstance(stream, Subscription):
+                self.unjoin(stream)
+        return False
+
     async def _look_at_feed(self) -> None:
         callers = None if None in self._feeds else sorted(name for name in self._feeds if name is not None)
         start = self._at
         assert start is not None
-        rows, self._at = await feed.after(self._db, start, callers=callers)
+        rows, end = await feed.after(self._db, start, callers=callers)
+        # The connection may have been lost just now, and the rows be those of a promoted standby.
+        if not await self._is_same_history():
+            return
+        self._at = end
         if not rows:
             return
         self._news_s = self._clock()
-        told = feed_told(self._epoch, rows, start)
+        told = feed_told(self._history.epoch, rows, start)
         by_caller: dict[str | None, list[FeedTold]] = {None: told}
         for one in told:
             by_caller.setdefault(one.row.caller, []).append(one)

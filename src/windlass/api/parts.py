@@ -43,7 +43,21 @@ class Settings(Protocol):
     @property
     def queue_depth_max(self) -> int: ...  # noqa: D102
     @property
+    def priority_max(self) -> int: ...  # noqa: D102
+    @property
     def body_max_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def head_max_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def head_timeout_s(self) -> float: ...  # noqa: D102
+    @property
+    def body_timeout_s(self) -> float: ...  # noqa: D102
+    @property
+    def keep_alive_s(self) -> int: ...  # noqa: D102
+    @property
+    def connections_max(self) -> int | None: ...  # noqa: D102
+    @property
+    def connections_per_address_max(self) -> int | None: ...  # noqa: D102
     @property
     def streams_max(self) -> int: ...  # noqa: D102
     @property

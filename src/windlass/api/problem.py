@@ -18,7 +18,6 @@ from windlass.core.errors import (
     BadInput,
     BadRange,
     Broken,
-    DatabaseUnavailable,
     Limited,
     MethodNotAllowed,
     NotFound,
@@ -29,7 +28,7 @@ from windlass.core.errors import (
     WindlassError,
 )
 from windlass.core.problem import FAULT_OF_OURS, hint_of, kind_of
-from windlass.store.database import is_transient
+from windlass.store.outage import outage_of
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 50
@@ -84,8 +83,8 @@ def known(raised: Exception) -> WindlassError:
             return Refused(str(raised.detail))
         case OSError():
             return Unavailable("a store that is needed does not answer")
-        case _ if is_transient(raised):
-            return DatabaseUnavailable("PostgreSQL went away")
+        case _ if (outage := outage_of(raised)) is not None:
+            return outage.error()
         case _:
             return Broken(FAULT_OF_OURS)
 

@@ -1,4 +1,4 @@
-"""Whether this process can do its work: its database answers, has this release's schema, and its own tasks turn.
+"""Whether this process can do its work: its database accepts writes and has this release's schema, its own tasks turn.
 
 The question is open to everybody, so however often it is asked, the database is asked once a second.
 """
@@ -11,14 +11,19 @@ from dataclasses import dataclass, field
 
 from windlass.api.parts import Parts
 from windlass.core.errors import BadSetting
+from windlass.engine import handlers
 from windlass.engine.gauge import engines
-from windlass.store.migrate import missing
+from windlass.engine.handlers import Missing
+from windlass.store.migrate import standing
 
 ANSWER_WITHIN_S = 2.0
 LOOK_EVERY_S = 1.0
 # A task that has not had a turn for this long hangs; the longest that one waits by itself is a third of it.
 STUCK_AFTER_S = 30.0
+MISSING_MAX = 20
 OK = "ok"
+# A newer release has migrated the database, and this one may go on: information, not a fault.
+NEWER = "newer than this release, compatible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +32,13 @@ class State:
 
     parts: dict[str, str] = field(default_factory=dict)
     engines: int | None = None
+    # For people to know; the process is ready all the same.
+    missing: tuple[Missing, ...] = ()
 
     @property
     def is_ready(self) -> bool:
         """Whether every part is as it should be."""
-        return all(found == OK for found in self.parts.values())
+        return all(found in (OK, NEWER) for found in self.parts.values())
 
 
 class Probe:
@@ -56,7 +63,10 @@ class Probe:
             parts[name] = OK if age_s <= STUCK_AFTER_S else f"has not turned for {age_s:.0f} s"
         if self._parts.is_draining:
             parts["process"] = "is ending"
-        return State(parts, self._of_database.engines)
+        engines = self._of_database.engines
+        # Its own loops turn, though a busy database has not heard of it for a while.
+        is_engine = parts.get("loops") == OK and engines is not None
+        return State(parts, max(engines or 0, 1) if is_engine else engines, self._of_database.missing)
 
     async def _look(self) -> State:
         try:
@@ -69,12 +79,17 @@ class Probe:
         db = self._parts.db
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                names = await missing(db)
-                if names:
-                    return State({"database": OK, "migrations": f"missing: {', '.join(names)}"})
-                return State({"database": OK, "migrations": OK}, await engines(db))
+                trouble = await db.check_writes()
+                if trouble is not None and trouble.is_lasting:
+                    return State({"database": trouble.reason})
+                schema = await standing(db)
+                if schema.missing:
+                    return State({"database": OK, "migrations": f"missing: {', '.join(schema.missing)}"})
+                lacking = tuple(await handlers.missing(db))[:MISSING_MAX]
+                migrations = NEWER if schema.unknown else OK
+                return State({"database": OK, "migrations": migrations}, await engines(db), lacking)
         except BadSetting:
-            return State({"database": OK, "migrations": "newer than this release"})
+            return State({"database": OK, "migrations": "newer than this release, not compatible"})
         except Exception:
             # Whatever it was, an address or a user name in its text is not for everybody.
             return State({"database": f"no answer within {ANSWER_WITHIN_S:g} s"})

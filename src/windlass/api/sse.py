@@ -1,19 +1,18 @@
 """Server-sent events: how a frame is written, and the answer that goes on for as long as its client listens.
 
 A client that stops reading must not hold anything of ours. ASGI knows no way to cut a connection off, and a transport
-that is only closed waits for its client to take what is left, which may be for ever; so `Connection` hands the way to
-abort it to whoever answers.
+that is only closed waits until its client has taken the rest, which may be for ever; so `api/connection.py` puts a
+function that aborts the connection into the scope, under `ABORT`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEARTBEAT = b": heartbeat\n\n"
 HEARTBEAT_S = 25.0
@@ -110,19 +109,3 @@ class EventStream(Response):
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-class Connection(HttpToolsProtocol):
-    """uvicorn's connection, which lets the one who answers abort it, and writes no line of its own about a request.
-
-    uvicorn would log the whole path wherever some logger has a handler, and with it a ticket. The edge logs without.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.access_log = False
-
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        super().on_message_begin()
-        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from windlass.api.parts import Parts
 from windlass.api.wire.job import JobRequest, WebhookWish
-from windlass.core.caller import CallerContext
+from windlass.core.caller import CallerContext, check_priority
 from windlass.core.errors import BadInput, BadRequest, Refused
 from windlass.core.webhook import parse_secret
-from windlass.engine.submit import TTL_S, Submission, Webhook
+from windlass.engine.submit import Submission, Webhook
 from windlass.recipe.schema import check_inputs
 
 KEY_LENGTH_MAX = 255
@@ -29,6 +29,7 @@ async def submission_of(
     parts: Parts, caller: CallerContext, wish: JobRequest, *, key: str | None, request_id: str
 ) -> Submission:
     """What the engine is asked for; its id is made here."""
+    check_priority(caller, wish.priority, parts.settings.priority_max)
     plan = await parts.plans.latest(wish.recipe, wish.version)
     submission = Submission(
         plan=plan,
@@ -39,9 +40,9 @@ async def submission_of(
         labels=wish.labels or None,
         priority=wish.priority,
         deadline_s=wish.deadline,
-        ttl_s=TTL_S if wish.ttl is None else wish.ttl,
+        ttl_s=wish.ttl,
         correlation_id=request_id,
-        webhook=None if wish.webhook is None else await _webhook(parts, wish.webhook),
+        webhook=None if wish.webhook is None else await _webhook(parts, caller, wish.webhook),
         budget=wish.budget,
     )
     submission.check()
@@ -75,8 +76,8 @@ def at_item(error: BadInput, place: int) -> BadInput:
     )
 
 
-async def _webhook(parts: Parts, wish: WebhookWish) -> Webhook:
+async def _webhook(parts: Parts, caller: CallerContext, wish: WebhookWish) -> Webhook:
     secret = parse_secret(wish.secret)
     # Only advice: the name may resolve to something else by the time it is called, and is checked again then.
-    await parts.sender.check(wish.url)
+    await parts.sender.check(wish.url, caller=caller.caller_id)
     return Webhook(wish.url, parts.secret.seal(secret))

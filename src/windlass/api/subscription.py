@@ -13,7 +13,7 @@ import msgspec
 from windlass.api.follow import FeedReader, JobReader, Told
 from windlass.api.sse import frame
 from windlass.core.errors import NotFound, Unavailable
-from windlass.store.database import is_transient
+from windlass.store.outage import is_transient
 
 # After this long the database is asked again.
 AGAIN_S = 1.0
@@ -45,6 +45,26 @@ class Joins(Protocol):
 
     def leave(self, stream: Any) -> None:
         """A stream is over."""
+        ...
+
+
+class Open(Protocol):
+    """A stream that is open: a subscription, or a console's of several topics."""
+
+    caller: str
+    until_s: float
+
+    @property
+    def kind(self) -> str:
+        """What it is counted as."""
+        ...
+
+    def finish(self, event: str | None = None, why: str = "") -> None:
+        """Send what waits, a last word, and end."""
+        ...
+
+    def drop(self, reason: str) -> None:
+        """Give the client up."""
         ...
 
 

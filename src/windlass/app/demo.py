@@ -1,12 +1,12 @@
 """The demo of `windlass up`: a job to watch, and a worker of its own that may be killed.
 
     up ──starts, watches──► demo worker (queue `demo`, a short lease) ──runs──► steps of `first-minute`
-     └── its loops find the lease over, and queue the steps again ──────────────► the next demo worker
+     └── the dead worker's pulse hands its steps back ──────────────────────────► the next demo worker
 
 What happens on failure:
 
-- The worker is killed, from the console or from a shell: another one is started, at once, and waits for what the dead
-  one held until its lease is over.
+- The worker is killed, from the console or from a shell: another one is started at once, and takes over the steps that
+  the dead worker's pulse has handed back. If the pulse was killed too, they come back when the short lease is over.
 - It ends again and again: the pauses between starts grow, up to RESTART_MAX_S.
 - `up` is stopped: the worker is told, hands back what it runs, and is killed if it takes too long.
 - `up` is killed: the pipe to the worker closes, and it ends (`app/demo_worker.py`).

@@ -31,6 +31,7 @@ from types import TracebackType
 from typing import IO
 
 from windlass.app.binaries import Binaries, System, explain, find_binaries, server_system
+from windlass.app.home import make_private
 from windlass.app.postmaster import (
     PORT,
     STOP_MAX_S,
@@ -329,7 +330,7 @@ def _scratch_folder() -> Path:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -375,7 +376,8 @@ def _locked(path: str) -> Iterator[None]:
 
 def _open_log(path: Path) -> IO[bytes]:
     keep = path.exists() and path.stat().st_size < LOG_MAX_BYTES
-    return path.open("ab" if keep else "wb")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if keep else os.O_TRUNC)
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
 
 
 def _words_from(path: Path, offset: int) -> str:

@@ -35,7 +35,8 @@ class Ids:
     """UUIDv7s, each greater than the one before in this process, also when the clock stands still or goes back.
 
     The layout is RFC 9562's: 48 bits of milliseconds, 12 bits that count within one, 62 bits of chance. A job's id
-    therefore sorts by when it was made, which is what the order of claims and of listings rests on.
+    therefore sorts by when it was made, which is what the order of claims and of listings rests on. Jobs' ids take the
+    time from the database's clock (`store/clock.py`).
     """
 
     def __init__(self, now_ms: Callable[[], int] = _clock_ms, bits: Callable[[int], int] = _bits) -> None:

@@ -7,6 +7,7 @@ same time: whoever comes second takes what the first one wrote.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import tempfile
@@ -16,11 +17,14 @@ from pathlib import Path
 
 from windlass.access.keys import Keys
 from windlass.access.secret import Secret
+from windlass.app.home import make_private
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.client.place import SERVER_FILE as SERVER_FILE
 from windlass.core.caller import Scope
 from windlass.core.errors import BadSetting, Unauthenticated
+
+_log = logging.getLogger("windlass.process")
 
 KEY_FILE = "key"
 SECRET_FILE = "secret"
@@ -30,20 +34,22 @@ KEY_NAME = "windlass up"
 _PRIVATE = 0o600
 
 
-def secret_of(settings: Settings, *, is_open: bool = False) -> Secret:
-    """The installation's secret: the one that is set, else the home's, which is made when there is none.
+def secret_of(settings: Settings) -> Secret:
+    """Return the installation's secret: the setting, else the file in the home folder.
 
-    With a database that others share, or for a server that others reach (`is_open`), a secret of this machine alone
-    would shut out the keys that the other machines make: then it has to be set.
+    The file is made for the embedded database only. A database that is set may have other servers: a secret of this
+    machine alone would shut out the keys that they make, and a container would lose it. There it must be set.
     """
     if settings.secret:
         return Secret.of(settings.secret)
     path = settings.home / SECRET_FILE
-    if settings.database_url is not None and is_open and not path.exists():
-        raise BadSetting(
-            "the installation's secret is not set, and all of its processes must have the same",
-            remedy="Set WINDLASS_SECRET everywhere to the output of: openssl rand -hex 32",
-        )
+    if not path.exists():
+        if settings.database_url is not None:
+            raise BadSetting(
+                "the installation's secret is not set, and all of its processes must have the same",
+                remedy="Make one with `openssl rand -hex 32`, keep it, and set it as WINDLASS_SECRET everywhere",
+            )
+        _log.info("made the installation's secret: %s", path)
     return Secret.of([private(path, lambda: secrets.token_hex(SECRET_BYTES))])
 
 
@@ -106,7 +112,7 @@ def _replace(path: Path, text: str) -> None:
 def _written(path: Path, text: str) -> str:
     """A new private file beside `path`, whole on the disk before anybody can find it by its name."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         # mkstemp gives a file that nobody else may read from the start.
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

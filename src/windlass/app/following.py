@@ -98,6 +98,7 @@ async def _carrying(windlass: Windlass) -> AsyncIterator[None]:
         chance=chance,
         clock_s=time.monotonic,
         public_url=settings.public_url,
+        has_tracebacks=settings.expose_tracebacks,
         on_result=windlass.observer.webhook if isinstance(windlass.observer, Meters) else None,
     )
     await courier.start()
@@ -105,7 +106,6 @@ async def _carrying(windlass: Windlass) -> AsyncIterator[None]:
         yield
     finally:
         await courier.stop()
-        sender.close()
 
 
 async def _knows_secret(windlass: Windlass) -> bool:

@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import uvicorn
 from prometheus_client import CollectorRegistry
@@ -31,10 +32,12 @@ from windlass.access.sessions import Sessions
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.app import create
+from windlass.api.connection import Connection
+from windlass.api.connections import Connections, HttpLimits, raise_open_files, room_for
 from windlass.api.hub import Hub
 from windlass.api.looks import JobLooks
 from windlass.api.parts import Demo, Parts
-from windlass.api.sse import Connection
+from windlass.api.tracebacks import expose_to_all
 from windlass.app.entropy import chance
 from windlass.app.observing import looks
 from windlass.app.settings import Settings
@@ -54,8 +57,9 @@ from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 
 DRAIN_S = 10
-KEEP_ALIVE_S = 75
 BACKLOG = 2048
+# How many waiting connections the loop takes at once. Each takes a descriptor before it can be refused.
+ACCEPTED_AT_ONCE = 100
 # Without a port of one's own choice, `up` takes the first of these that is free.
 PORTS_TRIED = 20
 
@@ -124,9 +128,11 @@ def bound(address: str, tries: int = 1) -> socket.socket:
 async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncIterator[Listening]:
     """Answer requests at this address until the block ends; then finish those under way."""
     server_socket = bound(address, tries)
+    connections = _connections(parts)
     config = uvicorn.Config(
         create(parts),
-        http=Connection,
+        # Never uvicorn's own choice: its h11 connection has no limits of ours.
+        http=partial(Connection, connections=connections),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         loop="none",
@@ -134,9 +140,9 @@ async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncItera
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=parts.settings.keep_alive_s,
         timeout_graceful_shutdown=DRAIN_S,
-        backlog=BACKLOG,
+        backlog=ACCEPTED_AT_ONCE,
     )
     server = _Server(config)
     running = asyncio.create_task(server.serve(sockets=[server_socket]), name="windlass-http")
@@ -146,6 +152,9 @@ async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncItera
                 running.result()
                 raise BadSetting(f"nothing listens at {address}", remedy="See the log for the reason")
             await asyncio.sleep(0.005)
+        # The loop has set the length of the kernel's queue to the number that it takes at once.
+        server_socket.listen(BACKLOG)
+        connections.start()
         host, port = server_socket.getsockname()[:2]
         yield Listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
     finally:
@@ -153,7 +162,21 @@ async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncItera
         await parts.hub.stop()
         server.should_exit = True
         await asyncio.gather(running, return_exceptions=True)
+        connections.stop()
         server_socket.close()
+
+
+def _connections(parts: Parts) -> Connections:
+    settings = parts.settings
+    limits = HttpLimits(
+        head_max_bytes=settings.head_max_bytes,
+        url_max_bytes=settings.head_max_bytes // 2,
+        head_s=settings.head_timeout_s,
+        body_s=settings.body_timeout_s,
+    )
+    most = room_for(raise_open_files(), settings.connections_max)
+    per_address_max = settings.connections_per_address_max or max(1, most // 2)
+    return Connections(limits, most, per_address_max, frozenset(settings.proxies))
 
 
 @asynccontextmanager
@@ -169,6 +192,7 @@ async def making_parts(
     """Everything that routes need, started; stopped again when the block ends."""
     db, settings = windlass.db, windlass.settings
     meters = meters or _own_meters(db)
+    expose_to_all(settings.expose_tracebacks)
     served = await installation.serve(db, *_checks(secret))
     windlass.is_served = True
     async with AsyncExitStack() as stack:
@@ -177,13 +201,12 @@ async def making_parts(
         await audit.start()
         stack.push_async_callback(audit.stop)
         sender = Sender(is_loopback_allowed=settings.webhook_loopback)
-        stack.callback(sender.close)
         hub = _hub(windlass, served.epoch, meters)
         await hub.start()
         stack.push_async_callback(hub.stop)
         verifier.close_on(hub.forget)
         sessions = await _sessions(windlass, secret, verifier, hub)
-        depth = Depth(db, settings.queue_depth_max, time.monotonic)
+        depth = Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
         exposition = Exposition(meters.registry, looks(db, meters, depth.most, depth.look))
         stack.push_async_callback(exposition.close)
         yield Parts(

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from windlass.app.entropy import Ids
+from windlass.core.argument import check_text, check_timeout
 from windlass.core.job_failed import JobCancelled as JobCancelled
 from windlass.core.job_failed import JobFailed as JobFailed
 from windlass.core.plan import Plan
@@ -62,10 +63,12 @@ class Job:
 
     async def wait(self, timeout: float | None = None) -> JobState:  # noqa: ASYNC109  the job goes on
         """Wait for the end and say which it was; raises WaitTimeout when it does not come in time."""
+        check_timeout(timeout)
         return (await self._access.waiter.wait(self.id, timeout)).state
 
     async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109  the job goes on
         """Wait for the recipe's return value; raises JobFailed or JobCancelled when there is none."""
+        check_timeout(timeout)
         access = self._access
         plan = self._plan or await plan_of(self._db, (await self.view()).plan)
 
@@ -94,19 +97,21 @@ class Job:
             await asyncio.sleep(FOLLOW_S)
 
     async def why(self, step: str | None = None) -> list[explain.Reason]:
-        """What each unfinished step waits for."""
-        return await explain.why(self._db, self.id, step)
+        """What each unfinished step waits for; of the first 200 of them, if there are more."""
+        return await explain.why(self._db, self.id, step, limit=explain.REASONS_MAX)
 
     async def send_event(self, name: str, body: Any = None, *, id: str | None = None) -> signals.Sent:
         """Tell the job something that a step of it waits for, or will: `delivered`, `kept` or `already`.
 
         The same `id` again changes nothing. Without one it is a new event each time.
         """
+        check_text("name", name)
         own = str(_ids.new()) if id is None else id
         return await signals.send(self._db, self.id, name, {} if body is None else body, id=own, sender="caller")
 
     async def cancel(self, reason: str = "") -> None:
         """Ask for the end: open steps are cancelled, running ones are told to stop."""
+        check_text("reason", reason)
         await control.cancel(self._db, self.id, reason=reason)
 
     def __repr__(self) -> str:

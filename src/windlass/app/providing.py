@@ -50,9 +50,11 @@ def means(
 ) -> Means:
     """What the handlers of one worker reach. Each worker has a desk of its own."""
 
-    async def spawn(parent: tuple[UUID, int, int], recipe: Any, inputs: Mapping[str, Any], key: str | None) -> UUID:
+    async def spawn(
+        parent: tuple[UUID, int, int], worker: UUID, recipe: Any, inputs: Mapping[str, Any], key: str | None
+    ) -> UUID:
         name = recipe if isinstance(recipe, str) else recipe.name
-        return await children.spawn(db, new_id(), parent, name, dict(inputs), key=key)
+        return await children.spawn(db, new_id(), parent, name, dict(inputs), key=key, worker=worker)
 
     by_name = {one.name: one for one in registry}
     desk = Desk(db, by_name, public_url=lambda config: _public_url(settings, config), counts=counts)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from windlass.app.following import Following
+from windlass.app.home import make_private
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
 from windlass.engine.loops.runner import Loops
@@ -86,14 +87,16 @@ async def serving(
     with_courier: bool = True,
     queues: Sequence[str] | None = None,
     concurrency: int | None = None,
+    is_newest: bool = False,
 ) -> AsyncIterator[Service]:
     """Register the app's recipes, run the engine's loops and a worker until the block ends, then drain the worker.
 
     With the loops go those who follow a served installation, the courier of its webhooks, and the poller of the
-    providers that are set. A worker that ends by itself ends the block too: what it died of is raised.
+    providers that are set. A worker that ends by itself ends the block too: what it died of is raised. With `is_newest`
+    the app's recipes become the newest versions, also if they were registered before.
     """
     await windlass.announce_providers()
-    versions = await windlass.register(*app.recipes.values()) if app is not None else {}
+    versions = await windlass.register(*app.recipes.values(), newest=is_newest) if app is not None else {}
     worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
     service = Service(worker, versions)
     running: asyncio.Task[None] | None = None
@@ -142,8 +145,8 @@ def holding(home: Path) -> Iterator[None]:
     """Be the only `windlass up` of this folder. The lock is the kernel's: it cannot outlive its holder."""
     path = home / "up.lock"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        make_private(home)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise BadSetting(
             f"the folder {home} cannot be used: {error.strerror or error}",

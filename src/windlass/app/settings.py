@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from windlass.core.errors import BadSetting
+from windlass.core.queue import is_queue_name
+from windlass.core.redact import masked as masked
 
 HOME_DEFAULT = Path(".windlass")
 FILE_NAME = "windlass.toml"
@@ -26,6 +28,7 @@ SECRET_LENGTH_MIN = 32
 SECRET_KEYS = {"api_key", "secret"}
 PREFIX = "WINDLASS_"
 # The name of the file itself can be given, but not in the file.
+PROVIDERS_FILE = "providers.yaml"
 FILE_VARIABLE = "WINDLASS_CONFIG"
 
 
@@ -39,6 +42,7 @@ class Settings:
     queues: tuple[str, ...] = ()
     concurrency: int | None = None
     lease_s: float = 15.0
+    drain_s: float = 30.0
     inline_max_bytes: int = 256 * 1024
     retention_days: float = 30.0
     caller: str = "local"
@@ -54,10 +58,20 @@ class Settings:
     limit_window_s: int = 3600
     tiers: tuple[tuple[str, int], ...] = ()
     queue_depth_max: int = 100_000
+    caller_depth_max: int = 25_000
+    fan_out_max: int = 100_000
+    priority_max: int = 10
     body_max_bytes: int = 1024 * 1024
+    head_max_bytes: int = 32 * 1024
+    head_timeout_s: float = 10.0
+    body_timeout_s: float = 120.0
+    keep_alive_s: int = 75
+    connections_max: int | None = None
+    connections_per_address_max: int | None = None
     streams_max: int = 2_000
     streams_per_caller_max: int = 20
     webhook_loopback: bool = False
+    expose_tracebacks: bool = False
     log_format: str = "console"
     log_level: str = "warning"
     traces: str | None = None
@@ -116,6 +130,14 @@ def _names(value: Any) -> tuple[str, ...]:
     if not found:
         raise ValueError("it must name at least one")
     return found
+
+
+def _queues(value: Any) -> tuple[str, ...]:
+    names = [name for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+    for name in names if isinstance(names, list | tuple) else ():
+        if not isinstance(name, str) or not is_queue_name(name.strip()):
+            raise ValueError(f"{name!r} is not a queue's name: letters, digits, _, dots and dashes")
+    return _names(list(names) if isinstance(names, tuple) else names)
 
 
 def _number(least: float, most: float) -> Callable[[Any], float]:
@@ -202,12 +224,17 @@ KEYS: dict[str, Key] = {
         _place, "Where big outputs go: a folder that all workers share, or a bucket.", "s3://bucket/prefix"
     ),
     "queues": Key(
-        _names,
+        _queues,
         "The queues that a worker serves; without it, all default ones.",
         "main_processing,fast",
     ),
     "concurrency": Key(_whole(1, 10_000), "How many steps a worker runs at once.", "100"),
     "lease_s": Key(_number(2, 3600), "After how many silent seconds a worker is taken for dead.", "15"),
+    "drain_s": Key(
+        _number(0, 86_400),
+        "How many seconds a worker that is stopped lets its handlers go on, before it hands them back.",
+        "30",
+    ),
     "inline_max_bytes": Key(
         _whole(1024, 64 * 1024 * 1024), "An output above this size goes to the artifact store.", "262144"
     ),
@@ -229,10 +256,36 @@ KEYS: dict[str, Key] = {
     "limit_window_s": Key(_whole(1, 86_400), "The length of the sliding window.", "3600"),
     "tiers": Key(_tiers, "Requests per window by tier.", "free=1000,pro=100000"),
     "queue_depth_max": Key(_whole(1, 10**9), "Above so many queued steps, submits are refused.", "100000"),
+    "caller_depth_max": Key(
+        _whole(1, 10**9),
+        "Above so many waiting steps of one caller, its submits are refused.",
+        "25000",
+    ),
+    "fan_out_max": Key(_whole(1, 10**7), "A fan-out over more items than this fails.", "100000"),
+    "priority_max": Key(
+        _whole(-100, 100), "The highest priority that a key without the scope priority:high may ask for.", "10"
+    ),
     "body_max_bytes": Key(_whole(1024, 64 * 1024 * 1024), "The largest request body.", "1048576"),
+    "head_max_bytes": Key(
+        _whole(4096, 1024 * 1024), "The largest head of a request; its URL may have half of it.", "32768"
+    ),
+    "head_timeout_s": Key(_number(0.5, 3600), "The seconds within which a request's head must arrive.", "10"),
+    "body_timeout_s": Key(
+        _number(1, 86_400), "The seconds within which a body must arrive, at 1 KB a second or faster.", "120"
+    ),
+    "keep_alive_s": Key(_whole(1, 3600), "After so many idle seconds a connection is closed.", "75"),
+    "connections_max": Key(
+        _whole(1, 1_000_000), "Open connections per process; without it 4,000, or what open files allow.", "4000"
+    ),
+    "connections_per_address_max": Key(
+        _whole(1, 1_000_000), "The same per address, except for `proxies`; without it half of them.", "2000"
+    ),
     "streams_max": Key(_whole(1, 100_000), "Open streams per process.", "2000"),
     "streams_per_caller_max": Key(_whole(1, 100_000), "Open streams per caller and process.", "20"),
     "webhook_loopback": Key(_switch, "For development only: webhooks may go to this machine.", "true"),
+    "expose_tracebacks": Key(
+        _switch, "Whether callers and webhooks get tracebacks of failed steps; admins always do.", "true"
+    ),
     "log_format": Key(_one_of("console", "json"), "How log lines look.", "json"),
     "log_level": Key(_one_of("debug", "info", "warning", "error"), "From which level on lines are logged.", "info"),
     "traces": Key(_http_url, "Where traces go (OTLP over HTTP); without it, nowhere.", "http://127.0.0.1:4318"),
@@ -240,7 +293,11 @@ KEYS: dict[str, Key] = {
     "public_url": Key(
         _http_url, "How clients reach the server, if another way than it listens.", "https://windlass.example"
     ),
-    "providers": Key(lambda v: Path(_text(v)), "The file that says which providers there are.", "./providers.yaml"),
+    "providers": Key(
+        lambda v: Path(_text(v)),
+        "The file of the providers; else `providers.yaml` in the current folder, if there is one.",
+        "./providers.yaml",
+    ),
     "demo": Key(_switch, "Whether `up` begins with a demo job; without it, if it serves the examples.", "false"),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
 }
@@ -263,11 +320,18 @@ def load(
         values[key] = _parsed(source, key, value)
     home = Path(values.pop("home", HOME_DEFAULT)).expanduser()
     artifacts = values.pop("artifacts", None)
+    if "providers" not in values and (start / PROVIDERS_FILE).is_file():
+        values["providers"] = Path(PROVIDERS_FILE)
     if "providers" in values:
         values["providers"] = (start / values["providers"].expanduser()).absolute()
     if artifacts is not None and "://" not in artifacts:
         artifacts = str((start / Path(artifacts).expanduser()).absolute())
     return Settings(home=(start / home).absolute(), artifacts=artifacts, **values)
+
+
+def flag(name: str, key: str, value: Any) -> Any:
+    """The value of a command's own flag, checked as the setting of that key is; None if it was not given."""
+    return None if value is None else _parsed(name, key, value)
 
 
 def _parsed(source: str, key: str, value: Any) -> Any:
@@ -320,15 +384,3 @@ def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, s
         if isinstance(value, str) and (key in ("home", "providers") or (key == "artifacts" and "://" not in value)):
             value = str(path.parent / Path(value).expanduser())
         yield f"{path.name}: {key}", key, value
-
-
-def masked(url: str) -> str:
-    """A database URL without its password, for messages."""
-    try:
-        parts = urlsplit(url)
-        if parts.password is None:
-            return url
-        netloc = parts.netloc.replace(f":{parts.password}@", ":***@")
-        return urlunsplit(parts._replace(netloc=netloc))
-    except ValueError:
-        return re.sub(r":[^:@/]*@", ":***@", url)

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import socket
 import time
@@ -22,13 +24,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from windlass.app.apart import program
 from windlass.app.artifacts import open_artifacts
+from windlass.app.asked import check_options, plan_of
 from windlass.app.embedded import EmbeddedPostgres
 from windlass.app.entropy import Ids, chance
+from windlass.app.home import make_private
 from windlass.app.job import Access, Job
 from windlass.app.providing import announce, means, read_providers
-from windlass.app.settings import Settings, load
-from windlass.core.errors import BadInput, Conflict
+from windlass.app.settings import Settings, flag, load
+from windlass.core.argument import check_many, job_id_of
+from windlass.core.errors import BadInput, Conflict, NotFound
 from windlass.core.observer import Observer
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
@@ -39,7 +45,7 @@ from windlass.engine.loops.herald import Herald
 from windlass.engine.loops.runner import Loops
 from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
-from windlass.engine.submit import BATCH_MAX, TTL_S, Submission, Webhook, submit
+from windlass.engine.submit import BATCH_MAX, Submission, Webhook, submit
 from windlass.engine.submitter import Submitter
 from windlass.providers.desk import Counts
 from windlass.providers.poller import Poller
@@ -50,8 +56,11 @@ from windlass.recipe.schema import check_inputs
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.migrate import check, migrate
+from windlass.worker.begun import Begun
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import CONCURRENCY, Worker
+
+_log = logging.getLogger("windlass.recipes")
 
 POOL_MAX = 8
 KEPT_FOR_GOOD_DAYS = 36_500.0
@@ -112,7 +121,7 @@ class Windlass:
         self.settings = settings
         self.artifacts = artifacts
         self.dsn = dsn
-        self.ids = Ids()
+        self.ids = Ids(db.clock.now_ms)
         # Where there is a service every job is followed: it is on the streams, in the audit and in the tallies.
         self.is_served = is_served
         self.observer = observer
@@ -181,6 +190,9 @@ class Windlass:
     async def _opened(
         cls, dsn: str, settings: Settings, pool_max: int, observer: Observer | None
     ) -> AsyncIterator[Windlass]:
+        if settings.artifacts is None:
+            with contextlib.suppress(OSError):  # the store says what is wrong with the folder
+                make_private(settings.home)
         artifacts = open_artifacts(settings.artifacts_place)
         db = await Database.open(dsn, max_size=pool_max)
         try:
@@ -193,12 +205,23 @@ class Windlass:
         finally:
             await db.close()
 
-    async def register(self, *wanted: HasPlan | Plan) -> dict[str, int]:
-        """Make these, and the recipes that they use, the newest versions; what did not change keeps its version."""
+    async def register(self, *wanted: HasPlan | Plan, newest: bool = False) -> dict[str, int]:
+        """Register these recipes and the recipes that they use; return the version of each.
+
+        A plan that was never registered becomes its recipe's newest version. A plan that was registered before keeps
+        its version, so an old process that restarts does not undo a deployment; `newest=True` puts it in force again.
+        """
         versions: dict[str, int] = {}
         for plan in _plans(wanted):
-            versions[plan.recipe] = await recipes.register(self.db, plan)
+            found = await recipes.register(self.db, plan, is_newest=newest)
+            versions[plan.recipe] = found.version
             self._stored.add(plan.hash)
+            if found.version != found.newest:
+                _log.warning(
+                    "recipe %s: this code is version %d, and jobs submitted by name use version %d, the newest; "
+                    "`windlass recipes rollback %s %d` puts version %d in force",
+                    *(plan.recipe, found.version, found.newest, plan.recipe, found.version, found.version),
+                )
         return versions
 
     async def submit(
@@ -224,6 +247,7 @@ class Windlass:
         share commits. A `correlation_id` puts the job on the feed under that name; a `webhook` has a sealed secret. The
         steps of the job spend no more than its `budget`.
         """
+        check_options(key, labels, priority, webhook, correlation_id, inputs)
         plan = await self._plan(recipe)
         is_heard = self._access.waiter.is_listening
         given = _Given(labels, priority, deadline, ttl, webhook, correlation_id, _budget(budget))
@@ -253,6 +277,8 @@ class Windlass:
 
         With `keys`, one per element, the call can be repeated safely. A Conflict is raised after all others are made.
         """
+        check_options(None, labels, priority, webhook, correlation_id, None)
+        check_many(inputs, keys)
         plan = await self._plan(recipe)
         given = _Given(labels, priority, deadline, ttl, webhook, correlation_id, _budget(budget))
         own_keys = keys if keys is not None else [None] * len(inputs)
@@ -271,10 +297,12 @@ class Windlass:
 
     def job(self, job_id: UUID | str) -> Job:
         """The handle of a job that exists."""
-        return Job(self._access, job_id if isinstance(job_id, UUID) else UUID(job_id), is_new=False)
+        return Job(self._access, job_id_of(job_id), is_new=False)
 
     async def _plan(self, recipe: HasPlan | Plan | str) -> Plan:
         if isinstance(recipe, str):
+            if not recipe.isprintable():
+                raise NotFound(f"there is no recipe {recipe[:80]!r}")
             return await self._named.latest(recipe)
         plan = plan_in(recipe)
         if plan.hash not in self._stored:
@@ -293,7 +321,7 @@ class Windlass:
             labels=given.labels,
             priority=given.priority,
             deadline_s=_seconds(given.deadline, "deadline"),
-            ttl_s=_seconds(given.ttl, "ttl") or TTL_S,
+            ttl_s=_seconds(given.ttl, "ttl"),
             correlation_id=given.correlation_id or own,
             webhook=given.webhook,
             budget=given.budget,
@@ -305,9 +333,16 @@ class Windlass:
         *,
         queues: Sequence[str] | None = None,
         concurrency: int | None = None,
+        begun: Begun | None = None,
+        yield_s: float = 0.0,
     ) -> Worker:
-        """A worker that runs the steps of an app. It works while its `run` is awaited, until its `stop` is called."""
+        """A worker that runs the steps of an app. It works while its `run` is awaited, until its `stop` is called.
+
+        `begun` and `yield_s` are for a worker whose process is watched by another one (`app/apart_worker.py`).
+        """
         settings = self.settings
+        # The names of apart twins are not for users to choose.
+        chosen = queues if begun is not None else flag("queues", "queues", queues)
         return Worker(
             self.db,
             app.steps,
@@ -315,13 +350,17 @@ class Windlass:
             resolver=shared_evaluator(),
             ids=self.ids,
             chance=chance,
-            queues=queues or settings.queues or DEFAULT_QUEUES,
+            queues=chosen or settings.queues or DEFAULT_QUEUES,
             concurrency=concurrency or settings.concurrency or CONCURRENCY,
             dsn=self.dsn,
             lease_s=settings.lease_s,
+            drain_s=settings.drain_s,
             output_max_bytes=settings.inline_max_bytes,
             observer=self.observer,
             means=means(self.db, settings, self.providers, self.ids.new, self._counts),
+            program=program(self.dsn, settings, app.steps),
+            begun=begun,
+            yield_s=yield_s,
         )
 
     def loops(self) -> Loops:
@@ -335,6 +374,8 @@ class Windlass:
             chance=chance,
             retention_s=days * 86400,
             observer=self.observer,
+            fan_out_max=self.settings.fan_out_max,
+            backlog_max=self.settings.caller_depth_max,
             engine=(self.ids.new(), socket.gethostname(), os.getpid()),
         )
 
@@ -370,7 +411,7 @@ class Windlass:
 
 def plan_in(recipe: HasPlan | Plan) -> Plan:
     """The plan of a recipe, or the plan itself."""
-    return recipe if isinstance(recipe, Plan) else recipe.plan
+    return plan_of(recipe)
 
 
 def _plans(wanted: Sequence[HasPlan | Plan]) -> list[Plan]:
@@ -396,4 +437,7 @@ def _budget(value: Money | None) -> Decimal | None:
 def _seconds(value: Time | None, name: str) -> float | None:
     if value is None:
         return None
-    return value.total_seconds() if isinstance(value, timedelta) else duration_s(value, name)
+    seconds = value.total_seconds() if isinstance(value, timedelta) else duration_s(value, name)
+    if seconds <= 0:
+        raise BadInput(f"{name} must be longer than 0")
+    return seconds

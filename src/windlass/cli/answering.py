@@ -54,7 +54,7 @@ async def answering(
     settings = windlass.settings
     address = listen or settings.listen
     is_here = http.is_loopback(address)
-    secret = secret_of(settings, is_open=not is_here)
+    secret = secret_of(settings)
     has_membership = settings.membership_url is not None
     http.check_bind(address, is_here or has_membership or await has_keys(windlass, secret), has_membership)
     # Nobody chose the port: several may be started side by side.

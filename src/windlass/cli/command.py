@@ -20,7 +20,7 @@ import typer
 
 from windlass.app.settings import Settings, load
 from windlass.cli.exits import Exit, exit_for_error
-from windlass.core.errors import BadSetting, WindlassError
+from windlass.core.errors import BadRecipe, BadSetting, WindlassError
 
 Database = Annotated[
     str | None, typer.Option("--database", metavar="URL", help="PostgreSQL to use.", rich_help_panel="Shared options")
@@ -33,6 +33,8 @@ Server = Annotated[
     str | None,
     typer.Option("--server", metavar="URL", help="Ask this server, not a database.", rich_help_panel="Shared options"),
 ]
+# Of commands that work on this machine: taken, so that the refusal can say why, and not offered.
+HiddenServer = Annotated[str | None, typer.Option("--server", hidden=True)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel="Shared options")]
 Json = Annotated[bool, typer.Option("--json", help="JSON for programs.", rich_help_panel="Shared options")]
 
@@ -84,7 +86,7 @@ def command(
             parameter.replace(annotation=hints[parameter.name])
             for parameter in list(inspect.signature(function).parameters.values())[1:]
         ]
-        shared = _SHARED | ({"as_json": Json} if has_json else {})
+        shared = _SHARED | ({"as_json": Json} if has_json else {}) | ({"server": HiddenServer} if is_local else {})
         extra = [
             inspect.Parameter(
                 key,
@@ -147,7 +149,7 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
         sys.stdout.flush()
     except WindlassError as error:
         said = "; ".join([error.message, *getattr(error, "__notes__", [])])
-        return _tell(at, said, error.remedy, exit_for_error(error))
+        return _tell(at, said, error.remedy, exit_for_error(error), _frames(error))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return Exit.INTERRUPTED
     except BrokenPipeError:
@@ -160,18 +162,25 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
         if isinstance(error, ModuleNotFoundError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
             remedy = f"pip install 'windlass[{extra}]'"
             return _tell(at, f"this needs {error.name}, which is not installed", remedy, Exit.USAGE)
-        from windlass.store.database import is_transient
+        from windlass.store.outage import outage_of
 
-        if is_transient(error):
-            remedy = "Nothing that was accepted is lost; try again when the server is back"
-            return _tell(at, f"PostgreSQL went away: {error}", remedy, Exit.UNREACHABLE)
+        if (outage := outage_of(error)) is not None:
+            return _tell(at, outage.reason, outage.remedy, Exit.UNREACHABLE)
         remedy = "This is a fault of Windlass: please report it, with what --debug shows"
         return _tell(at, f"{type(error).__name__}: {error}", remedy, Exit.BROKEN)
     return int(found) if found is not None else Exit.DONE
 
 
-def _tell(at: Ambient, message: str, remedy: str | None, code: Exit) -> int:
+def _frames(error: WindlassError) -> str:
+    """Where an author's own code raised the exception that is reported as a refusal."""
+    from windlass.recipe.user_code import frames_text
+
+    is_authors = isinstance(error, BadRecipe | BadSetting) and not isinstance(error.__cause__, WindlassError | OSError)
+    return frames_text(error.__cause__) if is_authors else ""
+
+
+def _tell(at: Ambient, message: str, remedy: str | None, code: Exit, frames: str = "") -> int:
     if at.debug:
         traceback.print_exc()
-    at.screen.error(message, remedy, int(code))
+    at.screen.error(message, remedy, int(code), "" if at.debug else frames)
     return code

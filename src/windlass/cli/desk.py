@@ -101,6 +101,10 @@ class Desk(Protocol):
         """What a completed job gave."""
         ...
 
+    async def step_output(self, job_id: UUID, step: str) -> Any:
+        """What a step returned."""
+        ...
+
     async def failure(self, job_id: UUID) -> JobFailed:
         """What stands for a job that ended badly."""
         ...

@@ -19,6 +19,7 @@ from windlass.cli.outside import LocalOutside
 from windlass.cli.picture import boxes_of_job
 from windlass.cli.redriving import LocalRedriving
 from windlass.cli.snapshot import Snapshot
+from windlass.cli.step_output import LocalStepOutput
 from windlass.core.errors import BadInput, BadSetting
 from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
@@ -30,7 +31,7 @@ from windlass.engine.recipes import plan_of
 REDRAW_S = 0.15
 
 
-class LocalDesk(LocalOutside, LocalRedriving):
+class LocalDesk(LocalOutside, LocalRedriving, LocalStepOutput):
     """See `Desk`."""
 
     def __init__(self, windlass: Windlass) -> None:

@@ -19,6 +19,7 @@ from windlass.cli.commands import (
     control,
     database,
     dead_letters,
+    doctor,
     jobs,
     keys,
     logs,
@@ -56,6 +57,7 @@ keys.add_to(app)
 audit.add_to(app)
 recipes.add_to(app)
 database.add_to(app)
+doctor.add_to(app)
 console.add_to(app)
 
 

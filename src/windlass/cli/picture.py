@@ -10,6 +10,7 @@ from windlass.cli.graph import Box
 from windlass.cli.marks import duration
 from windlass.cli.wire import seconds_between
 from windlass.core.draft import CHILD, EVENT, EXTERNAL, RETRY, SLOT, SNOOZE
+from windlass.core.job_failed import fault_text
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL, StepState
 from windlass.engine.read import FanCount, StepView
@@ -67,7 +68,7 @@ def _note(step: StepView, counted: Counter[StepState], now: datetime) -> str:
         pct = step.progress.get("pct")
         parts += [f"{round(pct, 1):g} %" if pct is not None else "", str(step.progress.get("message") or "")]
     if step.error and step.state not in (StepState.COMPLETED, StepState.SKIPPED):
-        parts.append(str(step.error.get("message") or step.error.get("code") or ""))
+        parts.append(fault_text(step.error))
     return " · ".join(part for part in parts if part)
 
 

@@ -16,6 +16,7 @@ from windlass.cli.picture import boxes_of_job
 from windlass.cli.remote_outside import RemoteOutside
 from windlass.cli.remote_redriving import RemoteRedriving
 from windlass.cli.snapshot import Snapshot
+from windlass.cli.step_output import RemoteStepOutput
 from windlass.client import flows, views
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Means
@@ -39,7 +40,7 @@ _LOOKED_MAX = 20_000
 _MS_MAX = int(datetime.max.replace(tzinfo=UTC).timestamp() * 1000) - 1
 
 
-class RemoteDesk(RemoteOutside, RemoteRedriving):
+class RemoteDesk(RemoteOutside, RemoteRedriving, RemoteStepOutput):
     """See `Desk`."""
 
     def __init__(self, client: AsyncClient) -> None:

@@ -80,12 +80,14 @@ class Screen:
             text.rstrip()
             self.out.print(text)
 
-    def error(self, message: str, remedy: str | None, code: int) -> None:
-        """What went wrong and what to do, in two lines."""
-        first = Text("error: ", style="bold red").append(_shown(message), style="not bold default")
+    def error(self, message: str, remedy: str | None, code: int, frames: str = "") -> None:
+        """What went wrong and what to do, in two lines; between them the frames of a traceback, if there are any."""
+        first = Text("error: ", style="bold red").append(many_lines(message), style="not bold default")
         self.err.print(first)
+        if frames:
+            self.err.print(Text(many_lines(frames.rstrip()), style="bright_black"))
         if remedy:
-            self.err.print(Text(f"  {_shown(remedy)}", style="yellow"))
+            self.err.print(Text(f"  {many_lines(remedy)}", style="yellow"))
         self.err.print(Text(f"  exit {code}", style="bright_black"))
 
 
@@ -113,8 +115,8 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def _shown(text: str) -> str:
-    """Text of an error: it may quote what somebody sent, so it is cut, and its lines are its only control."""
+def many_lines(text: str) -> str:
+    """Text of an error on its own lines. It may quote user text, so it is cut, and other control characters go."""
     cut = text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}… ({len(text):,} characters)"
     return "\n".join(one_line(line) for line in cut.split("\n"))
 

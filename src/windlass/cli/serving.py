@@ -19,11 +19,11 @@ from rich.text import Text
 from windlass.api.console_files import find_console
 from windlass.app.demo import Demo, demonstrating
 from windlass.app.embedded import EmbeddedPostgres
-from windlass.app.first_key import KEY_FILE
+from windlass.app.first_key import KEY_FILE, SECRET_FILE
 from windlass.app.job import Job, failure_of
 from windlass.app.postmaster import find_running
 from windlass.app.service import App, Service, holding, is_held, serving
-from windlass.app.settings import Settings, masked
+from windlass.app.settings import Settings, flag, masked
 from windlass.app.windlass import Windlass
 from windlass.cli import marks
 from windlass.cli.answering import answering, answering_if_installed, is_installed, measured
@@ -36,6 +36,7 @@ from windlass.cli.local_desk import LocalDesk
 from windlass.cli.session import opened
 from windlass.cli.wire import error_json
 from windlass.core.errors import WindlassError
+from windlass.core.job_failed import fault_frames
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import read
 from windlass.recipe.app import load
@@ -88,6 +89,11 @@ def _note(at: Ambient, text: str) -> None:
         _log.info(text)
     else:
         at.screen.note(text)
+
+
+def _started(at: Ambient, text: str) -> None:
+    """Say what runs, and to people also how to stop it."""
+    _note(at, text if at.settings.log_format == "json" else f"{text}; Ctrl-C stops")
 
 
 @asynccontextmanager
@@ -150,6 +156,7 @@ async def up(
     """Everything in one process, until told to stop. The demo is not said to be wanted: with the examples, then."""
     began_s = time.monotonic()
     settings = at.settings
+    listen, queues = flag("--listen", "listen", listen), flag("--queue", "queues", queues)
     app = load(*(targets or [EXAMPLES]))
     is_wanted = next((said for said in (with_demo, settings.demo) if said is not None), targets is None)
     with holding(settings.home):
@@ -157,7 +164,9 @@ async def up(
             _database(settings) as dsn,
             Windlass.connect(dsn, settings=settings) as windlass,
             measured(windlass, "up", is_served=is_installed()),
-            serving(windlass, app, queues=queues, concurrency=concurrency) as service,
+            serving(
+                windlass, app, queues=queues, concurrency=concurrency, is_newest=settings.database_url is None
+            ) as service,
             _demo(windlass, is_wanted=is_wanted) as demo,
             answering_if_installed(windlass, listen, service.alive, demo) as url,
         ):
@@ -202,6 +211,8 @@ def _report_api(at: Ambient, settings: Settings, url: str | None) -> None:
     at.screen.line(Text(marks.glyph(state), style=marks.colour(state)).append(f" {'api':<10}{told}", style="default"))
     if url is not None and settings.membership_url is None:
         at.screen.line(f"  {'key':<10}{settings.home / KEY_FILE}")
+    if url is not None and not settings.secret:
+        at.screen.line(f"  {'secret':<10}{settings.home / SECRET_FILE}")
     if url is not None:
         _report_console(at)
 
@@ -272,7 +283,7 @@ async def _one_job(
     async with (
         _database(settings, is_throwaway=is_throwaway) as dsn,
         Windlass.connect(dsn, settings=settings) as windlass,
-        serving(windlass, app) as service,
+        serving(windlass, app, is_newest=settings.database_url is None) as service,
     ):
         if is_demo:
             _report(at, settings, dsn, service)
@@ -286,25 +297,31 @@ async def _one_job(
         except asyncio.CancelledError:
             at.screen.note(f"stopped; job {job.id} goes on when this is run again")
             raise
-        code = await _conclude(at, windlass, job, state, is_demo=is_demo)
-    if code is not Exit.DONE and settings.database_url is None:
-        # The server stops with this command, so what the failure advises would find nothing.
+        # An embedded server stops with this command, so `windlass why` would find nothing.
+        is_kept = settings.database_url is not None
+        code = await _conclude(at, windlass, job, state, is_demo=is_demo, is_kept=is_kept)
+    if code is not Exit.DONE and not is_kept:
+        home = f"--home {at.home} " if at.home else ""
         at.screen.note(
             "its database was a throwaway; with --home DIR it would stay"
             if is_throwaway
-            else "its database has stopped; `windlass up` starts it again"
+            else f"its database has stopped with this command. To look at the job: `windlass {home}up`, "
+            f"then `windlass {home}show {job.id}`"
         )
     return code
 
 
-async def _conclude(at: Ambient, windlass: Windlass, job: Job, state: JobState, *, is_demo: bool) -> Exit:
+async def _conclude(
+    at: Ambient, windlass: Windlass, job: Job, state: JobState, *, is_demo: bool, is_kept: bool
+) -> Exit:
     code = exit_for_job(state)
     output = await job.result() if state is JobState.COMPLETED else None
     failure = None if state is JobState.COMPLETED else await failure_of(windlass.db, await job.view())
     if at.as_json:
         at.screen.document({"id": job.id, "state": state, "output": output, "error": error_json(failure)})
     elif failure is not None:
-        at.screen.error(failure.message, failure.remedy, int(code))
+        remedy = failure.remedy if is_kept else None
+        at.screen.error(failure.message, remedy, int(code), fault_frames(failure.fault))
     else:
         at.screen.document(output)
     if is_demo:
@@ -316,6 +333,7 @@ async def worker(
     at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None, *, with_loops: bool
 ) -> Exit:
     """A worker, the engine's loops, or both, until told to stop."""
+    queues = flag("--queue", "queues", queues)
     app = load(*targets) if targets is not None else None
     async with (
         opened(at) as windlass,
@@ -323,7 +341,7 @@ async def worker(
         serving(windlass, app, with_loops=with_loops, queues=queues, concurrency=concurrency) as service,
     ):
         serves = f"worker {service.worker.id}" if service.worker else "engine"
-        _note(at, f"{serves} on {masked(windlass.dsn)}; Ctrl-C stops")
+        _started(at, f"{serves} on {masked(windlass.dsn)}")
         await service.until_stopped()
         _note(at, "stopping; once more to stop at once")
     return Exit.DONE
@@ -331,14 +349,20 @@ async def worker(
 
 async def serve_api(at: Ambient, listen: str | None) -> Exit:
     """The API alone, until told to stop."""
+    listen = flag("--listen", "listen", listen)
     async with (
         opened(at) as windlass,
         measured(windlass, "api", is_served=True),
         answering(windlass, listen, with_key=False) as url,
     ):
         service = Service(None, {})
-        at.screen.line(url)
-        _note(at, f"api on {masked(windlass.dsn)}; Ctrl-C stops")
+        if at.settings.log_format == "json":
+            at.screen.record({"url": url})
+        else:
+            at.screen.line(url)
+        if not at.settings.secret:
+            _note(at, f"the secret is in {at.settings.home / SECRET_FILE}; other servers need it as WINDLASS_SECRET")
+        _started(at, f"api on {masked(windlass.dsn)}")
         await service.until_stopped()
         _note(at, "stopping: requests under way are finished, streams are sent elsewhere")
     return Exit.DONE

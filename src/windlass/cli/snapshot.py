@@ -13,6 +13,7 @@ from rich.text import Text
 from windlass.cli.graph import Box
 from windlass.cli.screen import headline, one_line
 from windlass.cli.wire import seconds_between
+from windlass.core.job_failed import fault_text
 from windlass.core.states import JobState
 from windlass.engine import read
 
@@ -55,12 +56,21 @@ class Snapshot:
             "labels": " ".join(f"{name}={value}" for name, value in labels.items()),
             "key": job.idempotency_key,
             "priority": job.priority or None,
-            "created": job.created_at.astimezone().isoformat(sep=" ", timespec="seconds"),
-            "deadline": job.deadline_at and job.deadline_at.astimezone().isoformat(sep=" ", timespec="seconds"),
+            "created": _moment(job.created_at),
+            "deadline": _moment(job.deadline_at),
+            "expires": None if job.is_finished else _moment(job.expires_at),
             "parent": job.parent_job,
             "retry of": job.retry_of,
-            "error": ": ".join(str(error[k]) for k in ("step", "code", "message") if error.get(k)),
+            "error": ": ".join(str(part) for part in (error.get("step"), error.get("code"), fault_text(error)) if part),
         }
         for name, value in known.items():
             if value:
                 yield name, one_line(str(value))
+
+    def frames(self) -> str:
+        """The last frames of the traceback of the exception that ended the job."""
+        return str((self.job.error or {}).get("detail") or "")
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone().isoformat(sep=" ", timespec="seconds")

@@ -10,9 +10,11 @@ import msgspec
 
 from windlass.client.exchange import Answer, Ask, Flow, Lost, Means, Pause
 from windlass.client.problems import error_of, retry_after_s
-from windlass.core.errors import BadInput, BadSetting, Broken, ServerUnavailable, WindlassError
+from windlass.core.errors import BadInput, BadSetting, Broken, DatabaseUnavailable, ServerUnavailable, WindlassError
 
 TRIES = 5
+# The server has repeated the operation for some seconds before it says that its database is away.
+DATABASE_TRIES = 2
 PAUSE_S = 0.5
 # A longer wait than this is for the caller to decide about.
 RETRY_AFTER_MAX_S = 60.0
@@ -29,6 +31,7 @@ def asked(means: Means, ask: Ask) -> Flow[Answer]:
 
     A request that must not be sent twice is sent again only where it cannot have arrived.
     """
+    outages = 0
     for no in range(TRIES):
         got = yield ask
         if isinstance(got, Lost):
@@ -41,7 +44,9 @@ def asked(means: Means, ask: Ask) -> Flow[Answer]:
             error = refusal(answer)
             wait_s = retry_after_s(answer) or 0.0
             is_again = answer.status in _NOT_BEGUN or (answer.status in _UNCLEAR and ask.is_safe)
-        if not is_again or no == TRIES - 1 or wait_s > RETRY_AFTER_MAX_S:
+        outages += isinstance(error, DatabaseUnavailable)
+        is_last = no == TRIES - 1 or outages == DATABASE_TRIES
+        if not is_again or is_last or wait_s > RETRY_AFTER_MAX_S:
             raise error
         yield Pause(max(wait_s, pause_s(no, means)))
     raise Broken("a request was neither answered nor given up")
@@ -104,12 +109,20 @@ def send(
 def encoded(value: Any) -> bytes:
     """A value as JSON. What JSON has no words for (NaN, sets of classes) is refused rather than bent."""
     try:
-        return json.dumps(msgspec.to_builtins(value), allow_nan=False, separators=(",", ":")).encode()
+        return json.dumps(msgspec.to_builtins(value, enc_hook=_dumped), allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise BadInput(
             f"this cannot be written as JSON: {error}",
             remedy="Inputs are text, numbers, true, false, null, lists, maps",
         ) from None
+
+
+def _dumped(value: Any) -> Any:
+    """A Pydantic model as JSON; anything else is refused."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None or isinstance(value, type):
+        raise NotImplementedError(f"a value of type {type(value).__qualname__} is not JSON")
+    return dump(mode="json", by_alias=True)
 
 
 def decoded(answer: Answer) -> Any:

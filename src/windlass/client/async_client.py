@@ -15,7 +15,7 @@ from uuid import UUID
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, Means, More, Pause, Wish
-from windlass.client.flows import Made, Time, Wanted
+from windlass.client.flows import Made, Time, Wanted, joined
 from windlass.client.line import httpx, lost_of, options_of
 from windlass.client.place import find
 from windlass.client.views import (
@@ -33,6 +33,7 @@ from windlass.client.views import (
     RerunView,
     StepDocument,
 )
+from windlass.core.argument import job_id_of
 from windlass.core.states import JobState
 
 T = TypeVar("T")
@@ -80,7 +81,7 @@ class AsyncClient:
         Without a key it gets one of its own, so that the request can be sent again when its answer is lost.
         """
         wanted = Wanted(recipe, labels, priority, deadline, ttl, webhook, version, budget)
-        return self._handle(await self.run(flows.submit(self._means, wanted, {**(inputs or {}), **more_inputs}, key)))
+        return self._handle(await self.run(flows.submit(self._means, wanted, joined(inputs, more_inputs), key)))
 
     async def submit_many(
         self,
@@ -102,7 +103,7 @@ class AsyncClient:
 
     def job(self, job_id: UUID | str) -> AsyncRemoteJob:
         """The handle of a job that exists."""
-        return AsyncRemoteJob(self, job_id if isinstance(job_id, UUID) else UUID(job_id), is_new=False)
+        return AsyncRemoteJob(self, job_id_of(job_id), is_new=False)
 
     def jobs(
         self,

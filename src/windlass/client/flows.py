@@ -19,6 +19,7 @@ from windlass.client.exchange import Ask, Flow, Give, Means
 from windlass.client.following import wait
 from windlass.client.problems import error_from
 from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument, failure_of
+from windlass.core.argument import check_inputs_mapping, check_labels, check_many, check_priority, check_text, wrong
 from windlass.core.audit import GENESIS
 from windlass.core.errors import BadInput, NotFound, WindlassError
 from windlass.core.states import JobState
@@ -44,8 +45,19 @@ class Wanted:
     version: int | None = None
     budget: Decimal | float | str | None = None
 
+    def check(self) -> None:
+        """Refuse arguments that are of another type than they must be."""
+        check_text("recipe", self.recipe)
+        check_priority(self.priority)
+        if self.labels is not None:
+            check_labels(self.labels)
+        webhook: object = self.webhook
+        if webhook is not None and not (isinstance(webhook, tuple | list) and len(webhook) == 2):
+            raise wrong("webhook", "a URL and a secret", webhook)
+
     def body(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The request for one job; what is as usual is left out."""
+        check_inputs_mapping(inputs)
         known: dict[str, Any] = {
             "labels": dict(self.labels) if self.labels else None,
             "priority": self.priority or None,
@@ -59,6 +71,13 @@ class Wanted:
         return {"recipe": self.recipe, "inputs": dict(inputs), **rest}
 
 
+def joined(inputs: Mapping[str, Any] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of a call: those given by name, and those in a mapping."""
+    if inputs is not None:
+        check_inputs_mapping(inputs)
+    return {**(inputs or {}), **more}
+
+
 @dataclass(frozen=True, slots=True)
 class Made:
     """The job of a submission; not new when an earlier one with the same key made it."""
@@ -69,6 +88,9 @@ class Made:
 
 def submit(means: Means, wanted: Wanted, inputs: Mapping[str, Any], key: str | None) -> Flow[Made]:
     """Make a job."""
+    wanted.check()
+    if key is not None:
+        check_text("key", key)
     key = key or means.new_key()
     body, headers = wanted.body(inputs), {"idempotency-key": key}
     if not key.isascii() or not key.isprintable():
@@ -83,8 +105,8 @@ def submit_many(
     means: Means, wanted: Wanted, inputs: Sequence[Mapping[str, Any]], keys: Sequence[str] | None
 ) -> Flow[list[Made]]:
     """Make a job per element, as many to a request as fit; a refusal is raised after all others are made."""
-    if keys is not None and len(keys) != len(inputs):
-        raise BadInput(f"{len(inputs)} inputs have {len(keys)} keys", remedy="Give one key for each, or none at all")
+    wanted.check()
+    check_many(inputs, keys)
     given = keys if keys is not None else [means.new_key() for _ in inputs]
     requests = [{**wanted.body(one), "idempotency_key": key} for one, key in zip(inputs, given, strict=True)]
     made: list[Made] = []
@@ -180,6 +202,11 @@ def result(means: Means, job_id: UUID, timeout_s: float | None) -> Flow[Any]:
 def output(means: Means, job_id: UUID) -> Flow[Any]:
     """The output of a job that has completed."""
     return decoded((yield from asked(means, Ask("GET", f"/jobs/{job_id}/output"))))
+
+
+def step_output(means: Means, job_id: UUID, no: int) -> Flow[Any]:
+    """What a step returned."""
+    return decoded((yield from asked(means, Ask("GET", f"/jobs/{job_id}/steps/{no}/output"))))
 
 
 def events(means: Means, job_id: UUID, after: int = 0) -> Flow[None]:

@@ -18,6 +18,7 @@ from windlass.client.exchange import Answer, Ask, Flow, Give, Lost, Means, More,
 from windlass.client.frames import Frame, Frames
 from windlass.client.problems import retry_after_s
 from windlass.client.views import Event, JobView
+from windlass.core.argument import check_timeout
 from windlass.core.errors import (
     Broken,
     Limited,
@@ -172,6 +173,7 @@ def stream_jobs(means: Means, after: str | None) -> Flow[None]:
 
 def wait(means: Means, job_id: UUID, timeout_s: float | None) -> Flow[JobView]:
     """The job once it has ended; raises WaitTimeout when that takes too long, and the job goes on."""
+    check_timeout(timeout_s)
     until_s = None if timeout_s is None else means.clock() + timeout_s
     view = converted((yield from get(means, f"/jobs/{job_id}")), JobView)
     if view.is_finished:

@@ -47,6 +47,7 @@ class AuditEvent(StrEnum):
     CONSOLE_SIGNED_IN = "console_signed_in"
     CONSOLE_SIGNED_OUT = "console_signed_out"
     DEMO_WORKER_KILLED = "demo_worker_killed"
+    TIMELINE_CHANGED = "timeline_changed"
 
 
 @dataclass(frozen=True, slots=True)

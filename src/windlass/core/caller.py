@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from windlass.core.errors import BadInput, Unauthenticated
+from windlass.core.errors import BadInput, Forbidden, Unauthenticated
 
 NAME_LENGTH_MAX = 255
+PRIORITY_MAX = 100
 CALLER_TYPES = ("user", "service")
 
 
@@ -23,6 +24,7 @@ class Scope(StrEnum):
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
     AUDIT_READ = "audit:read"
+    PRIORITY_HIGH = "priority:high"
     ADMIN = "admin"
 
 
@@ -67,6 +69,20 @@ class CallerContext:
         if scope in self.scopes or Scope.ADMIN in self.scopes:
             return True
         return scope is Scope.JOBS_READ and Scope.JOBS_WRITE in self.scopes
+
+
+def priority_max(ctx: CallerContext, most: int) -> int:
+    """The highest priority that it may give a job; `most` is what a caller has without a scope for more."""
+    return PRIORITY_MAX if ctx.has(Scope.PRIORITY_HIGH) else most
+
+
+def check_priority(ctx: CallerContext, priority: int, most: int) -> None:
+    """Refuse a priority above what the caller may give."""
+    if priority > priority_max(ctx, most):
+        raise Forbidden(
+            f"a priority of {priority} takes the scope {Scope.PRIORITY_HIGH}",
+            remedy=f"Ask for {most} or less, or use a key that has the scope",
+        )
 
 
 # Whoever runs commands on the database itself.

@@ -13,12 +13,12 @@ Only the steps that a decision can touch are loaded: those reported on, and the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from windlass.core.outcome import Cost, Fault
-from windlass.core.plan import Plan
+from windlass.core.plan import TTL_S, Plan
 from windlass.core.states import (
     JOB_TERMINAL,
     JobState,
@@ -61,6 +61,10 @@ class Step:
     wake_at: datetime | None = None
     output: str | None = None
     error: Fault | None = None
+    # The worker that runs the attempt.
+    worker: UUID | None = None
+    # The queue that it waits in; None: not read, so its node's. Only the twins (core/queue.py) are written.
+    queue: str | None = None
 
     @property
     def is_child(self) -> bool:
@@ -83,6 +87,8 @@ class Job:
     # The parent's job, step and attempt, if a step of another job started this one.
     parent: tuple[UUID, int, int] | None = None
     correlation_id: str | None = None
+    # When the job expires, if that is its recipe's default: a longer wait moves it. None: it stands.
+    expires_at: datetime | None = None
 
 
 class Event(NamedTuple):
@@ -125,7 +131,8 @@ class Draft:
     steps: dict[int, Step]
     now: datetime
     source: str = "engine"
-    # Steps that were not read but remembered from their claim, with the attempt that must still be running.
+    # Steps that were not read but remembered from their claim, with the attempt that must still be running, on the
+    # worker that claimed it.
     fences: dict[int, int] | None = None
     changed: dict[int, Step] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -148,6 +155,8 @@ class Draft:
     # Whether the line has changed: someone joined it, left it, or gave back what others wait for.
     has_line: bool = False
     wakes_at: datetime | None = None
+    # Whether `job.expires_at` has moved.
+    is_prolonged: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -195,7 +204,7 @@ class Draft:
             self.move_step(step, StepState.HELD, payload=payload)
             return
         step.waiting_for = None
-        self.queues |= {self.plan.nodes[step.node].queue}
+        self.queues |= {step.queue or self.plan.nodes[step.node].queue}
         self.move_step(step, StepState.QUEUED, payload=payload)
 
     def make_ready(self, step: Step) -> None:
@@ -207,13 +216,21 @@ class Draft:
             self.enqueue(step)
 
     def park(self, step: Step, waiting_for: str, until: datetime | None, **payload: Any) -> None:
-        """Let the step wait; a timer takes it up again at `until`."""
+        """Let the step wait; a timer takes it up again at `until`. The job does not expire before, by default."""
         step.waiting_for = waiting_for
         step.wake_at = until
         if until is not None and (self.wakes_at is None or until < self.wakes_at):
             self.wakes_at = until
+        if until is not None:
+            self.outlive(until)
         timed = {} if until is None else {"until": until}
         self.move_step(step, StepState.PARKED, payload={"waiting_for": waiting_for, **timed, **payload})
+
+    def outlive(self, until: datetime) -> None:
+        """Move a default expiry that would come before this time."""
+        if self.job.expires_at is not None and self.job.expires_at <= until:
+            self.job.expires_at = until + timedelta(seconds=TTL_S)
+            self.is_prolonged = True
 
 
 def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:

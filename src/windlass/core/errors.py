@@ -11,6 +11,9 @@
     │   ├── BadUrl             an address that may not be called
     │   ├── BadSetting         a setting, flag or file that cannot be used
     │   ├── TooLarge           over a stated limit
+    │   │   ├── HeadTooLarge   the headers of a request are over a limit
+    │   │   └── UrlTooLong     the URL of a request is over a limit
+    │   ├── TooSlow            a request that did not arrive in time
     │   ├── Unauthenticated    no key, or none that is good
     │   │   └── BadSignature   a provider's webhook, or a token, that is not signed as it must be
     │   ├── Forbidden          the key is good and does not allow this
@@ -126,6 +129,24 @@ class TooLarge(Refused):
     """Over a stated limit."""
 
     code = "too_large"
+
+
+class HeadTooLarge(TooLarge):
+    """The request line and the headers of a request are over a limit."""
+
+    code = "head_too_large"
+
+
+class UrlTooLong(TooLarge):
+    """The URL of a request is over a limit."""
+
+    code = "url_too_long"
+
+
+class TooSlow(Refused):
+    """A request whose head or body did not arrive in time."""
+
+    code = "too_slow"
 
 
 class Unauthenticated(Refused):

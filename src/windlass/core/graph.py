@@ -77,9 +77,12 @@ def _settled(draft: Draft, step: Step) -> None:
     elif step.state in (StepState.COMPLETED, StepState.SKIPPED):
         for no in draft.plan.successors[step.node]:
             after = draft.steps[no]
+            if after.state is not StepState.BLOCKED:
+                # Abandoned before: a write would give it a new end.
+                continue
             after.unmet -= 1
             draft.changed[no] = after
-            if after.unmet == 0 and after.state is StepState.BLOCKED:
+            if after.unmet == 0:
                 draft.make_ready(after)
     if draft.job.steps_open == 0 and not draft.is_finished:
         draft.move_job(JobState.FAILED if draft.job.steps_failed else JobState.COMPLETED)

@@ -17,7 +17,7 @@ from windlass.core.states import JobState, StepState
 class Note:
     """Words of one attempt; what is None was not said. `preview` and `checkpoint` are JSON texts.
 
-    `source` is who says so (`worker`, `webhook`, `poller`, `callback`).
+    `source` is who says so (`worker`, `webhook`, `poller`, `callback`). `worker` is as in a report.
     """
 
     job_id: UUID
@@ -30,6 +30,7 @@ class Note:
     # `lines`, each with `at`, `level` and `text`, and how many before them were `dropped`.
     log: dict[str, Any] | None = None
     source: str = "worker"
+    worker: UUID | None = None
 
     @property
     def progress(self) -> dict[str, Any] | None:
@@ -46,6 +47,8 @@ def note(draft: Draft, said: Note, preview: Any = None) -> bool:
         return False
     is_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
     if step.state is not StepState.RUNNING and not is_outside:
+        return False
+    if said.worker is not None and (is_outside or step.worker != said.worker):
         return False
     progress = said.progress
     if said.preview is not None:

@@ -88,7 +88,17 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The worker's lease ran out: nobody knows how far the attempt came."""
+    """The worker died while the attempt was its own.
+
+    `company` is how many other attempts had begun in that process: 0 means that this one ran alone. It is None when
+    only the end of the lease is known; then the handler may or may not have begun. The rest is the evidence: how the
+    process ended, its peak memory and its last log lines.
+    """
+
+    company: int | None = None
+    how: str = ""
+    peak_bytes: int = 0
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +153,10 @@ class Report(NamedTuple):
 
     A report whose attempt is no longer the step's current one changes nothing (law 4). Whoever knows the step's plan
     and node says so, which saves looking them up.
+
+    `worker` is the worker that ran the attempt, for every report about its run: by itself, or by the rescuer that found
+    it lost. A failover may lose the last commits, and then the same attempt number is given out twice. Reports from
+    outside (webhook, callback, child) speak for a step that waits and has no worker: theirs is None.
     """
 
     job_id: UUID
@@ -155,3 +169,4 @@ class Report(NamedTuple):
     node: int = -1
     seen: Seen | None = None
     cost: Cost | None = None
+    worker: UUID | None = None

@@ -18,6 +18,8 @@ import msgspec
 from windlass.core.retry import Retry
 
 PLAN_FORMAT = 1
+# How long a job may live when neither its caller nor its recipe says: this, and the waits that the recipe declares.
+TTL_S = 24 * 3600.0
 # The handler of a step that names a provider and no handler: it only asks the provider.
 PROVIDER_HANDLER = "windlass.provider"
 
@@ -75,6 +77,14 @@ class Node:
         return self.when is not None or self.each is not None or self.kind is not NodeKind.TASK or self.is_slotted
 
     @property
+    def waits_s(self) -> float:
+        """How long the step may wait by its declaration: for an event, an answer, a child job with a TTL, a timer."""
+        if self.kind is NodeKind.TIMER:
+            seconds = (self.with_ or {}).get("seconds")
+            return float(seconds) if isinstance(seconds, int | float) else 0.0
+        return (self.ttl_s if self.kind is NodeKind.RECIPE else self.wait_s) or 0.0
+
+    @property
     def is_child_routed(self) -> bool:
         """The same for the children of a fan-out."""
         return self.kind is not NodeKind.TASK or self.is_slotted
@@ -83,6 +93,40 @@ class Node:
     def is_slotted(self) -> bool:
         """Whether its steps stand in line before they run."""
         return bool(self.provider) or self.concurrency is not None or self.cost is not None
+
+
+class Descendants:
+    """The nodes after each node, found when they are asked for.
+
+    All of them together grow with the square of the graph: 50 million numbers for a chain of 10,000 steps. So only as
+    many are kept as `KEPT_MAX` allows, which is all of them for graphs of usual size.
+    """
+
+    KEPT_MAX = 100_000
+
+    def __init__(self, successors: tuple[tuple[int, ...], ...]) -> None:
+        self._successors = successors
+        self._kept: dict[int, frozenset[int]] = {}
+        self._room = self.KEPT_MAX
+
+    def __getitem__(self, no: int) -> frozenset[int]:
+        found = self._kept.get(no)
+        if found is None:
+            found = self._walk(no)
+            if len(found) < self._room:
+                self._kept[no] = found
+                self._room -= len(found) + 1
+        return found
+
+    def _walk(self, no: int) -> frozenset[int]:
+        found: set[int] = set()
+        ahead = list(self._successors[no])
+        while ahead:
+            after = ahead.pop()
+            if after not in found:
+                found.add(after)
+                ahead.extend(self._successors[after])
+        return frozenset(found)
 
 
 @dataclass(frozen=True)
@@ -94,6 +138,8 @@ class Plan:
     inputs_schema: dict[str, Any] = field(default_factory=dict)
     output: Any = None
     on_failure: OnFailure = OnFailure.FINISH
+    # How long its jobs may live; None: as `lives_s` says.
+    ttl_s: float | None = None
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -110,13 +156,20 @@ class Plan:
         return tuple(tuple(numbers) for numbers in after)
 
     @cached_property
-    def descendants(self) -> tuple[frozenset[int], ...]:
+    def descendants(self) -> Descendants:
         """For each node, the numbers of all nodes that need it, directly or through others."""
-        below: list[frozenset[int]] = [frozenset()] * len(self.nodes)
-        for no in reversed(range(len(self.nodes))):
-            direct = self.successors[no]
-            below[no] = frozenset(direct).union(*(below[after] for after in direct))
-        return tuple(below)
+        return Descendants(self.successors)
+
+    @cached_property
+    def lives_s(self) -> float:
+        """How long a job may live whose caller does not say: never less than the longest declared wait."""
+        if self.ttl_s is not None:
+            return self.ttl_s
+        until: list[float] = []
+        for node in self.nodes:
+            before = max((until[self.number[name]] for name in node.needs), default=0.0)
+            until.append(before + node.waits_s)
+        return TTL_S + max(until)
 
     @cached_property
     def is_slotted(self) -> bool:
@@ -166,6 +219,8 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     }
     if plan.on_failure is not OnFailure.FINISH:
         out["on_failure"] = plan.on_failure
+    if plan.ttl_s is not None:
+        out["ttl_s"] = plan.ttl_s
     return out
 
 
@@ -194,4 +249,5 @@ def plan_from_json(body: bytes | str) -> Plan:
         inputs_schema=raw["inputs"],
         output=raw["output"],
         on_failure=OnFailure(raw.get("on_failure", "finish")),
+        ttl_s=raw.get("ttl_s"),
     )

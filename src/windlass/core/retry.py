@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# A worker that dies takes its attempts with it. Those do not count against a step's own policy, or one deploy would
-# fail every job with max_attempts=1; but a step that keeps killing its worker must end.
-LOSSES_MAX = 5
+# A worker that dies takes its attempts with it. Lost attempts do not count against a step's own policy, or one deploy
+# would fail every job with max_attempts=1. A loss in company proves nothing, and healthy workers are killed too, so the
+# first loss is free. The second makes the step a suspect: from then on it runs alone, and only losses while it runs
+# alone count towards its failure. Three of them, because a process may also die by itself or be killed by hand.
+SUSPECT_LOSSES = 2
+ALONE_LOSSES = 3
+LOSSES_MAX = SUSPECT_LOSSES + ALONE_LOSSES
+# If the heartbeat process died too (a whole host), the engine sees only that the lease ran out. That proves less, so
+# more of those losses are needed. A step that takes whole hosts down still ends.
+SILENT_LOSSES_MAX = LOSSES_MAX + 2
 
 
 @dataclass(frozen=True, slots=True)

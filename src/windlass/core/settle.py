@@ -1,8 +1,11 @@
 """What a report means: the one decision through which every attempt ends.
 
-A report is heard only if it speaks for the step's current attempt, and the step is RUNNING, or is PARKED and waits for
-exactly such a report from outside. All else is late or doubled, and changes nothing: the worker that was presumed
-dead, the webhook that comes after the poller, the callback sent twice.
+A report is heard only if it speaks for the step's current attempt, and the step is RUNNING on the worker that the
+report names, or is PARKED and waits for exactly such a report from outside. All else is late or doubled, and changes
+nothing: the worker that was presumed dead, the webhook that comes after the poller, the callback sent twice.
+
+The number alone is not enough. After a failover that lost the last commits, or a crash that undid a claim, another
+worker gets the same number, and the first one still runs.
 """
 
 from __future__ import annotations
@@ -25,10 +28,14 @@ from windlass.core.outcome import (
     Success,
 )
 from windlass.core.plan import Node
-from windlass.core.retry import DATABASE_ATTEMPT, LOSSES_MAX
+from windlass.core.queue import apart, is_apart
+from windlass.core.retry import DATABASE_ATTEMPT, LOSSES_MAX, SILENT_LOSSES_MAX, SUSPECT_LOSSES
 from windlass.core.states import JobState, StepState
 
 DATABASE_LOST = "database_lost"
+WORKER_LOST = "worker_lost"
+# How many of the last log lines the fault's sentence shows; its detail has all that were kept.
+LINES_SHOWN = 3
 
 
 def is_current(draft: Draft, report: Report) -> bool:
@@ -37,9 +44,9 @@ def is_current(draft: Draft, report: Report) -> bool:
     if step is None or draft.is_finished or step.attempt != report.attempt:
         return False
     if step.state is StepState.RUNNING:
-        return True
+        return report.worker is None or report.worker == step.worker
     waits_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(OUTSIDE)
-    return waits_outside and isinstance(report.outcome, Success | Failure | Cancel)
+    return waits_outside and report.worker is None and isinstance(report.outcome, Success | Failure | Cancel)
 
 
 def settle(draft: Draft, report: Report, chance: float) -> bool:
@@ -75,7 +82,7 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
         case Released():
             draft.enqueue(step, payload={"because": "released"}, keeps_slot=True)
         case Lost():
-            _lost(draft, step)
+            _lost(draft, step, outcome)
         case _:
             assert_never(outcome)
     return True
@@ -106,10 +113,36 @@ def _within_s(node: Node, parked: Parked) -> float | None:
     return WAIT_S if node.provider else None
 
 
-def _lost(draft: Draft, step: Step) -> None:
-    step.losses += 1
-    if step.losses >= LOSSES_MAX:
-        fail(draft, step, Fault("worker_lost", f"{step.losses} workers died while they ran this step"))
-    else:
-        # What a provider was asked for may still run there, so its place is kept.
-        draft.enqueue(step, payload={"because": "worker_lost"}, keeps_slot=True)
+def _lost(draft: Draft, step: Step, lost: Lost) -> None:
+    """Queue the step again: in its queue at first, then apart. Fail it if it was lost too often while it ran alone.
+
+    A step runs alone exactly when it waits in the apart twin of its queue, so the losses beyond SUSPECT_LOSSES are
+    those while it ran alone.
+    """
+    queue = step.queue or draft.plan.nodes[step.node].queue
+    # A suspect that had company was not alone after all: its loss proves nothing.
+    is_proof = is_apart(queue) and not lost.company
+    step.losses += not is_apart(queue) or is_proof
+    if is_proof and step.losses >= (LOSSES_MAX if lost.company == 0 else SILENT_LOSSES_MAX):
+        fail(draft, step, _poison(step, lost))
+        return
+    if step.losses >= SUSPECT_LOSSES:
+        step.queue = apart(queue)
+    told = {"because": WORKER_LOST, "company": lost.company, "how": lost.how}
+    # The work that a provider was asked for may still run there, so its place is kept.
+    draft.enqueue(step, payload={key: value for key, value in told.items() if value not in (None, "")}, keeps_slot=True)
+
+
+def _poison(step: Step, lost: Lost) -> Fault:
+    """The fault of a step that was lost too often while it ran alone, with the evidence."""
+    times = step.losses - SUSPECT_LOSSES
+    parts = [f"{lost.how or 'the worker was lost'} while it ran this step alone, {times} times"]
+    if lost.peak_bytes:
+        parts.append(f"peak memory {_size(lost.peak_bytes)}")
+    if lost.lines:
+        parts.append(f"last lines: {' | '.join(lost.lines[-LINES_SHOWN:])}")
+    return Fault(WORKER_LOST, "; ".join(parts), detail="\n".join(lost.lines))
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -8,7 +8,7 @@ literal `${`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 
 from windlass.core.errors import BadExpression
 from windlass.core.expression import Expression, Part, Path, closing_brace, lint, path_text
-from windlass.core.plan import Plan
+from windlass.core.plan import Node, Plan
 
 TREE_DEPTH_MAX = 32
 KEY_CHARS_MAX = 255
@@ -46,6 +46,9 @@ class Template:
     uses_item: bool
     uses_index: bool
     expressions: tuple[Expression, ...]
+    # Every path that its expressions read, and those of them that are an expression by themselves.
+    paths: tuple[Path, ...]
+    whole: frozenset[Path]
     _op: _Op
 
     def resolve(self, scope: Scope, evaluate: Evaluate) -> Any:
@@ -118,8 +121,25 @@ class NodeTemplate:
 class PlanTemplates:
     """The compiled expressions of a plan: one entry per node, in the nodes' order, and the job's output."""
 
-    nodes: tuple[NodeTemplate, ...]
+    nodes: NodeTemplates
     output: Template
+
+
+class NodeTemplates:
+    """The templates of a plan's nodes, each compiled when it is first asked for: all of a large plan take seconds."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self._nodes = nodes
+        self._compiled: dict[int, NodeTemplate] = {}
+
+    def __getitem__(self, no: int) -> NodeTemplate:
+        found = self._compiled.get(no)
+        if found is None:
+            found = self._compiled[no] = _compile_node(self._nodes[no])
+        return found
+
+    def __iter__(self) -> Iterator[NodeTemplate]:
+        return (self[no] for no in range(len(self._nodes)))
 
 
 _compiled: dict[str, PlanTemplates] = {}
@@ -129,25 +149,21 @@ def plan_templates(plan: Plan) -> PlanTemplates:
     """The compiled expressions of a plan; compiled once per plan and process."""
     known = _compiled.get(plan.hash)
     if known is None:
-        known = _compiled[plan.hash] = _compile_plan(plan)
+        output = compile_template(plan.output, "output")
+        known = _compiled[plan.hash] = PlanTemplates(NodeTemplates(plan.nodes), output)
         if len(_compiled) > _PLANS_MAX:
             del _compiled[next(iter(_compiled))]
     return known
 
 
-def _compile_plan(plan: Plan) -> PlanTemplates:
-    nodes = []
-    for node in plan.nodes:
-        place = f"steps.{node.name}"
-        nodes.append(
-            NodeTemplate(
-                compile_template({} if node.with_ is None else node.with_, f"{place}.with"),
-                None if node.when is None else compile_expression(node.when, f"{place}.when", is_condition=True),
-                None if node.each is None else compile_expression(node.each, f"{place}.each"),
-                None if node.concurrency is None else compile_template(node.concurrency, f"{place}.concurrency"),
-            )
-        )
-    return PlanTemplates(tuple(nodes), compile_template(plan.output, "output"))
+def _compile_node(node: Node) -> NodeTemplate:
+    place = f"steps.{node.name}"
+    return NodeTemplate(
+        compile_template({} if node.with_ is None else node.with_, f"{place}.with"),
+        None if node.when is None else compile_expression(node.when, f"{place}.when", is_condition=True),
+        None if node.each is None else compile_expression(node.each, f"{place}.each"),
+        None if node.concurrency is None else compile_template(node.concurrency, f"{place}.concurrency"),
+    )
 
 
 def _template(tree: Any, op: _Op, found: list[Expression]) -> Template:
@@ -162,6 +178,8 @@ def _template(tree: Any, op: _Op, found: list[Expression]) -> Template:
         uses_item=any(expression.uses("item") for expression in found),
         uses_index=any(expression.uses("index") for expression in found),
         expressions=tuple({e.text: e for e in found if e.path is None}.values()),
+        paths=tuple(dict.fromkeys(path for expression in found for path in expression.paths)),
+        whole=frozenset(expression.path for expression in found if expression.path is not None),
         _op=op,
     )
 

@@ -221,6 +221,7 @@ async def _apply(connection: asyncpg.Connection, items: Sequence[_Item]) -> None
         await _write_works(connection, works.values())
         await _look_again(connection, items, works.values())
         await _write_events(connection, [item for item in items if item.answer.event is not None], works)
+        await _release_events(connection, works.values())
         await drafts.write(connection, found)
         charged = [draft for draft in found if draft.costs and not draft.is_changed]
         if charged:
@@ -426,6 +427,13 @@ async def _write_events(connection: asyncpg.Connection, items: Sequence[_Item], 
             raise _Raced
     if moved:
         await connection.execute(sql("event_moved"), *_columns(moved))
+
+
+async def _release_events(connection: asyncpg.Connection, works: Iterable[_Work]) -> None:
+    """Hand the events that wait for work which ended to the answerer: no step will take them, so they are late."""
+    ended = sorted((w.provider, w.external_id) for w in works if w.is_changed and w.state == ENDED and w.external_id)
+    if ended:
+        await connection.execute(sql("event_known"), *_columns(ended))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

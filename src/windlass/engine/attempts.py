@@ -114,12 +114,20 @@ def _end(state: StepState, end: asyncpg.Record | None) -> tuple[Outcome, datetim
     said = _decoded(end["payload"])
     error = said.get("error")
     if end["type"] in ("step.queued", "step.held"):
-        return "lost", end["at"], _RELEASED if said.get("because") == "released" else _LOST
+        return "lost", end["at"], _RELEASED if said.get("because") == "released" else _lost(said)
     if end["type"] == "step.parked":
         return ("failed" if said.get("waiting_for") == RETRY else "waiting"), end["at"], error
     if isinstance(error, Mapping) and error.get("code") == "worker_lost":
         return "lost", end["at"], error
     return _WORDS.get(end["type"], "failed"), end["at"], error
+
+
+def _lost(said: Mapping[str, Any]) -> dict[str, str]:
+    """The error of a lost attempt: how its worker died, and in what company, as far as it is known."""
+    if (company := said.get("company")) is None:
+        return _LOST
+    beside = "alone" if company == 0 else f"beside {company} other{'s' if company > 1 else ''}"
+    return {**_LOST, "message": f"{said.get('how', 'its worker died')} while it ran {beside}"}
 
 
 def _decoded(payload: str | None) -> dict[str, Any]:

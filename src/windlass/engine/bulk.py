@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
+from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import BadInput, CountChanged, Refused, WrongState
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import control, rerun
@@ -55,6 +56,7 @@ async def bulk(
     reason: str,
     source: str,
     request_id: str | None,
+    priority_max: int = PRIORITY_MAX,
 ) -> Bulk:
     """Cancel or retry the newest `limit` of the jobs that match; CountChanged if they are not as many as expected."""
     if not 1 <= limit <= BULK_MAX:
@@ -71,7 +73,9 @@ async def bulk(
     for job_id in ids[:limit]:
         try:
             if action == "retry":
-                made = await rerun.retry(db, job_id, new_id(), source=source, key=_WORD, request_id=request_id)
+                made = await rerun.retry(
+                    db, job_id, new_id(), source=source, key=_WORD, request_id=request_id, priority_max=priority_max
+                )
                 done.append((job_id, made))
             elif await control.cancel(db, job_id, reason=reason, source=source, request_id=request_id):
                 done.append((job_id, None))

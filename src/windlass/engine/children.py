@@ -20,11 +20,11 @@ import asyncpg
 import msgspec
 
 from windlass.core.errors import BadInput, Conflict, TooLarge, WrongState
-from windlass.core.plan import Plan
+from windlass.core.plan import TTL_S, Plan
 from windlass.core.signal import same
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.engine.recipes import latest
-from windlass.engine.submit import TTL_S, Submission, check_text, insert
+from windlass.engine.submit import Submission, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.database import Database
@@ -49,6 +49,7 @@ class Kin(NamedTuple):
     # How long it has itself. A child is given no less than a moment: its parent ends with it.
     deadline_s: float | None
     ttl_s: float | None
+    is_ttl_default: bool
     retry_of: UUID | None
     # The numbers of the nodes that run afresh in a re-run from a step, as JSON.
     fresh: str | None = None
@@ -58,8 +59,14 @@ class Kin(NamedTuple):
         return None if self.fresh is not None and node in msgspec.json.decode(self.fresh) else self.retry_of
 
     def submission(self, job_id: UUID, plan: Plan, inputs: Mapping[str, Any], ttl_s: float | None) -> Submission:
-        """A job that takes all of it over; it lives for `ttl_s`, or as long as the one that starts it."""
-        lives_s = ttl_s or self.ttl_s or TTL_S
+        """A job that takes all of it over.
+
+        It lives for `ttl_s`, or as its recipe says, or as long as the job that starts it. If that job has a default, a
+        child with longer waits lives longer, and the expirer lets its parent wait for it.
+        """
+        own = ttl_s or plan.ttl_s
+        same_s = max(MOMENT_S, self.ttl_s or TTL_S)
+        is_longer = self.is_ttl_default and plan.lives_s - TTL_S >= same_s
         return Submission(
             plan=plan,
             inputs=inputs,
@@ -69,7 +76,8 @@ class Kin(NamedTuple):
             correlation_id=self.correlation_id,
             depth=self.depth + 1,
             deadline_s=None if self.deadline_s is None else max(MOMENT_S, self.deadline_s),
-            ttl_s=max(MOMENT_S, lives_s),
+            ttl_s=own if own is not None else None if self.is_ttl_default else same_s,
+            default_s=None if is_longer else same_s,
         )
 
 
@@ -138,8 +146,9 @@ async def spawn(
     inputs: Mapping[str, Any] | None = None,
     *,
     key: str | None = None,
+    worker: UUID | None = None,
 ) -> UUID:
-    """Start a job from within the handler that runs at this job, step and attempt; gives the job's id.
+    """Start a job from within the handler that runs at this job, step and attempt, on this worker; gives the job's id.
 
     The same `key` in the same step gives the same job, so an attempt that is made again finds what the last one
     started; without a key the recipe and the inputs are it. Nobody waits for the job: the handler returns `Parked` and
@@ -156,14 +165,14 @@ async def spawn(
             # Under the lock: a job that ends meanwhile cancels its children, and must see this one.
             await drafts.lock(connection, [job_id])
             row = await connection.fetchrow(sql("child_spawner"), job_id, no)
-            _check_current(row, job_id, attempt)
+            _check_current(row, job_id, attempt, worker)
             line = await Line.load(connection, [(job_id, recipe)])
             kin = line.kin[job_id]
             if await connection.fetchval(sql("job_by_key"), kin.caller, own) is None:
                 line.check(job_id, recipe, checked)
                 if row["spawned"] >= SPAWNED_MAX:
                     raise TooLarge(f"the step has started {SPAWNED_MAX:,} jobs, which is the limit")
-            new = kin.submission(new_id, plan, checked, TTL_S)
+            new = kin.submission(new_id, plan, checked, None)._replace(ttl_s=None, default_s=None)
             # Without the deadline while it is compared: what is left is another on every attempt.
             new = new._replace(idempotency_key=own, parent=(job_id, no, NO_ATTEMPT), deadline_s=None)
             new.check()
@@ -190,9 +199,10 @@ def _key(key: str | None, recipe: str, inputs: Mapping[str, Any]) -> str:
     return f"={key}" if len(key) <= _KEY_MAX else hashlib.sha256(key.encode()).hexdigest()
 
 
-def _check_current(row: asyncpg.Record | None, job_id: UUID, attempt: int) -> None:
+def _check_current(row: asyncpg.Record | None, job_id: UUID, attempt: int, worker: UUID | None) -> None:
     is_open = row is not None and JobState(row["job_state"]) not in JOB_TERMINAL
-    if row is None or not is_open or row["attempt"] != attempt or row["state"] != StepState.RUNNING:
+    is_ours = row is not None and row["attempt"] == attempt and worker in (None, row["worker"])
+    if row is None or not is_open or not is_ours or row["state"] != StepState.RUNNING:
         raise WrongState(
             f"attempt {attempt} of a step of job {job_id} is over", remedy="An attempt that is over can start nothing"
         )

@@ -4,22 +4,29 @@ A claim makes the step RUNNING under a new attempt number and names the worker, 
 waiting for the disk: a claim that a crash undoes is only claimed again, and as the log is written in order, a result
 that is on disk has its claim on disk too.
 
+A worker takes only steps of the handlers that it has, and nothing once its lease is over; callers take turns
+(`core/lane.py`). A queue whose steps are all of one lane is the common case, and has cheaper statements of its own.
+
 If the answer of a claim is lost on the way, the worker holds steps that it does not know of. It asks `held` and runs
 what it is not running yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 import asyncpg
 
-from windlass.core.errors import Broken, DatabaseUnavailable
+from windlass.core.errors import Broken
+from windlass.core.lane import LANES_MAX, caller_of, spelled
 from windlass.core.outcome import Outcome, Report, Seen
-from windlass.store.database import Database, is_transient
+from windlass.store.database import Database
 from windlass.store.drafts import lock
+from windlass.store.outage import outage_of
 from windlass.store.statements import sql
 
 # How far a claim looks beyond what it takes, so that it finds work behind jobs that are locked.
@@ -48,64 +55,160 @@ class Claimed:
     timeout_s: float
     deadline_s: float | None
     seen: Seen
+    worker: UUID
 
     def report(self, outcome: Outcome) -> Report:
         """What this attempt has to say."""
         return Report(
-            self.job_id, self.no, self.attempt, outcome, plan_hash=self.plan_hash, node=self.node, seen=self.seen
-        )
+            self.job_id, self.no, self.attempt, outcome, "worker", None, self.plan_hash, self.node, self.seen, None,
+            self.worker,
+        )  # fmt: skip
 
 
 class Taken(list[Claimed]):
-    """What a claim took. `is_more` says that it saw more: behind its limit, or in jobs that were being written to."""
+    """The steps that a claim took.
+
+    `is_more` says that the claim saw more: behind its limit, or in jobs that were being written to. A claim finds
+    nothing if the worker is not live: `is_lapsed` says that its lease ran out and can still be renewed, `is_lost` that
+    the worker was marked as lost and must enlist under a new id.
+    """
 
     is_more = False
+    is_lapsed = False
+    is_lost = False
 
 
-async def claim(db: Database, *, worker: UUID, queues: Sequence[str], limit: int, is_idle: bool = False) -> Taken:
+class Turns:
+    """What one worker may claim, and where its next claim begins, so that every caller and every lane has its turn.
+
+    Without `handlers` a worker claims whatever is queued.
+    """
+
+    def __init__(self, handlers: Iterable[str] | None = None, lanes_max: int = LANES_MAX) -> None:
+        self.lanes_max = lanes_max
+        self.handlers = None if handlers is None else spelled(handlers)
+        # The lane where the last walk through a queue ended, and the caller that was served last.
+        self.places: dict[str, str] = {}
+        self.caller = ""
+        # Whether the last claim saw several lanes.
+        self.is_many = False
+
+    def heed(self, rows: Sequence[asyncpg.Record]) -> None:
+        """Remember where a claim of `step_claim` ended."""
+        self.is_many = bool(rows) and rows[0]["lane"] is not None
+        if self.is_many:
+            self.caller = caller_of(max(rows, key=_rank)["lane"])
+            for row in sorted(rows, key=_pos):
+                self.places[row["queue"]] = row["lane"]
+
+
+_rank, _pos = itemgetter("rank"), itemgetter("pos")
+
+
+async def claim(
+    db: Database,
+    *,
+    worker: UUID,
+    queues: Sequence[str],
+    limit: int,
+    is_idle: bool = False,
+    turns: Turns | None = None,
+) -> Taken:
     """Take up to `limit` steps. Not done again when the connection is lost: the caller then asks `held`.
 
     What wakes an idle worker is mostly one job: with `is_idle` one step of one queue is taken, at a lower price, and
-    the answer says whether there was more.
+    the answer says whether there was more. `turns` is kept by the worker from claim to claim.
     """
     if limit < 1:
         raise Broken(f"a claim of {limit} steps would find nothing, and be taken to mean that there is nothing")
     count = min(limit, CLAIM_MAX)
-    is_lone = len(queues) == 1 and (is_idle or count == 1)
+    asked = _Asked(worker, list(queues), count, is_idle or count == 1, turns or Turns())
     try:
-        return await db.attempt(lambda connection: _claim(connection, worker, list(queues), count, is_lone))
+        return await db.attempt(lambda connection: _claim(connection, asked))
     except Exception as error:
-        if is_transient(error):
-            raise DatabaseUnavailable(f"a claim's answer was lost: {str(error) or type(error).__name__}") from error
+        # What the server took may have been committed: the caller asks for it.
+        if (outage := outage_of(error)) is not None:
+            raise outage.error() from error
         raise
 
 
-async def _claim(connection: asyncpg.Connection, worker: UUID, queues: list[str], count: int, is_lone: bool) -> Taken:
-    payload = f'{{"worker":"{worker}"}}'
-    arguments = (worker, queues, count, count * LOOK_AHEAD, payload)
-    if is_lone:
-        rows = await connection.fetch(sql("step_claim_one"), worker, queues[0], LOOK_AHEAD, payload)
-    else:
-        rows = await connection.fetch(sql("step_claim"), *arguments)
+class _Asked(NamedTuple):
+    worker: UUID
+    queues: list[str]
+    limit: int
+    is_lone: bool
+    turns: Turns
+
+
+async def _claim(connection: asyncpg.Connection, asked: _Asked) -> Taken:
+    # Several lanes are told apart at a price; one queue mostly holds steps of one lane.
+    is_wide = len(asked.queues) > 1 or asked.turns.is_many
+    rows = await (_claim_wide(connection, asked) if is_wide else _claim_lane(connection, asked))
     if not rows:
-        first = await connection.fetchval(sql("step_first_queued"), queues)
-        if first is not None and is_lone:
-            # Others write to the jobs that were looked at; a claim for many looks further.
-            return await _claim(connection, worker, queues, count, False)
-        if first is not None:
+        first = await connection.fetchrow(sql("step_first_queued"), asked.worker, asked.queues, asked.turns.handlers)
+        if first is None or not (first["is_known"] and first["is_live"]):
+            return _not_live(is_lost=first is None or not first["is_known"])
+        if first["job_id"] is not None and not is_wide:
+            # There are several lanes, or others write to the jobs that were looked at: a wide claim looks further.
+            rows = await _claim_wide(connection, asked)
+        if first["job_id"] is not None and not rows:
             # All that was looked at belongs to jobs that are being written to: wait for the first.
             async with connection.transaction():
-                await lock(connection, [first])
-                rows = await connection.fetch(sql("step_claim"), *arguments)
-    taken = Taken(_claimed(rows, await _inputs(connection, rows)))
-    taken.is_more = bool(rows) and rows[0]["seen"] > len(rows)
+                await lock(connection, [first["job_id"]])
+                rows = await _claim_wide(connection, asked)
+    taken = Taken(_claimed(rows, await _inputs(connection, rows), asked.worker))
+    taken.is_more = bool(rows) and (rows[0]["seen"] > len(rows) or rows[0]["is_full"])
     return taken
+
+
+async def _claim_lane(connection: asyncpg.Connection, asked: _Asked) -> list[asyncpg.Record]:
+    """Take steps of a queue that holds one lane only."""
+    payload = f'{{"worker":"{asked.worker}"}}'
+    queue, handlers = asked.queues[0], asked.turns.handlers
+    rows: list[asyncpg.Record]
+    if asked.is_lone:
+        rows = await connection.fetch(sql("step_claim_one"), asked.worker, queue, LOOK_AHEAD, payload, handlers)
+    else:
+        look = asked.limit * LOOK_AHEAD
+        rows = await connection.fetch(sql("step_claim_lane"), asked.worker, queue, asked.limit, look, payload, handlers)
+    return rows
+
+
+async def _claim_wide(connection: asyncpg.Connection, asked: _Asked) -> list[asyncpg.Record]:
+    """Take steps of any lanes, in turns."""
+    turns = asked.turns
+    rows: list[asyncpg.Record] = await connection.fetch(
+        sql("step_claim"),
+        asked.worker,
+        asked.queues,
+        asked.limit,
+        asked.limit * LOOK_AHEAD,
+        f'{{"worker":"{asked.worker}"}}',
+        turns.handlers,
+        [turns.places.get(queue, "") for queue in asked.queues],
+        turns.caller,
+        turns.lanes_max,
+    )
+    turns.heed(rows)
+    return rows
+
+
+def _not_live(*, is_lost: bool) -> Taken:
+    taken = Taken()
+    taken.is_lost, taken.is_lapsed = is_lost, not is_lost
+    return taken
+
+
+async def waiting(db: Database, queues: Sequence[str]) -> list[str]:
+    """Return the queues among these that hold a step to claim."""
+    rows = await db.run(lambda connection: connection.fetch(sql("step_waiting"), list(queues)))
+    return [row["queue"] for row in rows]
 
 
 async def held(db: Database, worker: UUID) -> list[Claimed]:
     """Everything that the database says this worker is running."""
     rows = await db.run(lambda connection: connection.fetch(sql("step_held"), worker))
-    return _claimed(rows, {row["job_id"]: row["input"] for row in rows})
+    return _claimed(rows, {row["job_id"]: row["input"] for row in rows}, worker)
 
 
 async def _inputs(connection: asyncpg.Connection, rows: Sequence[asyncpg.Record]) -> dict[UUID, str]:
@@ -130,12 +233,13 @@ async def held_keys(db: Database, worker: UUID) -> set[tuple[UUID, int, int]]:
     return {(row["job_id"], row["no"], row["attempt"]) for row in rows}
 
 
-def _claimed(rows: Sequence[asyncpg.Record], inputs: Mapping[UUID, str]) -> list[Claimed]:
+def _claimed(rows: Sequence[asyncpg.Record], inputs: Mapping[UUID, str], worker: UUID) -> list[Claimed]:
     # Taken apart by place, as looking up twenty names takes longer than all else that is done for a row.
     return [
         Claimed(
             job_id, no, attempt, plan, node, index, inputs[job_id], item, checkpoint, failures, timeout_s, deadline_s,
             Seen(version, is_preview, is_paused, total, open_, failed, has_parent, correlation_id, failures, losses),
+            worker,
         )
         for (
             job_id, no, attempt, plan, node, index, item, checkpoint, failures, timeout_s, deadline_s,

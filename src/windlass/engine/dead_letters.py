@@ -16,6 +16,7 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import CountChanged, NotFound, Refused, WrongState
 from windlass.core.fingerprint import MESSAGE_CHARS_MAX, fingerprint
 from windlass.engine.bulk import BULK_MAX, Bulk
@@ -126,6 +127,7 @@ async def redrive(
     expect: int | None,
     source: str,
     request_id: str | None,
+    priority_max: int = PRIORITY_MAX,
 ) -> Bulk:
     """Run the newest `limit` jobs of this kind again: from where they failed, or from their first step."""
     ids, is_more = await _targets(db, caller, named, expect=None if dry_run else expect)
@@ -136,7 +138,13 @@ async def redrive(
     wish = Wish("retry" if start == "failed" else "rerun")
     for job_id in ids[: min(limit, BULK_MAX)]:
         try:
-            made = await make(db, job_id, wish, new_id(), source=source, request_id=request_id, once=True)
+            made = await make(
+                *(db, job_id, wish, new_id()),
+                source=source,
+                request_id=request_id,
+                once=True,
+                priority_max=priority_max,
+            )
             done.append((job_id, made))
         except Refused as error:
             refused.append((job_id, error.code))

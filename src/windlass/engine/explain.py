@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,13 +12,19 @@ import asyncpg
 
 from windlass.core.draft import CHILD, EVENT, EXTERNAL, FAN, PAUSED, RETRY, SLOT, SNOOZE, TIMER
 from windlass.core.errors import NotFound
+from windlass.core.job_failed import fault_text
 from windlass.core.plan import Plan
+from windlass.core.queue import is_apart, ordinary
 from windlass.core.states import STEP_DONE, STEP_TERMINAL, StepState
 from windlass.engine.explain_line import line_reason, work_reason
+from windlass.engine.handlers import missing_of
 from windlass.engine.read import JobView, StepView, job, steps
 from windlass.engine.recipes import plan_of
 from windlass.store.database import Database
 from windlass.store.statements import sql
+
+# How many steps of a job are explained at once.
+REASONS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,33 +76,56 @@ async def _reason(
         unmet = [n for n in plan.nodes[row.node].needs if states[plan.number[n]] not in STEP_DONE]
         return Reason(name, row.state, f"needs {', '.join(unmet)}", {"needs": unmet})
     if row.state is StepState.QUEUED:
-        return await _queued(connection, view, name, row)
+        return await _queued(connection, view, name, row, plan.nodes[row.node].run)
     if row.state in STEP_TERMINAL:
         return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
-    timed = {"wake_at": row.wake_at} if row.wake_at else {}
+    timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
     told = None
     if row.state is StepState.HELD and row.waiting_for == SLOT and not view.is_paused:
         told = await line_reason(connection, view.id, row.no)
     elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(EXTERNAL):
         told = await work_reason(connection, view.id, row.no, _until(row))
-    if told is not None:
-        return Reason(name, row.state, told[0], {**timed, **told[1]})
-    return Reason(name, row.state, _waiting(view, row), timed)
+    because, detail = (_waiting(view, row), {}) if told is None else told
+    if (ends := _ends_before(view, row)) is not None:
+        because += f"; the job {ends[0]} before, at {ends[1]:%Y-%m-%d %H:%M:%S} UTC"
+        timed["job_ends_at"] = ends[1]
+    return Reason(name, row.state, because, {**timed, **detail})
 
 
-async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row: StepView) -> Reason:
-    workers = await connection.fetchval(sql("read_queue_workers"), row.queue)
+def _ends_before(view: JobView, row: StepView) -> tuple[str, datetime] | None:
+    """How and when the job ends, if that is before the wait of this step is over."""
+    if row.state is not StepState.PARKED or row.wake_at is None:
+        return None
+    ends = [("times out", view.deadline_at), ("expires", view.expires_at)]
+    return min(((how, at) for how, at in ends if at is not None and at < row.wake_at), key=lambda e: e[1], default=None)
+
+
+async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row: StepView, handler: str) -> Reason:
+    # Suspects are run by processes that the workers of their ordinary queue start.
+    queue = ordinary(row.queue)
+    workers = await connection.fetchval(sql("read_queue_workers"), queue)
     ahead = await connection.fetchval(sql("read_queue_ahead"), row.queue, view.priority, view.id, row.no)
     detail = {"queue": row.queue, "workers": workers, "ahead": ahead}
     if not workers:
-        return Reason(name, row.state, f"no worker takes from queue {row.queue}; start one", detail)
+        return Reason(name, row.state, f"no worker takes from queue {queue}; start one", detail)
+    if found := await missing_of(connection, {(queue, handler): None}):
+        [one] = found
+        detail |= {"handler": handler, "since": one.since, "worker": one.worker and str(one.worker)}
+        told = f"no live worker of queue {queue} has the handler {handler}; {one.last}"
+        return Reason(name, row.state, told, detail)
     many = "1,000 or more" if ahead >= 1000 else str(ahead)
+    if is_apart(row.queue):
+        return Reason(name, row.state, f"waits for its turn; {many} ahead of it; {_apart(row)}", detail)
     return Reason(name, row.state, f"waits for a free worker of queue {row.queue}; {many} ahead of it", detail)
+
+
+def _apart(row: StepView) -> str:
+    return f"it runs apart, because workers died with it at hand ({row.losses} times)"
 
 
 def _ended(row: StepView) -> str:
     if row.error:
-        return f"{row.error.get('code', 'error')}: {row.error.get('message', '')}"
+        return f"{row.error.get('code', 'error')}: {fault_text(row.error)}"
     if row.state is StepState.ABANDONED:
         return "can never run: something that it needs failed"
     return f"is {row.state}"
@@ -105,7 +135,10 @@ def _waiting(view: JobView, row: StepView) -> str:
     what = row.waiting_for or ""
     until = _until(row)
     if row.state is StepState.RUNNING:
-        return f"runs on worker {row.worker}, attempt {row.attempt}{until and ', at most' + until}"
+        alone = f"; {_apart(row)}" if is_apart(row.queue) else ""
+        return f"runs on worker {row.worker}, attempt {row.attempt}{until and ', at most' + until}{alone}"
+    if row.state is StepState.READY and row.fan is not None and not view.is_paused:
+        return f"its {row.fan} children are added as there is room for them in the queues"
     if row.state is StepState.READY:
         return "the job is paused" if view.is_paused else "the engine is about to resolve its condition or fan-out"
     if what in (PAUSED, SLOT):

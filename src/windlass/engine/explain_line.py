@@ -31,7 +31,7 @@ async def line_reason(connection: asyncpg.Connection, job_id: UUID, no: int) -> 
         return await _short(connection, row)
     if row["provider"] and row["concurrency"] is not None:
         return await _at_provider(connection, row)
-    return "the engine is about to let it go", {}
+    return "the engine is about to start it", {}
 
 
 async def work_reason(connection: asyncpg.Connection, job_id: UUID, no: int, until: str) -> Told | None:
@@ -65,7 +65,7 @@ async def _short(connection: asyncpg.Connection, row: Any) -> Told:
     scope, _, name = row["behind"].partition(":")
     found = await connection.fetchrow(sql("budget_get"), scope, name)
     if found is None:
-        return "the engine is about to let it go", {}
+        return "the engine is about to start it", {}
     detail = {
         "budget": {key: found[key] for key in ("scope", "name", "most", "spent", "reserved")},
         "cost": row["cost"],
@@ -101,9 +101,10 @@ async def _at_provider(connection: asyncpg.Connection, row: Any) -> Told:
     if gate.breaker.is_open:
         error = f" ({row['error']})" if row["error"] else ""
         return f"{name} does not answer{error}; one step tries it at {_time(opens_at)}; {line}", detail
-    if opens_at > now:
+    # Between two starts the rate limit allows one; a step with others ahead of it waits for the limit all the same.
+    if opens_at > now or ahead:
         return f"{name} is asked at most {row['rate']:g} times a second; {line}", detail
-    return f"the engine is about to let it go; {line}", detail
+    return "the engine is about to start it", detail
 
 
 async def _holders(connection: asyncpg.Connection, statement: str, name: str) -> list[Holder]:

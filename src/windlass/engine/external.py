@@ -92,15 +92,22 @@ class WorkView(NamedTuple):
 
 
 async def intend(
-    db: Database, job_id: UUID, no: int, attempt: int, provider: str, *, poll_s: float = POLL_S[0]
+    db: Database,
+    job_id: UUID,
+    no: int,
+    attempt: int,
+    provider: str,
+    *,
+    poll_s: float = POLL_S[0],
+    worker: UUID | None = None,
 ) -> Intent | None:
-    """Write down that the provider is about to be asked; None if the attempt is no longer the running one.
+    """Write down that the provider is about to be asked; None if the attempt no longer runs, or not on this worker.
 
     `poll_s` is how long after its submit the work is asked about for the first time.
     """
 
     while True:
-        row = await db.run(lambda c: c.fetchrow(sql("work_intend"), job_id, no, attempt, provider, poll_s))
+        row = await db.run(lambda c: c.fetchrow(sql("work_intend"), job_id, no, attempt, provider, poll_s, worker))
         if row is None:
             return None
         if row["round"] is not None:

@@ -34,9 +34,14 @@ class Tally(NamedTuple):
 
 async def queues(db: Database, most: int) -> dict[str, Queue]:
     """Every queue with something in it, each counted up to `most`."""
-    async with db.connection() as connection:
-        rows = await connection.fetch(sql("gauge_queues"), most)
+    rows = await db.run(lambda connection: connection.fetch(sql("gauge_queues"), most))
     return {row["queue"]: Queue(row["count"], row["age_s"]) for row in rows}
+
+
+async def callers(db: Database, most: int) -> dict[str, int]:
+    """How many steps of each caller wait for a worker or the router, counted up to `most` in all."""
+    rows = await db.run(lambda connection: connection.fetch(sql("gauge_callers"), most))
+    return {row["caller"]: row["count"] for row in rows}
 
 
 async def tallies(db: Database) -> list[Tally]:

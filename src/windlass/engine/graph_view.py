@@ -21,9 +21,10 @@ from windlass.core.states import STEP_DONE, StepState
 from windlass.core.workflow import WorkflowStatus, workflow_status
 from windlass.engine import external
 from windlass.engine.explain import step_name
+from windlass.engine.fan_output import FanOutput
 from windlass.engine.read import FanCount, JobView, StepView, overview, view_of
 from windlass.engine.recipes import plan_of
-from windlass.store.artifact import Ref, ref_in
+from windlass.store.artifact import Artifacts, Ref, ref_in
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -33,6 +34,7 @@ CHILDREN_MAX = 50_000
 RESULTS_FAN_MAX = 1_000
 RESULTS_BYTES_MAX = 16 * 1024 * 1024
 _FAN_PAGE = 100
+_REF_CHARS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +239,17 @@ async def steps_page(
     return plan, [view_of(StepView, row) for row in rows[:limit]], len(rows) > limit
 
 
-async def output_ref(db: Database, job_id: UUID, no: int) -> Ref | bytes:
-    """A step's output: the artifact that holds it, or its JSON text."""
+async def output_ref(db: Database, artifacts: Artifacts, job_id: UUID, no: int) -> Ref | FanOutput | bytes:
+    """A step's output: the artifact that holds it, the list of a fan-out, or its JSON text."""
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("graph_output"), job_id, no)
     if row is None:
         raise NotFound(f"job {job_id} has no step {no}", remedy="Its steps are listed under /steps")
+    if row["fan"] is not None and row["state"] == StepState.COMPLETED:
+        return await FanOutput.load(db, artifacts, job_id, no)
     if row["output"] is None:
         raise WrongState(f"step {no} of job {job_id} is {row['state']} and has no output")
-    text = row["output"]
-    return ref_in(msgspec.json.decode(text)) or text.encode()
+    text: str = row["output"]
+    # A reference is short: a large value is not decoded to find out that it is none.
+    ref = ref_in(msgspec.json.decode(text)) if len(text) <= _REF_CHARS_MAX else None
+    return ref or text.encode()

@@ -3,13 +3,18 @@
 A page goes on below an id, so it stays what it is while new jobs come in: their ids are greater. Whatever the filter, a
 page looks at `SCAN_MAX` rows at most; one that found less than was asked for says from where to go on. So the cost of a
 page does not grow with the table, and no page needs a count.
+
+What a job is doing (`engine/activity.py`) is in no column. A filter by it begins with the jobs that can be meant: those
+that wait for an event, or those that are open. Each has an index, so old ones are found among any number of finished
+jobs.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -18,6 +23,8 @@ import msgspec
 
 from windlass.core.errors import BadInput
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine import activity
+from windlass.engine.activity import Activity, Doing
 from windlass.engine.read import JobView, view_of
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -27,8 +34,13 @@ PAGE_MAX = 200
 # What `find` collects at most, and how many pages it looks at for that.
 FIND_MAX = 10_000
 LOOKS_MAX = 40
+# Open jobs that a filter by activity looks at one after the other; of more, the newest are scanned.
+OPEN_MAX = 10_000
+# Jobs of which a filter by activity is told at once what they are doing, and how many such looks a page takes.
+_ACTIVE_BATCH = 500
+_ACTIVE_LOOKS_MAX = 20
 TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
-# An id has the time of the process that made it, `created_at` that of the database; their clocks may differ by this.
+# An id has the database's time as its process reckons it, a moment before the commit; `created_at` decides.
 _SKEW_MS = 10_000
 Keep = Callable[[list[UUID]], Awaitable[list[UUID]]]
 _FIRST, _LAST = UUID(int=0), UUID(int=2**128 - 1)
@@ -37,7 +49,10 @@ _MS_MAX = 2**48 - 1
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs. Nothing given is no condition; `caller` None is every caller's; `until` is not part of the time."""
+    """Which jobs. Nothing given is no condition; `caller` None is every caller's; `until` is not part of the time.
+
+    `activities`: open jobs that do one of these. `event`: jobs that wait for the event of this name.
+    """
 
     caller: str | None
     states: tuple[JobState, ...] = ()
@@ -48,18 +63,22 @@ class JobFilter:
     since: datetime | None = None
     until: datetime | None = None
     with_deleted: bool = False
+    activities: tuple[Activity, ...] = ()
+    event: str | None = None
 
     def digest(self) -> str:
         """Tells filters apart: a page goes on only under the filter that it began with."""
         told = [
             self.caller, sorted(self.states), self.recipe, sorted(self.labels.items()), self.corpus, self.failed_step,
             self.since and self.since.timestamp(), self.until and self.until.timestamp(), self.with_deleted,
+            sorted(self.activities), self.event,
         ]  # fmt: skip
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
 
     def check(self) -> None:
         """Refuse what cannot be looked for."""
-        for text in (self.caller, self.recipe, self.corpus, self.failed_step, *self.labels, *self.labels.values()):
+        texts = (self.caller, self.recipe, self.corpus, self.failed_step, self.event)
+        for text in (*texts, *self.labels, *self.labels.values()):
             if text is not None and ("\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)):
                 raise BadInput("a filter holds a NUL character or half a surrogate pair, which no job has")
         if any(time is not None and time.tzinfo is None for time in (self.since, self.until)):
@@ -68,17 +87,24 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Jobs without their inputs. `next`: the last id that was looked at, if there may be more behind it."""
+    """Jobs without their inputs. `next`: the last id that was looked at, if there may be more behind it.
+
+    `doing` tells of the open ones what they are doing, where that was asked for.
+    """
 
     jobs: list[JobView]
     next: UUID | None
+    doing: Mapping[UUID, Doing] = field(default_factory=dict)
 
 
 async def page(db: Database, wanted: JobFilter, *, before: UUID | None = None, limit: int = 50) -> Page:
     """The newest such jobs, below `before` if given. It may be short, or empty, and still not the last."""
     if not 1 <= limit <= PAGE_MAX:
         raise BadInput(f"a page has 1 to {PAGE_MAX} jobs, not {limit}")
-    return await _look(db, wanted, before, limit)
+    found = await _look(db, wanted, before, limit)
+    if found.doing or not found.jobs:
+        return found
+    return replace(found, doing=await _doing(db, found.jobs))
 
 
 async def find(db: Database, wanted: JobFilter, most: int, keep: Keep | None = None) -> tuple[list[UUID], bool]:
@@ -103,7 +129,69 @@ async def count(db: Database, wanted: JobFilter, most: int = FIND_MAX) -> tuple[
 
 async def _look(db: Database, wanted: JobFilter, before: UUID | None, limit: int) -> Page:
     wanted.check()
-    name, key = way(wanted)
+    if not wanted.activities and wanted.event is None:
+        return await _scan(db, wanted, before, limit, *way(wanted))
+    kept: list[JobView] = []
+    doing: dict[UUID, Doing] = {}
+    reached: UUID | None = None
+    words = wanted.activities or (Activity.WAITING,)
+    async with aclosing(_active(db, wanted, before, limit + 1)) as batches:
+        async for jobs, reached in batches:
+            likely = [job for job in jobs if _may(job, words)]
+            told = await _doing(db, likely)
+            kept += [job for job in likely if job.id in told and told[job.id].activity in words]
+            doing |= told
+            if len(kept) > limit:
+                kept, reached = kept[:limit], kept[limit - 1].id
+                break
+    return Page(kept, reached, {job.id: doing[job.id] for job in kept})
+
+
+def _may(job: JobView, words: Sequence[Activity]) -> bool:
+    """Whether the job's own row leaves it open: of all words only `paused` is in it."""
+    return Activity.PAUSED in words if job.is_paused else set(words) != {Activity.PAUSED}
+
+
+async def _active(
+    db: Database, wanted: JobFilter, before: UUID | None, few: int
+) -> AsyncGenerator[tuple[list[JobView], UUID | None], None]:
+    """Jobs that may be meant, the newest first, each time with the id to go on from; None is the end.
+
+    The first time about as `few` as are wanted: most pages need no more.
+    """
+    ceiling, floor = _bounds(wanted, before)
+    is_waiting = wanted.event is not None or set(wanted.activities) == {Activity.WAITING}
+    async with db.connection() as connection:
+        if is_waiting:
+            ids: list[UUID] | None = await activity.waiting(connection, ceiling, floor, SCAN_MAX, wanted.event)
+        else:
+            ids = await activity.open_ids(connection, ceiling, floor, OPEN_MAX)
+    if ids is not None:
+        is_all = not is_waiting or len(ids) < SCAN_MAX
+        at, many = 0, min(few, _ACTIVE_BATCH)
+        while at < len(ids):
+            batch = ids[at : at + many]
+            at, many = at + many, _ACTIVE_BATCH
+            found = await _scan(db, wanted, before, len(batch), "list_ids", [batch, wanted.caller])
+            yield found.jobs, None if at >= len(ids) and is_all else batch[-1]
+        return
+    for _ in range(_ACTIVE_LOOKS_MAX):
+        found = await _scan(db, wanted, before, _ACTIVE_BATCH, *way(wanted))
+        yield found.jobs, found.next
+        before = found.next
+        if before is None:
+            return
+
+
+async def _doing(db: Database, jobs: list[JobView]) -> dict[UUID, Doing]:
+    ids = [job.id for job in jobs if not job.is_finished]
+    async with db.connection() as connection:
+        return await activity.doing(connection, ids)
+
+
+async def _scan(
+    db: Database, wanted: JobFilter, before: UUID | None, limit: int, name: str, key: Sequence[Any]
+) -> Page:
     ceiling, floor = _bounds(wanted, before)
     values: list[Any] = [
         ceiling,
@@ -126,7 +214,7 @@ async def _look(db: Database, wanted: JobFilter, before: UUID | None, limit: int
     views = [view_of(JobView, row) for row in rows if row["id"] is not None]
     if len(views) > limit:
         return Page(views[:limit], views[limit - 1].id)
-    return Page(views, rows[0]["reach"])
+    return Page(views, rows[0]["reach"] if rows else None)
 
 
 def way(wanted: JobFilter) -> tuple[str, list[str]]:

@@ -16,8 +16,10 @@ import asyncpg
 import msgspec
 
 from windlass.core.length import class_of, share
+from windlass.core.queue import ordinary
 from windlass.core.states import JobState
-from windlass.engine import dead_letters, gauge
+from windlass.engine import activity, dead_letters, gauge
+from windlass.engine.handlers import Missing, missing
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -33,7 +35,6 @@ OLD_S = 300.0
 LOST_S = 3600.0
 FAILING_MINUTES = 15
 FAILING_MIN, FAILING_PART = 3, 0.2
-_NOT_BEGUN = (JobState.PENDING, JobState.APPROVAL_REQUIRED, JobState.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class _Ended:
 async def overview(db: Database, caller: str | None) -> Overview:
     """The overview of one caller's jobs, or of the whole installation."""
     waiting = await gauge.queues(db, OPEN_MAX) if caller is None else {}
+    unserved = await missing(db) if waiting else []
     async with db.connection() as connection:
         workers = await connection.fetchrow(sql("overview_workers"), LOST_S)
         now: datetime = workers["now"]
@@ -117,12 +119,19 @@ async def overview(db: Database, caller: str | None) -> Overview:
         letters = await dead_letters.count(connection, caller)
         newest = await connection.fetchrow(sql("overview_error"), letters.newest)
         queues: list[QueueLook] = []
-        attention = [*_failing(ended), *_people(waits), *_letters(letters, newest)]
+        short = await connection.fetch(sql("overview_short"), WAITS_MAX, caller)
+        attention = [*_failing(ended), *_people(waits), *_short(short), *_letters(letters, newest)]
         if caller is None:
             running = await connection.fetch(sql("overview_running"), RUNNING_MAX)
             breakers = await connection.fetch(sql("overview_breakers"), SHOWN_MAX)
             queues = _queues(waiting, running, msgspec.json.decode(workers["served"]))
-            attention += [*_idle(queues), *_lost(workers), *_breakers(breakers), *_old(queues)]
+            attention += [
+                *_idle(queues),
+                *_unserved(unserved, queues),
+                *_lost(workers),
+                *_breakers(breakers),
+                *_old(queues),
+            ]
     last = now.replace(second=0, microsecond=0)
     minutes = [last - timedelta(minutes=back) for back in range(MINUTES - 1, -1, -1)]
     return Overview(
@@ -134,7 +143,15 @@ async def overview(db: Database, caller: str | None) -> Overview:
         queues=queues[:SHOWN_MAX],
         recipes=_recipes(ended)[:SHOWN_MAX],
         totals=totals,
-        is_capped=looked or is_open_capped or letters.is_capped or any(queue.ready >= OPEN_MAX for queue in queues),
+        is_capped=any(
+            (
+                looked,
+                is_open_capped,
+                letters.is_capped,
+                sum(row["jobs"] for row in waits) >= WAITS_MAX,
+                *(queue.ready >= OPEN_MAX for queue in queues),
+            )
+        ),
     )
 
 
@@ -166,17 +183,11 @@ async def _own_ended(connection: asyncpg.Connection, caller: str, now: datetime)
 
 
 async def _totals(connection: asyncpg.Connection, caller: str | None) -> tuple[dict[str, int], bool]:
-    """Open jobs: those that nothing was begun of, those of which something runs, and the rest, which wait."""
-    if caller is None:
-        rows = await connection.fetch(sql("overview_open"), OPEN_MAX)
-    else:
-        rows = await connection.fetch(sql("overview_open_caller"), OWN_MAX, caller)
-    is_open = sum(row["count"] for row in rows)
-    queued = sum(row["count"] for row in rows if row["state"] in _NOT_BEGUN)
-    running: int = await connection.fetchval(sql("overview_running_jobs"), RUNNING_MAX, caller)
-    running = min(running, is_open - queued)
-    totals = {"open": is_open, "running": running, "queued": queued, "waiting": is_open - queued - running}
-    return totals, is_open >= (OPEN_MAX if caller is None else OWN_MAX)
+    """Open jobs by what they are doing."""
+    most = OPEN_MAX if caller is None else OWN_MAX
+    counted = await activity.totals(connection, caller, most)
+    is_open = sum(counted.values())
+    return {"open": is_open, **{str(word): count for word, count in counted.items()}}, is_open >= most
 
 
 def _queues(
@@ -191,7 +202,8 @@ def _queues(
             waiting.get(name, nothing).steps,
             at_work.get(name, 0),
             round(waiting.get(name, nothing).age_s, 3),
-            served.get(name, 0),
+            # The workers of an ordinary queue start a process for its twin when there is something to run.
+            served.get(name) or served.get(ordinary(name), 0),
         )
         for name in names
     ]
@@ -235,12 +247,26 @@ def _people(waits: Sequence[asyncpg.Record]) -> list[Attention]:
         Attention(
             "waiting_person",
             f"{_jobs(row['jobs'])} wait{'s' if row['jobs'] == 1 else ''} for “{row['name']}”",
-            f"The first of them is {row['oldest']}",
+            f"{'It is' if row['jobs'] == 1 else 'The oldest is'} job …{str(row['oldest'])[-8:]}",
             row["jobs"],
-            f"/jobs/{row['oldest']}" if row["jobs"] == 1 else _link("/jobs", status="PROCESSING,DISPATCHING"),
+            f"/jobs/{row['oldest']}" if row["jobs"] == 1 else _link("/jobs", event=row["name"]),
         )
         for row in waits
     ]
+
+
+def _short(rows: Sequence[asyncpg.Record]) -> list[Attention]:
+    """Budgets that hold steps back until somebody raises them, or something that was reserved is given back."""
+    found = []
+    for row in rows:
+        scope, _, name = row["behind"].partition(":")
+        whose = "a job" if scope == "job" else f"{scope} {name}"
+        verb = "waits" if row["steps"] == 1 else "wait"
+        link = f"/jobs/{name}" if scope == "job" else f"/jobs/{row['oldest']}" if row["jobs"] == 1 else "/providers"
+        title = f"The budget of {whose} is used up"
+        detail = f"{_steps(row['steps'])} of {_jobs(row['jobs'])} {verb} for money; raise the budget to go on"
+        found.append(Attention("budget_short", title, detail, row["steps"], link))
+    return found
 
 
 def _letters(letters: dead_letters.Count, newest: asyncpg.Record | None) -> list[Attention]:
@@ -263,6 +289,22 @@ def _idle(queues: Iterable[QueueLook]) -> list[Attention]:
         )
         for one in queues
         if one.ready and not one.workers
+    ]
+
+
+def _unserved(found: Iterable[Missing], queues: Iterable[QueueLook]) -> list[Attention]:
+    """Handlers that no live worker has, in queues that are served at all."""
+    served = {one.queue for one in queues if one.workers}
+    return [
+        Attention(
+            "missing_handler",
+            f"No live worker has the handler {one.handler}",
+            f"Steps of the queue {one.queue} wait for it; {one.last}",
+            1,
+            "/workers",
+        )
+        for one in found
+        if one.queue in served
     ]
 
 

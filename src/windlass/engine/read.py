@@ -110,8 +110,8 @@ class EventView:
 class Resolver(Protocol):
     """Fills a template's holes; `recipe/evaluator.py` has the one that is used."""
 
-    async def resolve_async(self, template: Template, scope: Mapping[str, Any]) -> Any:
-        """The value of the template."""
+    async def resolve_async(self, template: Template, scope: Mapping[str, Any], caller: str = "") -> Any:
+        """The value of the template. Callers take turns; a template without expressions is resolved without waiting."""
         ...
 
 
@@ -223,7 +223,7 @@ async def output_of(db: Database, artifacts: Artifacts, resolver: Resolver, view
     """The same for a job that was already read."""
     template = plan_templates(plan).output
     outputs = await outputs_of(db, artifacts, plan, view.id, template.steps)
-    return await resolver.resolve_async(template, scope(view.input, outputs))
+    return await resolver.resolve_async(template, scope(view.input, outputs), view.caller)
 
 
 async def find(db: Database, text: str) -> UUID:

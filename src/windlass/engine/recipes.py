@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.errors import Broken, NotFound
+from windlass.core.errors import Broken, NotFound, WrongState
 from windlass.core.plan import Plan, plan_from_json
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -34,6 +34,14 @@ class RecipeVersion:
     version: int
     plan_hash: str
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The version that a registered plan is, and the newest version of its recipe."""
+
+    version: int
+    newest: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +96,37 @@ async def read_plan(connection: asyncpg.Connection, plan_hash: str) -> Plan:
     return plan
 
 
-async def register(db: Database, plan: Plan) -> int:
-    """Make this plan the recipe's newest version, unless it already is; returns the version."""
+async def register(db: Database, plan: Plan, *, is_newest: bool = False) -> Registered:
+    """Make this plan a version of its recipe. A new plan becomes the newest version; a known one keeps its version.
 
-    async def operation(connection: asyncpg.Connection) -> int:
+    With `is_newest` a known plan becomes the newest version too, under a new number: a roll-back.
+    """
+    put = "recipe_put_newest" if is_newest else "recipe_put"
+
+    async def operation(connection: asyncpg.Connection) -> Registered:
         while True:
             async with connection.transaction():
                 await connection.execute(sql("plan_put"), plan.hash, plan.canonical.decode())
-                await connection.execute(sql("recipe_put"), plan.recipe, plan.hash)
-                row = await connection.fetchrow(sql("recipe_latest"), plan.recipe)
-            # Another process may have put another version in between; the last to register wins.
-            if row is not None and row["plan"] == plan.hash:
-                return int(row["version"])
+                await connection.execute(sql(put), plan.recipe, plan.hash)
+                row = await connection.fetchrow(sql("recipe_of_plan"), plan.recipe, plan.hash)
+            # Another process may have taken the number in between.
+            if row["version"] is not None and (row["version"] == row["newest"] or not is_newest):
+                return Registered(row["version"], row["newest"])
 
-    version = await db.run(operation)
+    found = await db.run(operation)
     PLANS.keep(plan)
-    return version
+    return found
+
+
+async def rollback(db: Database, name: str, version: int | None = None) -> tuple[int, Registered]:
+    """Make an earlier version the newest, under a new number: the one given, else the one before the newest."""
+    if version is None:
+        numbers = [one.version for one in await versions(db, name)]
+        if len(numbers) == 1:
+            raise WrongState(f"recipe {name} has one version only", remedy="Register another one first")
+        version = numbers[1] if numbers else None
+    plan = await latest(db, name, version)
+    return version or 0, await register(db, plan, is_newest=True)
 
 
 async def store_plan(db: Database, plan: Plan) -> None:

@@ -19,6 +19,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import Conflict, WrongState
 from windlass.core.plan import Plan
 from windlass.core.rerun import Again, again, changed_inputs, restart_from
@@ -26,7 +27,7 @@ from windlass.core.retry_job import NOTHING, Kept, Restart, retry_rows
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, JobState, StepState
 from windlass.engine.control import check_actor, unknown
 from windlass.engine.recipes import read_plan
-from windlass.engine.submit import TTL_S, Submission, body_hash, check_text, insert
+from windlass.engine.submit import Submission, body_hash, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.database import Database
@@ -60,6 +61,8 @@ class _New(NamedTuple):
     request_id: str | None
     # Only if nobody ran the old one again before.
     once: bool = False
+    # The new job's priority is the old one's, and no more than this.
+    priority_max: int = PRIORITY_MAX
 
     def idempotency_key(self, action: Action, of: UUID) -> str | None:
         """Its key in the table, where it shares the caller's with those of submissions."""
@@ -77,12 +80,13 @@ async def retry(
     source: str = "caller",
     key: str | None = None,
     request_id: str | None = None,
+    priority_max: int = PRIORITY_MAX,
 ) -> UUID:
     """A new job that keeps every step that succeeded and runs the rest. A completed job cannot be retried.
 
     The same `key` gives the same new job.
     """
-    return await _make(db, job_id, Wish("retry"), _New(new_id, source, key, request_id))
+    return await _make(db, job_id, Wish("retry"), _New(new_id, source, key, request_id, False, priority_max))
 
 
 async def rerun(
@@ -113,9 +117,10 @@ async def make(
     key: str | None = None,
     request_id: str | None = None,
     once: bool = False,
+    priority_max: int = PRIORITY_MAX,
 ) -> UUID:
     """The new job of this wish. With `once`, only if nobody has run the old one again before: WrongState if so."""
-    return await _make(db, job_id, wish, _New(new_id, source, key, request_id, once))
+    return await _make(db, job_id, wish, _New(new_id, source, key, request_id, once, priority_max))
 
 
 async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
@@ -233,9 +238,9 @@ def _submission(row: asyncpg.Record, plan: Plan, wish: Wish, new: _New) -> Submi
         caller=row["caller"],
         idempotency_key=new.idempotency_key(wish.action, row["id"]),
         labels=None if row["labels"] is None else msgspec.json.decode(row["labels"]),
-        priority=row["priority"],
+        priority=min(row["priority"], new.priority_max),
         deadline_s=row["deadline_s"],
-        ttl_s=row["ttl_s"] or TTL_S,
+        ttl_s=row["ttl_s"],
         correlation_id=new.request_id or row["correlation_id"] or own,
         retry_of=row["id"],
         asked=() if wish.from_step is None else ("from", wish.from_step),

@@ -7,8 +7,8 @@ Either way it is one commit.
 
 Most reports tell of success, and their worker saw the job when it claimed the step; where that is all there is to
 know, nothing is read at all. It is the same decision on the same condition, and on one more: the attempt must still be
-running. A claim does not wait for the disk, so a crash of the server may have undone it, and the job may have come to
-the same version by another way since.
+running, on the same worker. A claim does not wait for the disk, so a crash of the server may have undone it, and the
+job may have come to the same version by another way since.
 
 A report that is late or doubled is refused by the law (core/settle.py); doing a batch twice is harmless for the same
 reason, so a commit whose outcome is unknown is simply done again.
@@ -148,8 +148,10 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
     found: list[Draft] = []
     known: dict[tuple[str, int], tuple[Plan, tuple[int, ...]] | None] = {}
     for report in reports:
-        job_id, no, attempt, outcome, _, _, plan_hash, node, seen, _ = report
-        if seen is None or plan_hash is None or seen.has_parent or no != node or not isinstance(outcome, Success):
+        job_id, no, attempt, outcome, _, _, plan_hash, node, seen, _, worker = report
+        if seen is None or worker is None or plan_hash is None or no != node:
+            return None
+        if seen.has_parent or not isinstance(outcome, Success):
             return None
         place = (plan_hash, node)
         if place not in known:
@@ -158,7 +160,7 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
             return None
         plan, after = to_know
         steps = {next_no: Step(next_no, next_no, None, StepState.BLOCKED, 1, 0, 0, 0) for next_no in after}
-        steps[no] = Step(no, node, None, StepState.RUNNING, 0, attempt, seen.failures, seen.losses)
+        steps[no] = Step(no, node, None, StepState.RUNNING, 0, attempt, seen.failures, seen.losses, worker=worker)
         job = Job(
             job_id,
             JobState.PREVIEW if seen.is_preview else JobState.PROCESSING,
@@ -194,7 +196,7 @@ async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is
         if report.plan_hash is None:
             continue
         is_success = isinstance(report.outcome, Success)
-        if is_trusting and is_success and report.no != report.node and report.seen is not None:
+        if is_trusting and is_success and report.no != report.node and report.seen is not None and report.worker:
             place = (report.plan_hash, report.node)
             if place not in known:
                 plan = await read_plan(connection, report.plan_hash)
@@ -217,8 +219,9 @@ def _add_child(draft: Draft, report: Report) -> None:
         return
     # Which place it has in the fan-out does not matter here, only that it has one.
     draft.steps[report.no] = Step(
-        report.no, report.node, 0, StepState.RUNNING, 0, report.attempt, report.seen.failures, report.seen.losses
-    )
+        report.no, report.node, 0, StepState.RUNNING, 0, report.attempt, report.seen.failures, report.seen.losses,
+        worker=report.worker,
+    )  # fmt: skip
     if draft.fences is None:
         draft.fences = {}
     draft.fences[report.no] = report.attempt

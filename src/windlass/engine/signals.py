@@ -33,7 +33,7 @@ from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine.recipes import read_plan
 from windlass.engine.submit import check_text
 from windlass.store import drafts
-from windlass.store.artifact import REFERENCE_KEY
+from windlass.store.artifact import REFERENCE_KEY, is_reference
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -108,7 +108,7 @@ def _checked(name: str, body: Any, id: str, sender: str) -> str:
         text = drafts.encode(body)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"the event's body is not JSON: {error}") from None
-    if isinstance(body, dict) and list(body) == [REFERENCE_KEY]:
+    if is_reference(text):
         # As a step's output it would be read as the name of something that is stored, perhaps by others.
         raise BadInput(f"an event's body cannot be {REFERENCE_KEY!r} alone", remedy="Put it under another key")
     if len(text.encode()) > BODY_BYTES_MAX:

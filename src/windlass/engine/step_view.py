@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from windlass.core.errors import BadExpression, NotFound, Unavailable
+from windlass.core.expected import Expected, expected_of
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
 from windlass.core.template import plan_templates
@@ -33,6 +34,15 @@ _FAN_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class Awaited:
+    """The event that a step waits for: what it must hold, and what the recipe reads of it."""
+
+    event: str
+    match: Any
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
 class StepDetail:
     """One step. `inputs` is what its handler is given, or while that is not known what the recipe says of it."""
 
@@ -46,6 +56,7 @@ class StepDetail:
     why: Reason | None
     inputs: Any
     inputs_state: InputsState
+    awaited: Awaited | None
 
 
 async def step(db: Database, resolver: Resolver, job: JobView, no: int) -> StepDetail:
@@ -57,6 +68,7 @@ async def step(db: Database, resolver: Resolver, job: JobView, no: int) -> StepD
             raise NotFound(f"job {job.id} has no step {no}", remedy="Its steps are listed under /steps")
         costs = [CostView(*one) for one in await connection.fetch(sql("attempt_costs"), job.id, no)]
         work = await connection.fetchrow(sql("attempt_work"), job.id, no)
+        wait = await connection.fetchrow(sql("waits_get"), job.id, no) if plan.has_events else None
     found = view_of(StepView, row)
     inputs, state = await _inputs(db, resolver, job, plan, found)
     return StepDetail(
@@ -70,6 +82,9 @@ async def step(db: Database, resolver: Resolver, job: JobView, no: int) -> StepD
         why=None if found.state in STEP_DONE else await reason_of(db, job, plan, found),
         inputs=inputs,
         inputs_state=state,
+        awaited=None
+        if wait is None
+        else Awaited(wait["name"], msgspec.json.decode(wait["match"]), expected_of(plan, found.node)),
     )
 
 
@@ -86,7 +101,7 @@ async def _inputs(
     item = None if found.item is None else msgspec.json.encode(found.item).decode()
     values = scope(job.input, outputs, item=item, index=found.index)
     try:
-        return _bounded(await resolver.resolve_async(template, values), "resolved")
+        return _bounded(await resolver.resolve_async(template, values, job.caller), "resolved")
     except (BadExpression, Unavailable):
         return _bounded(node.with_, "template")
 

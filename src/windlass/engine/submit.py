@@ -21,19 +21,20 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import BadInput, Conflict
 from windlass.core.graph import starts
+from windlass.core.lane import lane_of
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.store.database import Database, flush
 from windlass.store.drafts import encode, sparse, uniform
 from windlass.store.statements import sql
 
-TTL_S = 24 * 3600.0
+CORRELATION_ID_MAX = 200
 BATCH_MAX = 1_000
 # The expirer looks at least this often by itself.
 _SOON_S = 10.0
-PRIORITY_MAX = 100
 BUDGET_MAX = 1_000_000_000_000
 BUDGET_PLACES_MAX = 12
 
@@ -56,7 +57,9 @@ class Submission(NamedTuple):
     labels: Mapping[str, str] | None = None
     priority: int = 0
     deadline_s: float | None = None
-    ttl_s: float = TTL_S
+    # How long the job may live. None: as long as its recipe says, or `default_s`, or as long as the plan needs.
+    ttl_s: float | None = None
+    default_s: float | None = None
     correlation_id: str | None = None
     parent: tuple[UUID, int, int] | None = None
     depth: int = 0
@@ -67,15 +70,31 @@ class Submission(NamedTuple):
     # What else was asked for, beside what the job is made of: the same key with another is a conflict.
     asked: tuple[str, ...] = ()
 
+    @property
+    def is_ttl_default(self) -> bool:
+        """Whether neither the caller nor the recipe chose the time to live."""
+        return self.ttl_s is None and self.plan.ttl_s is None
+
+    @property
+    def lives_s(self) -> float:
+        """How long the job may live."""
+        if self.ttl_s is not None:
+            return self.ttl_s
+        return self.default_s if self.default_s is not None and self.plan.ttl_s is None else self.plan.lives_s
+
     def check(self) -> None:
         """Refuse what the tables could not hold or no one could mean."""
         if not -PRIORITY_MAX <= self.priority <= PRIORITY_MAX:
             raise BadInput(f"priority {self.priority} is not between -{PRIORITY_MAX} and {PRIORITY_MAX}")
         for name, value in (("deadline", self.deadline_s), ("ttl", self.ttl_s)):
-            if value is not None and not 0 < value <= 10 * 365 * 86400:
+            if value is not None and value <= 0:
+                raise BadInput(f"{name} must be longer than 0")
+            if value is not None and not value <= 10 * 365 * 86400:
                 raise BadInput(f"{name} of {value} s is not a time between 0 and 10 years")
         if self.idempotency_key is not None and not 0 < len(self.idempotency_key) <= 255:
             raise BadInput("an idempotency key has 1 to 255 characters")
+        if self.correlation_id is not None and not 0 < len(self.correlation_id) <= CORRELATION_ID_MAX:
+            raise BadInput(f"a correlation id has 1 to {CORRELATION_ID_MAX} characters")
         if self.labels:
             self._check_labels(self.labels)
         for text in (self.caller, self.idempotency_key, self.correlation_id):
@@ -174,7 +193,9 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     if len(submissions) == 1:
-        rows = await connection.fetch(sql("job_submit_one"), *_values(submissions[0], bodies[0], hashes[0]), is_ahead)
+        lone = submissions[0]
+        values = _values(lone, bodies[0], hashes[0])
+        rows = await connection.fetch(sql("job_submit_one"), *values, is_ahead, lone.is_ttl_default)
     else:
         rows = await _insert_many(connection, submissions, bodies, hashes)
     if len(rows) == len(submissions):
@@ -197,12 +218,14 @@ async def _insert_many(
         *_step_columns(submissions),
         [channel for channel, _ in bells],
         [payload for _, payload in bells],
+        uniform([s.is_ttl_default for s in submissions]),
     )
     return rows
 
 
 def _ends_soon(submission: Submission) -> bool:
-    return min(submission.ttl_s, submission.deadline_s or submission.ttl_s) < _SOON_S
+    lives_s = submission.lives_s
+    return min(lives_s, submission.deadline_s or lives_s) < _SOON_S
 
 
 async def _compare(
@@ -296,6 +319,10 @@ def _template(plan: Plan) -> _Template:
     return kept[0]
 
 
+def _lanes(submission: Submission) -> list[str]:
+    return [lane_of(node, submission.caller) for node in submission.plan.nodes]
+
+
 def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[Any, ...]:
     """The parameters of `job_submit_one`, but for the last."""
     s, template = submission, _template(submission.plan)
@@ -315,11 +342,12 @@ def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[A
         s.depth,
         s.retry_of,
         None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
-        timedelta(seconds=s.ttl_s),
+        timedelta(seconds=s.lives_s),
         *template.alone,
         template.bell,
         template.has_ready,
         _ends_soon(s),
+        uniform(_lanes(s)),
     )
 
 
@@ -347,7 +375,7 @@ def _job_columns(
         uniform([s.depth for s in submissions]),
         sparse([s.retry_of for s in submissions]),
         sparse([None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions]),
-        [timedelta(seconds=ttl_s) for ttl_s in uniform([s.ttl_s for s in submissions])],
+        [timedelta(seconds=lives_s) for lives_s in uniform([s.lives_s for s in submissions])],
     )
 
 
@@ -359,6 +387,7 @@ def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
     priorities: list[int] = []
     unmet: list[int] = []
     timeouts: list[float] = []
+    lanes: list[str] = []
     for submission in submissions:
         template = _template(submission.plan)
         count = len(template.numbers)
@@ -369,5 +398,6 @@ def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
         priorities.extend([submission.priority] * count)
         unmet.extend(template.unmet)
         timeouts.extend(template.timeouts)
-    columns: list[list[Any]] = [numbers, states, queues, priorities, unmet, timeouts]
+        lanes.extend(_lanes(submission))
+    columns: list[list[Any]] = [numbers, states, queues, priorities, unmet, timeouts, lanes]
     return ids, *(uniform(column) for column in columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -50,17 +50,19 @@ async def enlist(
     queues: Sequence[str],
     concurrency: int,
     lease_s: float = LEASE_S,
+    handlers: Iterable[str] = (),
 ) -> None:
-    """Begin the worker's lease."""
+    """Begin the worker's lease, and list the handlers that it has."""
+    names = sorted(handlers)
     await db.run(
         lambda connection: connection.execute(
-            sql("worker_enlist"), worker, host, pid, list(queues), concurrency, lease_s
+            sql("worker_enlist"), worker, host, pid, list(queues), concurrency, lease_s, names
         )
     )
 
 
 async def renew(db: Database, worker: UUID, *, lease_s: float = LEASE_S) -> bool:
-    """Extend the lease; False when it has run out, and then for good: the worker must come back under a new id."""
+    """Extend the lease; False if the worker was marked as lost: it must come back under a new id."""
     return await db.run(lambda connection: connection.fetchval(sql("worker_renew"), worker, lease_s)) is not None
 
 

@@ -17,7 +17,7 @@ BATHS = ("developer", "stop bath", "fixer", "water")
 async def choose_photos(ctx: wl.Context, city: str, photos: int, pace: float) -> list:
     ctx.progress(0, "looking through 160 pictures")
     await asyncio.sleep(pace * 3)
-    return [f"{city} {n + 1}" for n in range(photos)]
+    return [f"{city} {n + 1}" for n in range(min(photos, 200))]
 
 
 @wl.step(queue=QUEUE, timeout="5m")

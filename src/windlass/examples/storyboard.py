@@ -6,8 +6,13 @@ That starts a provider on this machine, which loses some of its webhooks and sen
 each drawing: the webhook or the poller. With a provider of your own, `studio` is its name in `providers.yaml`.
 """
 
+from typing import Annotated
+
+from msgspec import Meta
+
 import windlass as wl
 
+Scenes = Annotated[int, Meta(ge=1, le=200)]
 SHOTS = ["a wide view", "somebody arrives", "a close look", "what was hidden", "the turn", "the way home"]
 
 
@@ -30,7 +35,7 @@ def bind(topic: str, drawings: list) -> dict:
 
 
 @wl.recipe
-def storyboard(topic: str, scenes: int = 6, style: str = "pencil", artist: str = "ada", auto_approve: bool = False):
+def storyboard(topic: str, scenes: Scenes = 6, style: str = "pencil", artist: str = "ada", auto_approve: bool = False):
     """Write, draw, show it to somebody, bind."""
     drawings = draw.map(write_scenes(topic, scenes), style=style)
     approved = wl.wait_for("approved", match={"topic": topic}, timeout="2d").after(drawings).when(~auto_approve)

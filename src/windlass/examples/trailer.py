@@ -6,12 +6,18 @@
 """
 
 import hashlib
+from typing import Annotated
+
+from msgspec import Meta
 
 import windlass as wl
 
+# What one request may ask for is limited where it enters: here, by the recipe's schema.
+Scenes = Annotated[int, Meta(ge=1, le=200)]
+
 
 @wl.step(retry=wl.Retry(max_attempts=4, base_s=0.2), timeout="2m")
-async def write_script(topic: str, scenes: int) -> dict:
+def write_script(topic: str, scenes: int) -> dict:
     """Write one line per scene. A line names its frame count, so that the shots differ in length."""
     lines = [f"Scene {n + 1}: {topic}, {24 * (n + 1)} frames" for n in range(scenes)]
     return {"title": topic.title(), "scenes": lines, "score": min(10, 2 * len(lines))}
@@ -40,7 +46,7 @@ def publish(film: dict, caption: str) -> str:
 
 
 @wl.recipe
-def trailer(topic: str, scenes: int = 4, style: str = "noir"):
+def trailer(topic: str, scenes: Scenes = 4, style: str = "noir"):
     """Fan out over the scenes, join the shots, publish what scored well."""
     script = write_script(topic, scenes)
     shots = render.map(script["scenes"], style=style)

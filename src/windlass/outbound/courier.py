@@ -27,11 +27,13 @@ import msgspec
 
 from windlass.core.audit import payload_text
 from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongState
+from windlass.core.redact import without_frames
 from windlass.core.states import JobState
 from windlass.core.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
 from windlass.engine.loops.duty import Done
 from windlass.outbound.send import SEND_WITHIN_S, Sent
 from windlass.store.database import Database
+from windlass.store.outage import OutageLog
 from windlass.store.statements import sql
 
 LEASE_S = 60.0
@@ -56,8 +58,8 @@ class Opener(Protocol):
 class Posts(Protocol):
     """Sends one request (`outbound/send.py`)."""
 
-    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> Sent:
-        """What came of it; never raises."""
+    async def post(self, url: str, body: bytes, headers: dict[str, str], *, caller: str = "") -> Sent:
+        """What came of it; never raises. The request is made on behalf of this caller."""
         ...
 
 
@@ -92,7 +94,7 @@ async def redeliver(connection: asyncpg.Connection, job_id: UUID) -> None:
         raise WrongState(f"the end of job {job_id} cannot be told yet", remedy="It is told when the job has ended")
 
 
-def document(row: Any, public_url: str = "") -> bytes:
+def document(row: Any, public_url: str = "", *, has_tracebacks: bool = False) -> bytes:
     """What is sent: that the job has ended and how. Inputs and outputs are fetched, with a key."""
     state, job_id = JobState(row["state"]), row["job_id"]
     error = None if row["error"] is None else msgspec.json.decode(row["error"])
@@ -103,7 +105,7 @@ def document(row: Any, public_url: str = "") -> bytes:
         "recipe": row["recipe"],
         "status": state,
         "labels": labels or {},
-        "error": error,
+        "error": error if has_tracebacks else without_frames(error),
         "failed_step": (error or {}).get("step") or None,
         "created_at": _time(row["created_at"]),
         "finished_at": _time(row["finished_at"]),
@@ -129,21 +131,28 @@ class Courier:
         chance: Callable[[], float],
         clock_s: Callable[[], float],
         per_host_max: int = 4,
+        per_caller_max: int = 20,
         batch: int = 50,
         public_url: str | None = None,
+        has_tracebacks: bool = False,
         on_result: Callable[[str], None] | None = None,
     ) -> None:
         self._db = db
+        self._outages = OutageLog(log, "the webhook sender")
         self._secret = secret
         self._sender = sender
         self._chance = chance
         self._clock_s = clock_s
         self._per_host_max = per_host_max
+        self._per_caller_max = per_caller_max
         self._batch = batch
         self._public_url = (public_url or "").rstrip("/")
+        self._has_tracebacks = has_tracebacks
         self._on_result = on_result or (lambda _: None)
         self._agent = f"Windlass/{version('windlass')}"
+        # Deliveries under way, by host and by caller.
         self._busy: Counter[str] = Counter()
+        self._callers: Counter[str] = Counter()
         self._under_way: set[asyncio.Task[None]] = set()
         self._bell = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -179,8 +188,9 @@ class Courier:
                 taken = await self._take()
                 wait_s = 0.0 if taken else await self._next_s()
                 self.alive_s = self._clock_s()
+                self._outages.over()
             except Unavailable as error:
-                log.warning("the courier waits for the database: %s", error)
+                self._outages.note(error)
                 wait_s = PAUSE_S
             except Exception:
                 log.exception("the courier failed; it goes on")
@@ -200,30 +210,36 @@ class Courier:
         due_s = await self._db.run(lambda connection: connection.fetchval(sql("webhook_next")))
         if due_s is None:
             return LOOK_EVERY_S
-        # What is due and was not taken is another courier's, or waits for a place with its host.
+        # What is due and was not taken is another courier's, or waits for a place with its host or of its caller.
         return PAUSE_S if due_s <= 0 else min(LOOK_EVERY_S, due_s + 0.005)
 
     async def _take(self) -> list[asyncio.Task[None]]:
         room = self._batch - len(self._under_way)
         if room <= 0:
             return []
-        hosts = sorted(host for host, count in self._busy.items() if count)
-        counts = [self._busy[host] for host in hosts]
-        begun_s = self._clock_s()
-        rows = await self._db.run(
-            lambda connection: connection.fetch(sql("webhook_claim"), room, LEASE_S, hosts, counts, self._per_host_max)
+        hosts, callers = sorted(self._busy.items()), sorted(self._callers.items())
+        values = (
+            *(room, LEASE_S),
+            *([host for host, _ in hosts], [count for _, count in hosts], self._per_host_max),
+            *([caller for caller, _ in callers], [count for _, count in callers], self._per_caller_max),
         )
+        begun_s = self._clock_s()
+        rows = await self._db.run(lambda connection: connection.fetch(sql("webhook_claim"), *values))
         return [self._begin(row, begun_s) for row in rows]
 
     def _begin(self, row: Any, begun_s: float) -> asyncio.Task[None]:
         self._busy[row["host"]] += 1
+        self._callers[row["caller"]] += 1
         task = asyncio.create_task(self._deliver(row, begun_s), name="windlass-delivery")
         self._under_way.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
             self._under_way.discard(task)
             self._busy[row["host"]] -= 1
-            self._busy += Counter()  # drops the zeros
+            self._callers[row["caller"]] -= 1
+            # This drops the zeros.
+            self._busy += Counter()
+            self._callers += Counter()
 
         task.add_done_callback(ended)
         return task
@@ -246,7 +262,7 @@ class Courier:
         except (WindlassError, ValueError):
             # Sealed under a secret of the installation that this process was not given.
             return Sent(None, "sealed", None, 0.0)
-        body = document(row, self._public_url)
+        body = document(row, self._public_url, has_tracebacks=self._has_tracebacks)
         id, timestamp = delivery_id(row["job_id"], JobState(row["state"])), int(row["now"].timestamp())
         headers = {
             "User-Agent": self._agent,
@@ -254,7 +270,7 @@ class Courier:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": sign(secret, id, timestamp, body),
         }
-        return await self._sender.post(row["url"], body, headers)
+        return await self._sender.post(row["url"], body, headers, caller=row["caller"])
 
     async def _report(self, row: Any, sent: Sent) -> None:
         outcome = after_try(row["failures"], sent.status, sent.fault, self._chance(), sent.retry_after_s)

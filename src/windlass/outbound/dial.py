@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
@@ -23,32 +22,14 @@ import httpcore
 
 from windlass.core.address import may_dial, refusal
 from windlass.core.errors import BadUrl
+from windlass.outbound.resolver import not_resolved
 
 RESOLVE_WITHIN_S = 5.0
 CONNECT_WITHIN_S = 3.0
 # A name may have any number of addresses; all are checked, so many dialled.
 DIALS_MAX = 3
-# Names whose servers do not answer must not take the threads that others need.
-_RESOLVERS_MAX = 8
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
-
-
-class System:
-    """The machine's own resolver, in threads of its own."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_RESOLVERS_MAX, "windlass-resolver")
-
-    async def __call__(self, host: str, port: int) -> list[str]:
-        """The addresses of a name, in the order in which they should be tried."""
-        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
-        return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-    def close(self) -> None:
-        """Let the threads go; one that still waits for a name ends by itself."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
@@ -60,11 +41,18 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         self._plain = httpcore.AnyIOBackend()
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """What a name stands for, every address of it checked. BadUrl, the same for what is not there."""
+        """What a name stands for, every address of it checked.
+
+        BadUrl, the same for a name that is not there; Unavailable when the name's servers do not answer.
+        """
         try:
             async with asyncio.timeout(RESOLVE_WITHIN_S):
                 found = await self._resolve(host, port)
-        except (OSError, TimeoutError, UnicodeError, ValueError):
+        except TimeoutError:
+            raise not_resolved() from None
+        except (OSError, UnicodeError, ValueError) as error:
+            if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+                raise not_resolved() from None
             raise refusal() from None
         may = partial(may_dial, port=port, is_loopback_allowed=self._is_loopback_allowed)
         if not found or not all(may(address) for address in found):

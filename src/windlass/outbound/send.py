@@ -13,13 +13,15 @@ import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpcore
 
 from windlass.core.address import URL_LENGTH_MAX, Target, check_target
-from windlass.core.errors import BadUrl, Broken
-from windlass.outbound.dial import CONNECT_WITHIN_S, GuardedBackend, Resolve, System
+from windlass.core.errors import BadUrl, Broken, Unavailable
+from windlass.outbound.dial import CONNECT_WITHIN_S, GuardedBackend, Resolve
+from windlass.outbound.resolver import SystemResolver
 
 SEND_WITHIN_S = 10.0
 ANSWER_MAX_BYTES = 64 * 1024
@@ -69,34 +71,36 @@ class Sender:
         *,
         is_loopback_allowed: bool = False,
         resolve: Resolve | None = None,
+        resolver: SystemResolver | None = None,
         ssl_context: ssl.SSLContext | None = None,
         within_s: float = SEND_WITHIN_S,
     ) -> None:
         self._is_loopback_allowed = is_loopback_allowed
-        self._system = System()
-        self._backend = GuardedBackend(resolve or self._system, is_loopback_allowed=is_loopback_allowed)
+        self._resolve = resolve
+        self._system = resolver or SystemResolver()
         self._ssl = ssl_context or ssl.create_default_context()
         self._within_s = within_s
 
-    def close(self) -> None:
-        """Give back what it holds."""
-        self._system.close()
+    async def check(self, url: str, *, caller: str = "") -> None:
+        """Refuse a URL when it is saved. What it stands for may change: every request checks again.
 
-    async def check(self, url: str) -> None:
-        """Refuse a URL when it is saved. What it stands for may change: every request checks again."""
+        Unavailable when its name is not resolved in time. Names are resolved in the caller's share of threads.
+        """
         request = self._checked(url)
-        await self._backend.addresses(request.target.host, request.target.port)
+        await self._backend(caller).addresses(request.target.host, request.target.port)
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Sent:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, caller: str = "") -> Sent:
         """Send it once. Whatever goes wrong is an answer, not an error."""
         begun_s = time.monotonic()
         status, fault, retry_after_s = None, None, None
         try:
             request = self._checked(url)
             async with asyncio.timeout(self._within_s):
-                status, retry_after_s = await self._exchange(request, body, headers)
+                status, retry_after_s = await self._exchange(request, body, headers, self._backend(caller))
         except BadUrl:
             fault = BadUrl.code
+        except Unavailable:
+            fault = "not_resolved"
         except (TimeoutError, httpcore.TimeoutException):
             fault = "timeout"
         except httpcore.ConnectError as error:
@@ -109,12 +113,18 @@ class Sender:
             fault = Broken.code
         return Sent(status, fault, retry_after_s, time.monotonic() - begun_s)
 
+    def _backend(self, caller: str) -> GuardedBackend:
+        resolve = self._resolve or partial(self._system.resolve, caller=caller)
+        return GuardedBackend(resolve, is_loopback_allowed=self._is_loopback_allowed)
+
     def _checked(self, url: str) -> _Request:
         request = _split(url)
         check_target(request.target, is_loopback_allowed=self._is_loopback_allowed)
         return request
 
-    async def _exchange(self, request: _Request, body: bytes, headers: Mapping[str, str]) -> tuple[int, float | None]:
+    async def _exchange(
+        self, request: _Request, body: bytes, headers: Mapping[str, str], backend: GuardedBackend
+    ) -> tuple[int, float | None]:
         scheme, host = request.target.scheme.encode(), request.target.host
         port = request.target.port
         url = httpcore.URL(scheme=scheme, host=host.encode(), port=port, target=request.path.encode())
@@ -128,7 +138,7 @@ class Sender:
         }
         timeout = {"connect": CONNECT_WITHIN_S, "read": self._within_s, "write": self._within_s}
         connection = httpcore.AsyncHTTPConnection(
-            origin=url.origin, ssl_context=self._ssl, network_backend=self._backend, retries=0
+            origin=url.origin, ssl_context=self._ssl, network_backend=backend, retries=0
         )
         async with (
             connection,

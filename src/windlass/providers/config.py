@@ -140,7 +140,23 @@ def read_config(
     found = reader.table(root.get("providers") or {}, "providers", None)
     if len(found) > PROVIDERS_MAX:
         raise reader.bad("providers", f"{len(found)} providers; at most {PROVIDERS_MAX} are allowed")
-    return {name: reader.provider(name, entry) for name, entry in found.items()}
+    configs = {name: reader.provider(name, entry) for name, entry in found.items()}
+    _check_secrets(reader, configs)
+    return configs
+
+
+def _check_secrets(reader: _Reader, configs: Mapping[str, ProviderConfig]) -> None:
+    """Refuse a secret that two providers share: a webhook that one of them signed would be accepted for the other."""
+    owners: dict[str, str] = {}
+    for name, config in configs.items():
+        for secret in config.webhook.secrets if config.webhook is not None else ():
+            owner = owners.setdefault(secret.reveal(), name)
+            if owner != name:
+                raise reader.bad(
+                    f"providers.{name}.webhook.secret_env",
+                    f"is the webhook secret of provider {owner} too",
+                    "Give each provider a secret of its own; one without `webhook` is polled",
+                )
 
 
 class _Reader:

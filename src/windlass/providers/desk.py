@@ -74,6 +74,7 @@ class Place(NamedTuple):
     provider: str
     wait_s: float | None = None
     is_over: Callable[[], bool] = lambda: False
+    worker: UUID | None = None
 
     @property
     def key(self) -> tuple[UUID, int, int]:
@@ -142,7 +143,7 @@ class Desk:
         within_s = provider.config.wait_s if place.wait_s is None else place.wait_s
         # A wait shorter than the schedule is asked about once, at least.
         poll_s = min(provider.config.poll_s[0], within_s / 2)
-        intent = await external.intend(self._db, place.job_id, place.no, place.attempt, place.provider, poll_s=poll_s)
+        intent = await self._intend(place, poll_s)
         if intent is None:
             raise WrongState(f"attempt {place.attempt} of step {place.step} is no longer the current one")
         if intent.state == "RUNNING" and intent.external_id is not None:
@@ -184,6 +185,10 @@ class Desk:
             if is_heard and isinstance(outcome, Parked) and outcome.external_id == handed.external_id:
                 continue
             self._put_aside(self._disown(handed))
+
+    async def _intend(self, place: Place, poll_s: float) -> external.Intent | None:
+        job_id, no, attempt = place.key
+        return await external.intend(self._db, job_id, no, attempt, place.provider, poll_s=poll_s, worker=place.worker)
 
     def abandoned(self, attempt: tuple[UUID, int, int]) -> None:
         """The attempt ended, and nothing is reported of it."""
@@ -258,9 +263,7 @@ class Desk:
     async def _known_by_now(self, place: Place, poll_s: float) -> str | None:
         """What the provider calls the work whose answer was lost, if it has told so by a webhook in the meantime."""
         try:
-            intent = await external.intend(
-                self._db, place.job_id, place.no, place.attempt, place.provider, poll_s=poll_s
-            )
+            intent = await self._intend(place, poll_s)
         except (Unavailable, OSError):
             return None
         return intent.external_id if intent is not None and intent.state == "RUNNING" else None

@@ -31,6 +31,7 @@ from windlass.providers.fitting import fitting
 from windlass.providers.standing import BUSY_S, tell
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.outage import OutageLog
 
 SOURCE = "poller"
 BATCH_MAX = 200
@@ -104,6 +105,7 @@ class Poller:
         counts: Counts | None = None,
     ) -> None:
         self._db = db
+        self._outages = OutageLog(_log, "the poller of providers")
         self._registry = registry
         self._artifacts = artifacts
         self._chance = chance
@@ -153,8 +155,9 @@ class Poller:
             try:
                 wait_s = await self._begin_rounds()
                 self.alive_s = self._clock_s()
+                self._outages.over()
             except Unavailable as error:
-                _log.warning("the poller waits for the database: %s", error)
+                self._outages.note(error)
                 wait_s = PAUSE_S
             except Exception:
                 _log.exception("the poller failed; it goes on")
@@ -191,7 +194,7 @@ class Poller:
             if self._observer is not None and count:
                 self._observer.looped(self.name, count, self._clock_s() - began_s)
         except Unavailable as error:
-            _log.warning("a round of polls of %s waits for the database: %s", name, error)
+            self._outages.note(error)
             pause_s = PAUSE_S
         except Exception:
             _log.exception("a round of polls of %s failed; its work is asked for again later", name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from windlass.recipe.document import plan_from_document
 from windlass.recipe.draft import Known
 from windlass.recipe.recipe import DocumentRecipe, Recipe
 from windlass.recipe.step import Step
+from windlass.recipe.user_code import described
 
 _DOCUMENTS = (".yaml", ".yml", ".json")
 
@@ -187,12 +187,10 @@ def _document(target: str) -> bytes:
 def _broken(where: str, error: Exception | SystemExit) -> BadSetting:
     if isinstance(error, SyntaxError):
         return BadSetting(f"{where} cannot be read: {error.msg} ({error.filename}, line {error.lineno})")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    at = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, SystemExit):
         remedy = 'Keep what only a script does below `if __name__ == "__main__":`'
-        return BadSetting(f"{where} ends the program when it is imported{at}", remedy=remedy)
-    return BadSetting(f"{where} cannot be imported: {type(error).__name__}: {error}{at}")
+        return BadSetting(f"{where} ends the program when it is imported: {described(error)}", remedy=remedy)
+    return BadSetting(f"{where} cannot be imported: {described(error)}")
 
 
 def _twice(what: str, name: str, first: str, second: str) -> BadSetting:

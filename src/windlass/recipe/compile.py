@@ -24,8 +24,8 @@ from windlass.recipe.json_value import check_json
 from windlass.recipe.options import check_cost, check_length, check_limit, check_provider
 from windlass.recipe.schema import check_schema, input_names
 
-STEPS_MAX = 1000
-PLAN_BYTES_MAX = 1 << 20
+STEPS_MAX = 10_000
+PLAN_BYTES_MAX = 4 << 20
 ATTEMPTS_MAX = 1000
 
 _STEP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -91,6 +91,7 @@ def compile_plan(draft: RecipeDraft, known: Known | None = None) -> Plan:
         inputs_schema=draft.inputs_schema,
         output=output.tree,
         on_failure=draft.on_failure,
+        ttl_s=None if draft.ttl_s is None else check_length(draft.ttl_s, "ttl", "a ttl"),
     )
     if len(plan.canonical) > PLAN_BYTES_MAX:
         raise TooLarge(f"a plan of {len(plan.canonical):,} bytes; at most {PLAN_BYTES_MAX:,} are allowed")

@@ -30,7 +30,7 @@ from windlass.recipe.options import key_template
 from windlass.recipe.schema import schema_from_document
 from windlass.recipe.yaml_text import Lines, line_of, read_document
 
-_TOP_KEYS = ("recipe", "inputs", "steps", "output", "on_failure")
+_TOP_KEYS = ("recipe", "inputs", "steps", "output", "on_failure", "ttl")
 _SHARED_KEYS = ("when", "after")
 _KEYS = {
     NodeKind.TASK: (
@@ -87,6 +87,7 @@ def _draft(body: Any) -> RecipeDraft:
         inputs_schema=schema_from_document(document.get("inputs")),
         output=document.get("output"),
         on_failure=_on_failure(document.get("on_failure", "finish")),
+        ttl_s=None if document.get("ttl") is None else duration_s(document["ttl"], "ttl"),
     )
 
 

@@ -45,6 +45,7 @@ class RecipeDraft:
     inputs_schema: dict[str, Any] = field(default_factory=dict)
     output: Any = None
     on_failure: OnFailure = OnFailure.FINISH
+    ttl_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ def duration_s(value: object, place: str) -> float:
     if isinstance(value, str) and _WHOLE.fullmatch(value.replace(" ", "")):
         seconds = math.fsum(float(n) * _UNIT_S[unit] for n, unit in _PIECE.findall(value.replace(" ", "")))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = float(value)
+        # An int may be too large for a float.
+        seconds = float(min(value, 2 * DURATION_S_MAX))
     else:
         raise BadRecipe(f"{value!r} is not a length of time", place=place, remedy='Write seconds, or "90s", "2m", "1h"')
     if not 0 <= seconds <= DURATION_S_MAX:

@@ -1,28 +1,29 @@
-"""Expressions evaluated in a process of their own.
+"""Expressions evaluated in processes of their own.
 
-An `Evaluator` holds one child process (`cel_child.py`), started when it is first needed and started again whenever it
-dies. What an expression costs is bounded: 100 ms of CPU, 600 MB of memory, 64 KB of context. A stall of the machine
-is not the expression's fault, so an evaluation that died of anything but its own CPU or memory is tried once more.
+An `Evaluator` holds a few child processes (`cel_child.py`), started when they are first needed and replaced when they
+die. What an expression costs is bounded: 100 ms of CPU, 600 MB of memory, 64 KB of context. A stall of the machine is
+not the expression's fault, so an evaluation that died of anything but its own CPU or memory is tried once more.
+
+Callers take turns (`turns.py`), and each has at most one evaluation under way, so that a child is left for the others.
+A child that died is replaced at once, as its start takes longer than most evaluations. A caller whose expressions end
+children waits for a new one each time, and leaves the spare one to the others.
 
 A failure is a `BadExpression`: the expression, or the values it met, are at fault and another try would give the same.
-`Unavailable` means that the child cannot be started at all.
+`Unavailable` means that no child can be started at all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import os
 import re
-import select
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,8 @@ import msgspec
 from windlass.core.errors import BadExpression, Unavailable
 from windlass.core.expression import Expression, parse_expression
 from windlass.core.template import Scope, Template
+from windlass.recipe.cel_process import CelProcess
+from windlass.recipe.turns import Turns
 
 CPU_S = 0.1
 WALL_S = 1.0
@@ -40,6 +43,10 @@ MEMORY_BYTES = 600 << 20
 CONTEXT_BYTES_MAX = 64 << 10
 BATCH_MAX = 64
 START_S = 20.0
+# Evaluations at a time for all callers, and for one.
+CHILDREN_MAX = 2
+PER_CALLER_MAX = 1
+_DEADLY_MAX = 1_000
 
 _CEL_ERROR = re.compile(r"ERROR: <input>:-?\d+:(-?\d+): (.*)")
 _NO_MEMORY = [[False, "out of memory"]]
@@ -66,11 +73,21 @@ class Evaluator:
     """Evaluates expressions; may be used from any number of threads and event loops."""
 
     def __init__(self) -> None:
-        self._owner = os.getpid()
-        self._lock = threading.Lock()
-        self._child: _Child | None = None
-        self._thread: ThreadPoolExecutor | None = None
         self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._owner = os.getpid()
+        # Guards the fields below; nobody waits for a child while it is held.
+        self._lock = threading.Lock()
+        self._idle: list[CelProcess] = []
+        self._busy: set[CelProcess] = set()
+        self._turns: Turns[tuple[Future[Any], Any, tuple[Any, ...]]] = Turns(PER_CALLER_MAX)
+        # Callers whose expressions have ended children.
+        self._deadly: dict[str, None] = {}
+        # One more than callers who wait for turns can take: for those who block their own thread.
+        self._places = threading.BoundedSemaphore(CHILDREN_MAX + 1)
+        self._threads: ThreadPoolExecutor | None = None
 
     def evaluate(self, expression: str, scope: Scope) -> Any:
         """The expression's value in this scope; blocks until it is known."""
@@ -79,10 +96,13 @@ class Evaluator:
             raise value
         return value
 
-    def evaluate_many(self, requests: Sequence[tuple[str, Scope]]) -> list[Any]:
+    def evaluate_many(
+        self, requests: Sequence[tuple[str, Scope]], caller: str = "", *, is_one: bool = False
+    ) -> list[Any]:
         """The values in the order of the requests, in as few round trips as there can be.
 
-        A request that fails has its `BadExpression` in the list; the others are not touched by it.
+        A request that fails has its `BadExpression` in the list; the others are not touched by it. If they are all of
+        `is_one` value, none is evaluated after one that ended its child: there will be no value.
         """
         answers: list[Any] = [None] * len(requests)
         frames: list[tuple[int, bytes]] = []
@@ -91,7 +111,8 @@ class Evaluator:
                 frames.append((at, _request(text, scope)))
             except BadExpression as error:
                 answers[at] = error
-        for (at, _), reply in zip(frames, self._ask([frame for _, frame in frames]), strict=True):
+        replies = self._ask([frame for _, frame in frames], caller, is_one=is_one)
+        for (at, _), reply in zip(frames, replies, strict=True):
             text = requests[at][0]
             answers[at] = reply[1] if reply[0] else BadExpression(f"`{text}` failed: {_reason(reply[1])}")
         return answers
@@ -101,73 +122,99 @@ class Evaluator:
         frames = [msgspec.json.encode(["check", text, None]) for text in expressions]
         return [Checked(type=reply[1]) if reply[0] else Checked(error=_reason(reply[1])) for reply in self._ask(frames)]
 
-    def resolve(self, template: Template, scope: Scope) -> Any:
+    def resolve(self, template: Template, scope: Scope, caller: str = "") -> Any:
         """Resolve a template with this evaluator; the child is not troubled when there are only plain paths."""
         if not template.expressions:
             return template.resolve(scope, self.evaluate)
         texts = [expression.text for expression in template.expressions]
-        return _resolve_with(template, scope, texts, self.evaluate_many([(text, scope) for text in texts]))
+        values = self.evaluate_many([(text, scope) for text in texts], caller, is_one=True)
+        return _resolve_with(template, scope, texts, values)
 
     async def evaluate_async(self, expression: str, scope: Scope) -> Any:
         """As `evaluate`, without blocking the event loop."""
-        return await self._in_thread(self.evaluate, expression, scope)
+        return await self._in_turn("", self.evaluate, expression, scope)
 
     async def evaluate_many_async(self, requests: Sequence[tuple[str, Scope]]) -> list[Any]:
         """As `evaluate_many`, without blocking the event loop."""
-        values: list[Any] = await self._in_thread(self.evaluate_many, requests)
+        values: list[Any] = await self._in_turn("", self.evaluate_many, requests)
         return values
 
-    async def resolve_async(self, template: Template, scope: Scope) -> Any:
-        """As `resolve`, without blocking the event loop; plain paths cost no switch of threads."""
+    async def resolve_async(self, template: Template, scope: Scope, caller: str = "") -> Any:
+        """As `resolve`, in turn with other callers and without blocking the event loop; plain paths are not held up."""
         if not template.expressions:
             return template.resolve(scope, self.evaluate)
-        return await self._in_thread(self.resolve, template, scope)
+        return await self._in_turn(caller, self.resolve, template, scope, caller)
 
     def close(self) -> None:
-        """End the child. An evaluation that is under way fails with `Unavailable`."""
+        """End the children. An evaluation that is under way fails with `Unavailable`."""
         self._is_closed = True
         self._disown()
-        if self._child is not None:
-            self._child.process.kill()
         with self._lock:
-            if self._child is not None:
-                self._child.kill()
-                self._child = None
-        if self._thread is not None:
-            self._thread.shutdown(wait=True)
+            idle, self._idle = self._idle, []
+            for child in self._busy:
+                child.process.kill()
+        for child in idle:
+            child.process.kill()
+            child.kill()
+        if self._threads is not None:
+            self._threads.shutdown(wait=True)
 
     def _disown(self) -> None:
-        """Start afresh when we are a fork: lock, thread and child belong to the process we were copied from."""
+        """Start afresh when we are a fork: lock, threads and children belong to the process we were copied from."""
         if self._owner != os.getpid():
-            self._owner = os.getpid()
-            self._lock = threading.Lock()
-            self._thread = None
-            if self._child is not None:
-                self._child.forget()
-                self._child = None
+            for child in (*self._idle, *self._busy):
+                child.forget()
+            self._begin()
 
-    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
+    async def _in_turn(self, caller: str, function: Any, *arguments: Any) -> Any:
         self._disown()
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="windlass-cel")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(CHILDREN_MAX, thread_name_prefix="windlass-cel")
+            self._turns.put(caller, (future, function, arguments))
+        self._threads.submit(self._work)
+        return await asyncio.wrap_future(future)
 
-    def _ask(self, frames: list[bytes]) -> list[list[Any]]:
+    def _work(self) -> None:
+        """In a thread: do what waits, in the order of turns.
+
+        What is left for want of its caller's place is found by the thread that is at work for that caller.
+        """
+        while True:
+            with self._lock:
+                taken = self._turns.take()
+            if taken is None:
+                return
+            caller, (future, function, arguments) = taken
+            begun_s = time.monotonic()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function(*arguments))
+                except BaseException as error:
+                    future.set_exception(error)
+            with self._lock:
+                self._turns.done(caller, time.monotonic() - begun_s)
+
+    def _ask(self, frames: list[bytes], caller: str = "", *, is_one: bool = False) -> list[list[Any]]:
         replies: list[list[Any]] = []
         for start in range(0, len(frames), BATCH_MAX):
             batch = frames[start : start + BATCH_MAX]
-            got = self._exchange(batch)
+            got = self._exchange(batch, caller)
             if isinstance(got, _Died) or got == _NO_MEMORY:
                 # One of them was deadly; which one shows when each goes alone.
-                replies.extend(self._alone(frame) for frame in batch)
-            else:
-                replies.extend(got)
+                got = []
+                for frame in batch:
+                    got.append(self._alone(frame, caller))
+                    if is_one and not got[-1][0]:
+                        return replies + got + [got[-1]] * (len(frames) - len(replies) - len(got))
+            replies.extend(got)
         return replies
 
-    def _alone(self, frame: bytes) -> list[Any]:
-        got = self._exchange([frame])
+    def _alone(self, frame: bytes, caller: str) -> list[Any]:
+        got = self._exchange([frame], caller)
         if isinstance(got, _Died) and got.signal != signal.SIGPROF:
-            got = self._exchange([frame])
+            got = self._exchange([frame], caller)
         if not isinstance(got, _Died):
             return [False, f"it needs more than {MEMORY_BYTES >> 20} MB"] if got == _NO_MEMORY else got[0]
         if got.signal == signal.SIGPROF:
@@ -175,38 +222,68 @@ class Evaluator:
         how = f"signal {got.signal}" if got.signal else "no answer"
         return [False, f"it ended the process that evaluates expressions ({how})"]
 
-    def _exchange(self, batch: list[bytes]) -> list[list[Any]] | _Died:
+    def _exchange(self, batch: list[bytes], caller: str) -> list[list[Any]] | _Died:
         self._disown()
-        with self._lock:
-            child = self._started()
+        with self._places:
+            child = self._take(caller)
             reply = child.exchange(b"[" + b",".join(batch) + b"]", WALL_S * (1 + len(batch)))
             if reply is None:
-                died = _Died(child.kill())
-                self._child = None
+                died = _Died(self._bury(child, caller))
                 if self._is_closed:
                     raise Unavailable("the expression evaluator is closed")
                 return died
             replies: list[list[Any]] = msgspec.json.decode(reply)
             if len(replies) != len(batch) or replies == _NO_MEMORY:
-                child.kill()
-                self._child = None
+                self._bury(child, caller)
                 return replies if len(batch) == 1 else _Died(0)
+            self._give_back(child)
             return replies
 
-    def _started(self) -> _Child:
-        if self._is_closed:
-            raise Unavailable("the expression evaluator is closed")
-        child = self._child
-        if child is None:
-            child = self._child = _Child()
-            if child.exchange(b"", START_S) is None:
-                code = child.kill()
-                self._child = None
-                raise Unavailable(
-                    f"the process that evaluates expressions did not start (signal {code})",
-                    remedy=f"Try: {' '.join(_COMMAND)}",
-                )
+    def _next(self, caller: str) -> CelProcess | None:
+        """The idle child that this caller would have, if there is one for it."""
+        kept = 1 if caller in self._deadly else 0
+        if len(self._idle) <= kept:
+            return None
+        return next((child for child in self._idle if child.is_ready), self._idle[0])
+
+    def _take(self, caller: str) -> CelProcess:
+        with self._lock:
+            if self._is_closed:
+                raise Unavailable("the expression evaluator is closed")
+            child = self._next(caller)
+            if child is None:
+                child = CelProcess(_COMMAND)
+            else:
+                self._idle.remove(child)
+            self._busy.add(child)
+        if not child.started(START_S):
+            code = self._bury(child, caller)
+            raise Unavailable(
+                f"the process that evaluates expressions did not start (signal {code})",
+                remedy=f"Try: {' '.join(_COMMAND)}",
+            )
         return child
+
+    def _give_back(self, child: CelProcess) -> None:
+        with self._lock:
+            self._busy.discard(child)
+            is_kept = not self._is_closed and len(self._idle) < CHILDREN_MAX
+            if is_kept:
+                self._idle.append(child)
+        if not is_kept:
+            child.process.kill()
+            child.kill()
+
+    def _bury(self, child: CelProcess, caller: str) -> int:
+        """End a child, and have a spare one start, for whoever comes next."""
+        with self._lock:
+            self._busy.discard(child)
+            self._deadly[caller] = None
+            if len(self._deadly) > _DEADLY_MAX:
+                del self._deadly[next(iter(self._deadly))]
+            if child.is_ready and not self._idle and not self._is_closed:
+                self._idle.append(CelProcess(_COMMAND))
+        return child.kill()
 
 
 _COMMAND = [
@@ -219,90 +296,12 @@ _COMMAND = [
 ]
 
 
-class _Child:
-    """The process and the two pipes to it, which never block for longer than they are told."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            _COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            # A Ctrl-C in the terminal is for us; the child ends when its standard input does.
-            process_group=0,
-        )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.into = self.process.stdin
-        self.out_of = self.process.stdout
-        os.set_blocking(self.into.fileno(), False)
-        os.set_blocking(self.out_of.fileno(), False)
-
-    def exchange(self, body: bytes, within_s: float) -> bytes | None:
-        """Send a frame (none when it is empty) and read one; None when the child died or was too slow."""
-        until = time.monotonic() + within_s
-        try:
-            if body and not self._send(len(body).to_bytes(4, "big") + body, until):
-                return None
-            head = self._receive(4, until)
-            return None if head is None else self._receive(int.from_bytes(head, "big"), until)
-        except (OSError, ValueError):
-            return None
-
-    def kill(self) -> int:
-        """End the process, if it has not ended, and say which signal did it; 0 when none did."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # One that died by itself has a signal to tell; give the kernel a moment to say so.
-            self.process.wait(0.05)
-        self.process.kill()
-        code = self.process.wait()
-        self.forget()
-        return max(0, -code)
-
-    def forget(self) -> None:
-        """Close our ends of the pipes."""
-        for pipe in (self.into, self.out_of):
-            with contextlib.suppress(OSError):
-                pipe.close()
-
-    def _send(self, data: bytes, until: float) -> bool:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self.into.fileno(), view) :]
-            except BlockingIOError:
-                if not _wait(self.into.fileno(), select.POLLOUT, until):
-                    return False
-        return True
-
-    def _receive(self, size: int, until: float) -> bytes | None:
-        chunks = []
-        while size:
-            try:
-                chunk = os.read(self.out_of.fileno(), size)
-            except BlockingIOError:
-                if not _wait(self.out_of.fileno(), select.POLLIN, until):
-                    return None
-                continue
-            if not chunk:
-                return None
-            chunks.append(chunk)
-            size -= len(chunk)
-        return b"".join(chunks)
-
-
 @cache
 def shared_evaluator() -> Evaluator:
     """The evaluator of this process, closed when it ends."""
     evaluator = Evaluator()
     atexit.register(evaluator.close)
     return evaluator
-
-
-def _wait(descriptor: int, event: int, until: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, event)
-    return bool(poll.poll(max(0.0, until - time.monotonic()) * 1000))
 
 
 def _resolve_with(template: Template, scope: Scope, texts: list[str], values: list[Any]) -> Any:

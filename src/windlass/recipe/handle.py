@@ -239,6 +239,8 @@ class StepHandle(Value):
 
     def named(self, name: str) -> StepHandle:
         """Give the step a name of its own instead of its handler's."""
+        if not isinstance(name, str):
+            raise BadRecipe(f"a step's name is text, not {name!r}", place=f"steps.{self._pending.label}.named")
         self._pending.given_name = name
         return self
 

@@ -8,15 +8,17 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NoReturn, overload
 
-from windlass.core.errors import BadRecipe
+from windlass.core.errors import BadRecipe, WindlassError
 from windlass.core.plan import NodeKind, OnFailure, Plan
 from windlass.recipe.compile import compile_plan
 from windlass.recipe.draft import Parameters, RecipeDraft
+from windlass.recipe.duration import duration_s
 from windlass.recipe.handle import Pending, StepHandle, Value
 from windlass.recipe.schema import input_names, required_names, schema_from_hints
 from windlass.recipe.signature import check_function, read_signature
 from windlass.recipe.step import Step
 from windlass.recipe.trace import bound, current_trace, fanned, outside, tracing
+from windlass.recipe.user_code import described
 
 
 class Recipe:
@@ -81,7 +83,12 @@ class FunctionRecipe(Recipe):
     """A recipe that is a Python function."""
 
     def __init__(
-        self, function: Callable[..., Any], *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        on_failure: OnFailure | str = OnFailure.FINISH,
+        ttl: str | float | None = None,
     ) -> None:
         check_function(function, "recipe")
         functools.update_wrapper(self, function)
@@ -93,6 +100,7 @@ class FunctionRecipe(Recipe):
             self.on_failure = OnFailure(on_failure)
         except ValueError:
             raise BadRecipe(f"{on_failure!r} is not finish or stop", place="on_failure") from None
+        self.ttl_s = None if ttl is None else duration_s(ttl, "ttl")
 
     @property
     def plan(self) -> Plan:
@@ -138,13 +146,21 @@ class FunctionRecipe(Recipe):
         try:
             schema, parameters = self._inputs
             with tracing(self.name) as trace:
-                output = self.function(**{name: Value((f"inputs.{name}",)) for name in parameters.names})
+                output = self._called(parameters)
                 steps, output = trace.finish(output)
-            plan = compile_plan(RecipeDraft(self.name, steps, schema, output, self.on_failure))
+            plan = compile_plan(RecipeDraft(self.name, steps, schema, output, self.on_failure, self.ttl_s))
         except BadRecipe as error:
             error.message = f"{error.message} (in recipe {self.name}, {self.where})"
             raise
         return plan, trace.used
+
+    def _called(self, parameters: Parameters) -> Any:
+        try:
+            return self.function(**{name: Value((f"inputs.{name}",)) for name in parameters.names})
+        except WindlassError:
+            raise
+        except Exception as error:
+            raise BadRecipe(described(error)) from error
 
 
 class DocumentRecipe(Recipe):
@@ -177,11 +193,12 @@ class DocumentRecipe(Recipe):
 def recipe(function: Callable[..., Any], /) -> FunctionRecipe: ...
 @overload
 def recipe(
-    *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH
+    *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH, ttl: str | float | None = None
 ) -> Callable[[Callable[..., Any]], FunctionRecipe]: ...
 def recipe(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a recipe: its parameters are the inputs, the steps it calls are the graph, and what it returns
     is the job's output. `on_failure="stop"` cancels the other branches as soon as a step has failed for good.
+    `ttl="7d"` is how long its jobs may live; without it, 24 hours and the waits that the recipe declares.
     """
     if function is not None:
         return FunctionRecipe(function)

@@ -27,7 +27,7 @@ _WORDS: dict[str, dict[str, Any]] = {
     "array": {"type": "array"},
     "any": {},
 }
-NO_DEFAULT = object()
+_REF = "#/$defs/{name}"
 
 
 def object_schema(properties: Mapping[str, dict[str, Any]], definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,18 +44,54 @@ def object_schema(properties: Mapping[str, dict[str, Any]], definitions: Mapping
 def schema_from_hints(hints: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a function's parameters; a parameter without a hint may be anything."""
     fields: dict[str, dict[str, Any]] = {}
+    models = _Models()
     try:
-        found, definitions = msgspec.json.schema_components(hints.values(), ref_template="#/$defs/{name}")
-    except (TypeError, ValueError):
+        found, own = msgspec.json.schema_components(hints.values(), schema_hook=models.schema, ref_template=_REF)
+    except (TypeError, ValueError, NotImplementedError):
         raise _bad_hint(hints) from None
+    definitions = models.joined(own)
     for name, field in zip(hints, found, strict=True):
         fields[name] = dict(field)
         if name in defaults:
             try:
-                fields[name]["default"] = msgspec.to_builtins(defaults[name])
-            except TypeError as error:
+                fields[name]["default"] = msgspec.to_builtins(defaults[name], enc_hook=_dumped)
+            except (TypeError, NotImplementedError) as error:
                 raise BadRecipe(f"the default is not JSON: {error}", place=f"inputs.{name}") from None
     return object_schema(fields, definitions)
+
+
+class _Models:
+    """JSON Schemas of Pydantic models, known by their methods: Pydantic need not be installed."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, Any] = {}
+
+    def schema(self, kind: type) -> dict[str, Any]:
+        """Return a model's schema; keep what it refers to, for the one `$defs` of the inputs."""
+        describe = getattr(kind, "model_json_schema", None)
+        if describe is None:
+            raise NotImplementedError(f"type {kind.__qualname__} is not supported")
+        found: dict[str, Any] = describe(ref_template=_REF.format(name="{model}"))
+        self._keep(found.pop("$defs", {}))
+        return found
+
+    def joined(self, more: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the definitions of all models, and these."""
+        self._keep(more)
+        return dict(sorted(self._definitions.items()))
+
+    def _keep(self, definitions: Mapping[str, Any]) -> None:
+        for name, body in definitions.items():
+            if self._definitions.setdefault(name, body) != body:
+                raise BadRecipe(f"two types are called {name}", place="inputs", remedy="Rename one of them")
+
+
+def _dumped(value: Any) -> Any:
+    """A Pydantic model as JSON."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None or isinstance(value, type):
+        raise NotImplementedError(f"a value of type {type(value).__qualname__} is not JSON")
+    return dump(mode="json", by_alias=True)
 
 
 def schema_from_document(inputs: Any, place: str = "inputs") -> dict[str, Any]:
@@ -164,9 +200,9 @@ class _Checker:
         if fault is None:
             return values
         try:
-            # What Python has beyond JSON (dataclasses, dates, enums) is turned into it; a second look decides.
-            plain: dict[str, Any] = msgspec.to_builtins(values, str_keys=True)
-        except (TypeError, ValueError, OverflowError, RecursionError):
+            # What Python has beyond JSON (dataclasses, models, dates, enums) is turned into it; a second look decides.
+            plain: dict[str, Any] = msgspec.to_builtins(values, str_keys=True, enc_hook=_dumped)
+        except (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError):
             raise BadInput(f"{fault[0]}: {fault[1]}") from None
         if fault := json_fault(plain, "inputs"):
             raise BadInput(f"{fault[0]}: {fault[1]}")
@@ -224,9 +260,12 @@ def _compile_text(text: bytes) -> Any:
 def _bad_hint(hints: Mapping[str, Any]) -> BadRecipe:
     for name, hint in hints.items():
         try:
-            msgspec.json.schema(hint)
-        except (TypeError, ValueError) as error:
+            msgspec.json.schema(hint, schema_hook=_Models().schema)
+        except (TypeError, ValueError, NotImplementedError) as error:
             return BadRecipe(
-                f"the type hint {hint!r} has no JSON Schema: {str(error).splitlines()[-1]}", place=f"inputs.{name}"
+                f"the type hint {hint!r} has no JSON Schema: {str(error).splitlines()[-1]}",
+                place=f"inputs.{name}",
+                remedy="Use JSON types, a dataclass, a TypedDict, a Pydantic model or a msgspec Struct; "
+                "or leave the hint out to take anything",
             )
     return BadRecipe("the type hints have no JSON Schema together", place="inputs")

@@ -46,6 +46,8 @@ class Step:
     ) -> None:
         check_function(function, "step")
         functools.update_wrapper(self, function)
+        if name is not None and not isinstance(name, str):
+            raise BadRecipe(f"a step's name is text, not {name!r}", place=f"step {function.__name__}")
         self.name = name or function.__name__
         place = f"step {self.name}"
         self.function = function

@@ -59,13 +59,15 @@ class Trace:
                     raise BadRecipe("two steps have this name", place=f"steps.{step.given_name}")
                 taken.add(step.given_name)
                 step.name = step.given_name
+        # The last number given per stem: all lower ones are taken.
+        last: dict[str, int] = {}
         for step in self.steps:
             if step.given_name is None:
                 stem = re.sub(r"[^A-Za-z0-9_]", "_", step.base)
-                name, count = stem, 1
-                while name in taken:
+                count = last.get(stem, 0) + 1
+                while (name := stem if count == 1 else f"{stem}_{count}") in taken:
                     count += 1
-                    name = f"{stem}_{count}"
+                last[stem] = count
                 taken.add(name)
                 step.name = name
 

@@ -15,8 +15,8 @@ import yaml
 
 from windlass.core.errors import BadRecipe, TooLarge
 
-DOCUMENT_BYTES_MAX = 1 << 20
-VALUES_MAX = 100_000
+DOCUMENT_BYTES_MAX = 4 << 20
+VALUES_MAX = 400_000
 DEPTH_MAX = 64
 
 Lines = dict[str, int]

@@ -2,6 +2,15 @@
 
 An artifact is named by the SHA-256 of its bytes. So writing one twice is writing it once, a reference can never come
 to mean something else, and a reader can tell whether it got what was written.
+
+A reference stands in the column of a step's output, and only Windlass may make one: otherwise a caller who knows a
+hash could read another caller's bytes. Therefore `fitted` prepares every output before it is stored. An output that
+looks like a reference goes to the store as ordinary bytes, and the row refers to those bytes.
+
+    output                                row                                      a reader gets
+    {"n": 1}                              {"n": 1}                                 {"n": 1}
+    300 KB of JSON                        {"$artifact": …} made by us              the 300 KB
+    {"$artifact": …} made by a user       {"$artifact": …} made by us, of its text {"$artifact": …}, as plain data
 """
 
 from __future__ import annotations
@@ -16,11 +25,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from windlass.core.errors import BadSetting, Broken, NotFound
 
 REFERENCE_KEY = "$artifact"
 # Outputs of more bytes than this go to the store and travel by reference.
 INLINE_MAX = 256 * 1024
+# An object whose first key begins as the key of a reference does, or with an escape. Other texts are not decoded.
+_MAY_BE_REFERENCE = re.compile(r'\s*\{\s*"[$\\]')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -50,11 +63,30 @@ def ref_in(value: Any) -> Ref | None:
     return None
 
 
+def is_reference(text: str) -> bool:
+    """Whether a reader could take this JSON text for a reference. Stricter readers accept fewer texts, never more."""
+    if _MAY_BE_REFERENCE.match(text) is None:
+        return False
+    try:
+        return list(msgspec.json.decode(text, type=dict[str, msgspec.Raw])) == [REFERENCE_KEY]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        # Not a JSON object. Storing the text finds out whether it is JSON at all.
+        return False
+
+
+def is_inline(text: str, max_bytes: int) -> bool:
+    """Whether a row may hold this output as it is."""
+    if len(text) > max_bytes // 4 and len(text.encode()) > max_bytes:
+        return False
+    return not is_reference(text)
+
+
 class Artifacts(Protocol):
     """A store of bytes by content.
 
     It promises: once `put` has returned, `get` gives the same bytes to every process that uses the same store, also
-    after a crash; a `put` that fails leaves nothing that `get` could return; putting the same bytes again is harmless.
+    after a crash; a `put` that fails leaves nothing that `get` could return; putting the same bytes again is harmless,
+    and renews the artifact's age.
     """
 
     async def put(self, body: bytes) -> Ref:
@@ -68,6 +100,17 @@ class Artifacts(Protocol):
     async def part(self, ref: Ref, start: int, length: int) -> bytes:
         """These bytes of it, as many as there are from `start`; raises as `get` does. Only the size is checked."""
         ...
+
+
+async def fitted(artifacts: Artifacts, text: str, max_bytes: int) -> str:
+    """The JSON text that a row holds for this output: the text itself, or the reference to an artifact with its bytes.
+
+    Every output passes through here once before it is stored. Call it outside of transactions; raises as `put` does.
+    """
+    if is_inline(text, max_bytes):
+        return text
+    ref = await artifacts.put(text.encode())
+    return msgspec.json.encode(ref.as_json()).decode()
 
 
 def check(ref: Ref, body: bytes) -> bytes:
@@ -117,6 +160,8 @@ class FolderArtifacts:
         ref = ref_of(body)
         path = self._path(ref.sha256)
         if path.exists() and path.stat().st_size == ref.size:
+            # The age of a file says when it was last written, as it does in a bucket, not when it was first written.
+            os.utime(path)
             return ref
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")

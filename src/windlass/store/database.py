@@ -1,8 +1,8 @@
 """The pool of connections, and the first two of four layers between a dropped connection and a lost step.
 
 1. The pool hands out only connections that work (`store/pool.py`).
-2. `run` does one short operation and does it again, after 1, 2 and 4 s on a fresh connection, when the database went
-   away under it. So every operation must bear being done twice: it is fenced, or carries its own id.
+2. `run` does one short operation and does it again, after 1, 2 and 4 s, when the database could not do it
+   (`store/outage.py`). So every operation must bear being done twice: it is fenced, or carries its own id.
 3. Handlers that use a database of their own may raise what they get; `worker/fault.py` knows it for what it is.
 4. A step whose attempt lost its database is queued again after 15, 30, 60 … 300 s (`core/retry.py`).
 
@@ -13,22 +13,29 @@ reads the truth: the fence, the job's id or the version then says that it is alr
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from windlass.core.errors import BadSetting, DatabaseUnavailable
+from windlass.core.redact import masked
 from windlass.core.retry import DATABASE_OPERATION
+from windlass.store.clock import ServerClock
 from windlass.store.listener import Listener
+from windlass.store.outage import READ_ONLY, Outage, is_transient, outage_of
 from windlass.store.pool import Connection, Pool
 from windlass.store.statements import sql
 
 T = TypeVar("T")
 
 OPERATION_TRIES = 4
+# No try begins later than this after the first: a connection or a lock may take ten seconds to fail.
+OPERATION_BUDGET_S = 15.0
 
 # Every statement of the engine is driven by an index. The planner keeps the plan that it made while a table was still
 # small; it must not settle for one that reads whole tables. So the ways of doing that are off, and the costs say that
@@ -50,34 +57,24 @@ _SERVER_SETTINGS = {
     "idle_in_transaction_session_timeout": "30s",
 }
 
-_TRANSIENT = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    # What the driver says of a connection that was cut off in the middle of something.
-    asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
-    # Space is made by people, and what waits for it must not be taken for wrong.
-    asyncpg.DiskFullError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-    asyncpg.LockNotAvailableError,
-    OSError,
-    TimeoutError,
-)
 
-
-def is_transient(error: BaseException) -> bool:
-    """Whether the database went away or asked us to come back, so that the same operation may well succeed later."""
-    return isinstance(error, _TRANSIENT)
+# What a connection raises by itself; an OSError may be another's.
+_OF_THE_DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 class Database:
-    """PostgreSQL as the engine sees it: short operations on pooled connections, and bells."""
+    """PostgreSQL as the engine sees it: short operations on pooled connections, and bells.
 
-    def __init__(self, pool: Pool, dsn: str, now: Callable[[], datetime] | None) -> None:
+    `trouble` is the lasting outage that the last failed operation met; only `check_writes` clears it.
+    """
+
+    budget_s = OPERATION_BUDGET_S
+    trouble: Outage | None = None
+
+    def __init__(
+        self, pool: Pool, dsn: str, now: Callable[[], datetime] | None, clock: ServerClock | None = None
+    ) -> None:
+        self.clock = clock or ServerClock(now)
         self._pool = pool
         self._now = now
         self._listener = Listener(lambda: _connect(dsn))
@@ -85,22 +82,38 @@ class Database:
     @classmethod
     async def open(cls, dsn: str, *, max_size: int = 8, now: Callable[[], datetime] | None = None) -> Self:
         """Connect. `now` is for tests and simulations: it replaces the database's clock in every operation."""
-        pool = Pool(lambda: _connect(dsn), max_size)
+        clock = ServerClock(now)
+
+        async def connect() -> Connection:
+            connection = await _connect(dsn)
+            try:
+                await clock.read(connection)
+            except BaseException:
+                # Also when the task that asked was cancelled: the pool does not know the connection yet.
+                connection.terminate()
+                raise
+            return connection
+
+        pool = Pool(connect, max_size)
         try:
             pool.release(await pool.acquire())
         except (ValueError, asyncpg.ClientConfigurationError) as error:
             raise BadSetting(
-                f"the database URL cannot be used: {error}",
+                f"the database URL cannot be used: {masked(str(error))}",
                 remedy="It looks like postgresql://user:password@host:5432/name",
             ) from error
         except (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-            raise BadSetting(f"PostgreSQL refused the connection: {error}", remedy="Check the database URL") from error
-        except _TRANSIENT as error:
+            raise BadSetting(
+                f"PostgreSQL refused the connection: {masked(str(error))}", remedy="Check the database URL"
+            ) from error
+        except Exception as error:
+            if not is_transient(error):
+                raise
             raise DatabaseUnavailable(
-                f"PostgreSQL cannot be reached: {error or type(error).__name__}",
+                f"PostgreSQL cannot be reached: {masked(str(error)) or type(error).__name__}",
                 remedy="Check that the server runs and that the database URL is right",
             ) from error
-        return cls(pool, dsn, now)
+        return cls(pool, dsn, now, clock)
 
     @property
     def busy(self) -> int:
@@ -112,6 +125,11 @@ class Database:
         """How many connections wait to be used."""
         return self._pool.idle
 
+    @property
+    def losses(self) -> int:
+        """How many connections broke. A server that comes back may have lost what it answered before."""
+        return self._pool.losses
+
     async def close(self) -> None:
         """Stop listening and close every connection."""
         await self._listener.close()
@@ -122,11 +140,10 @@ class Database:
         """A working connection, for reads. What must survive a lost connection goes through `run`."""
         try:
             connection = await self._pool.acquire()
-        except _TRANSIENT as error:
-            raise DatabaseUnavailable(
-                f"PostgreSQL cannot be reached: {error or type(error).__name__}",
-                remedy="Nothing that was accepted is lost; try again when the server is back",
-            ) from error
+        except Exception as error:
+            if (outage := self._met(error)) is None:
+                raise
+            raise outage.error() from error
         try:
             if self._now is not None:
                 await self._set_clock(connection)
@@ -134,6 +151,10 @@ class Database:
         except asyncio.CancelledError:
             connection.terminate()
             raise
+        except _OF_THE_DRIVER as error:
+            if (outage := self._met(error, connection)) is None:
+                raise
+            raise outage.error() from error
         finally:
             self._pool.release(connection)
 
@@ -148,27 +169,58 @@ class Database:
             # What the server was doing for us is unknown now; it ends with the connection.
             connection.terminate()
             raise
+        except _OF_THE_DRIVER as error:
+            self._met(error, connection)
+            raise
         finally:
             self._pool.release(connection)
 
     async def run(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Do one short operation, and again if the database goes away. It must bear being done twice."""
+        """Do one short operation, and again if the database cannot do it now. It must bear being done twice."""
         failures = 0
+        give_up_s = time.monotonic() + self.budget_s
         while True:
             try:
                 return await self.attempt(operation)
-            except _TRANSIENT as error:
+            except Exception as error:
+                outage = outage_of(error)
+                if outage is None:
+                    raise
                 failures += 1
-                if failures >= OPERATION_TRIES:
-                    raise DatabaseUnavailable(
-                        f"PostgreSQL went away {failures} times in a row: {error or type(error).__name__}",
-                        remedy="Nothing that was accepted is lost; try again when the server is back",
-                    ) from error
-                await self._pause(DATABASE_OPERATION.wait_s(failures, 0.0))
+                wait_s = DATABASE_OPERATION.wait_s(failures, 0.0)
+                is_over = failures >= OPERATION_TRIES or time.monotonic() + wait_s > give_up_s
+                if is_over or not outage.is_repeated:
+                    raise outage.error() from error
+                await self._pause(wait_s)
+
+    async def check_writes(self, *, is_tested: bool = False) -> Outage | None:
+        """Why the server accepts no writes now; None if it does. Writes while there is trouble, or if `is_tested`."""
+        is_tested = is_tested or self.trouble is not None
+        statement = sql("database_test_write" if is_tested else "database_is_read_only")
+        try:
+            is_read_only = await self.attempt(lambda connection: connection.fetchval(statement))
+        except Exception as error:
+            if (outage := outage_of(error)) is None:
+                raise
+            return outage
+        self.trouble = None
+        return READ_ONLY if is_read_only is True else None
 
     async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
         """Call `on_message` for every notification, and once with "" after each reconnect: something may be missed."""
         await self._listener.add(channel, on_message)
+
+    def _met(self, error: Exception, connection: Connection | None = None) -> Outage | None:
+        """The outage that an error tells of, which is remembered if it lasts."""
+        outage = outage_of(error)
+        if connection is not None and not isinstance(error, asyncpg.PostgresError):
+            # The driver lost track of the connection: it may look open, and cannot be used.
+            connection.terminate()
+        if outage is not None and outage.is_lasting:
+            self.trouble = outage
+        if outage is not None and outage.is_stale:
+            self._pool.expire()
+        return outage
 
     async def _set_clock(self, connection: asyncpg.Connection) -> None:
         assert self._now is not None
@@ -185,6 +237,18 @@ async def flush(connection: asyncpg.Connection) -> None:
 
 async def _connect(dsn: str) -> Connection:
     connection: Connection = await asyncpg.connect(
-        dsn, server_settings=_SERVER_SETTINGS, connection_class=Connection, timeout=10, command_timeout=60
+        dsn,
+        server_settings=_SERVER_SETTINGS,
+        connection_class=Connection,
+        timeout=10,
+        command_timeout=60,
+        **_only_primary(dsn),
     )
     return connection
+
+
+def _only_primary(dsn: str) -> dict[str, Any]:
+    """With several hosts, connect to the one that accepts writes. A single host is used as it is: it can be read."""
+    parts = urlsplit(dsn)
+    has_many = "," in parts.netloc.rpartition("@")[2] or "," in parts.query.partition("host=")[2].partition("&")[0]
+    return {"target_session_attrs": "read-write"} if has_many and "target_session_attrs" not in parts.query else {}

@@ -17,6 +17,7 @@ import msgspec
 from windlass.core.draft import Draft, Job, Step
 from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
+from windlass.core.queue import is_apart
 from windlass.core.states import JobState, StepState
 from windlass.store.provider_jobs import write_work
 from windlass.store.signals import changes_waits, write_waits
@@ -86,6 +87,8 @@ async def _drafts(rows: list[asyncpg.Record], plan_of: PlanOf) -> list[Draft]:
                 row["fanned"],
                 row["waiting_for"],
                 row["wake_at"],
+                worker=row["worker"],
+                queue=row["queue"],
             )
     return list(drafts.values())
 
@@ -105,6 +108,7 @@ def _job(row: asyncpg.Record) -> Job:
         None,
         parent,
         row["correlation_id"],
+        row["expires_at"],
     )
 
 
@@ -112,6 +116,7 @@ def is_simple(draft: Draft) -> bool:
     """Whether one statement can write the draft, so that it needs neither lock nor transaction of its own."""
     return not (
         draft.sweep
+        or draft.is_prolonged
         or draft.children
         or draft.child_jobs
         or (draft.is_finished and draft.job.parent)
@@ -132,17 +137,21 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
             if _is_last(changed[0]):
                 await connection.execute(sql("draft_finish"), *_last_values(changed[0], done))
             else:
-                await connection.execute(sql("draft_complete"), *_values(changed[0], done), *_bells(changed))
+                unmet = [step.unmet for step in changed[0].changed.values() if step is not done]
+                values = (*_values(changed[0], done), *_bells(changed), unmet, done.worker)
+                await connection.execute(sql("draft_complete"), *values)
             return
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
-            *_bells(changed),
+            *_bells(changed), _fence_workers(changed), _twins(changed),
         )  # fmt: skip
     except asyncpg.PostgresError as error:
         if error.sqlstate == "WL001":
             raise MovedOn from error
         raise
     for draft in changed:
+        if draft.is_prolonged:
+            await connection.execute(sql("draft_prolong"), draft.job.id, draft.job.expires_at)
         if draft.children:
             await _write_children(connection, draft)
         if draft.sweep:
@@ -166,7 +175,10 @@ async def _write_outside(connection: asyncpg.Connection, changed: list[Draft]) -
 
 
 def _completed(draft: Draft) -> Step | None:
-    """The step whose completion is all that the draft says, but for the steps that it made ready."""
+    """The step whose completion is the draft's only news, apart from the state and `unmet` of other steps.
+
+    Those are the steps that became ready, and a fan-out that the router still adds children to.
+    """
     if (
         draft.fences is None
         or len(draft.fences) > 1
@@ -191,7 +203,9 @@ def _last_values(draft: Draft, done: Step) -> tuple[Any, ...]:
     """The parameters of `draft_finish`."""
     job = draft.job
     bell = job.id.hex + _told(draft)
-    return (job.id, job.version, done.no, done.attempt, done.output, draft.source, job.correlation_id, bell)
+    return (
+        job.id, job.version, done.no, done.attempt, done.output, draft.source, job.correlation_id, bell, done.worker
+    )  # fmt: skip
 
 
 def _values(draft: Draft, done: Step) -> tuple[Any, ...]:
@@ -251,6 +265,28 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         sparse([step.output for step in steps]),
         sparse([encode_fault(step.error) for step in steps]),
         sparse([draft.fences and draft.fences.get(no) for draft in drafts for no in draft.changed]),
+    )
+
+
+def _fence_workers(drafts: list[Draft]) -> list[Any]:
+    """The workers of the fences of `_step_columns`, in the same order."""
+    if not any(draft.fences for draft in drafts):
+        return []
+    return [
+        step.worker if draft.fences and no in draft.fences else None
+        for draft in drafts
+        for no, step in draft.changed.items()
+    ]
+
+
+def _twins(drafts: list[Draft]) -> list[str | None]:
+    """The queues of the steps that wait apart, beside the step columns; any other step stays where it is."""
+    return sparse(
+        [
+            step.queue if step.queue is not None and is_apart(step.queue) else None
+            for draft in drafts
+            for step in draft.changed.values()
+        ]
     )
 
 

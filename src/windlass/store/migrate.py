@@ -1,11 +1,17 @@
-"""The schema and how it comes about: forward-only files, applied in order, each in one transaction.
+"""Schema migrations: forward-only files, applied in order, each in one transaction.
 
 Several processes may start at once: an advisory lock of the transaction's own lets one of them apply the files while
 the others wait, and then find nothing left to do.
+
+Releases of two versions share a database during an upgrade. The schema states the oldest release that may run on it
+(`windlass.installation.oldest_schema`, the number of that release's newest migration). A release on a newer schema
+runs if its own newest migration is at least that number, and is refused otherwise.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
 import asyncpg
@@ -17,6 +23,9 @@ SERVER_VERSION_MIN = 15
 MIGRATION_MAX_S = 24 * 3600.0
 _LOCK_KEY = 0x77696E646C617373  # "windlass" as a number
 
+# The migration that introduced `oldest_schema`.
+_RULE = "0009_compatibility"
+
 _LEDGER = """
 CREATE SCHEMA IF NOT EXISTS windlass;
 CREATE TABLE IF NOT EXISTS windlass.migrations (
@@ -24,6 +33,14 @@ CREATE TABLE IF NOT EXISTS windlass.migrations (
     applied_at timestamptz NOT NULL DEFAULT now()
 );
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How the schema and this release compare: migrations that the schema lacks, and migrations unknown here."""
+
+    missing: list[str]
+    unknown: list[str]
 
 
 def known() -> list[tuple[str, str]]:
@@ -44,7 +61,7 @@ async def migrate(db: Database) -> list[str]:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK_KEY, timeout=MIGRATION_MAX_S)
             await connection.execute(_LEDGER)
             applied = {row["name"] for row in await connection.fetch("SELECT name FROM windlass.migrations")}
-            _check_not_newer(applied)
+            await _check_not_too_new(connection, applied)
             fresh = [(name, text) for name, text in known() if name not in applied]
             for name, text in fresh:
                 await connection.execute(text, timeout=MIGRATION_MAX_S)
@@ -54,18 +71,23 @@ async def migrate(db: Database) -> list[str]:
     return await db.run(operation)
 
 
-async def missing(db: Database) -> list[str]:
-    """The migrations of this release that the database does not have yet."""
+async def standing(db: Database) -> Standing:
+    """Compare the schema with this release. Raises BadSetting if the schema is too new for it."""
     async with db.connection() as connection:
         if await connection.fetchval("SELECT to_regclass('windlass.migrations')") is None:
-            return [name for name, _ in known()]
+            return Standing([name for name, _ in known()], [])
         applied = {row["name"] for row in await connection.fetch("SELECT name FROM windlass.migrations")}
-    _check_not_newer(applied)
-    return [name for name, _ in known() if name not in applied]
+        unknown = await _check_not_too_new(connection, applied)
+    return Standing([name for name, _ in known() if name not in applied], unknown)
+
+
+async def missing(db: Database) -> list[str]:
+    """The migrations of this release that the database does not have yet."""
+    return (await standing(db)).missing
 
 
 async def check(db: Database) -> None:
-    """Refuse a database whose schema is behind."""
+    """Refuse a database whose schema is behind, or too new."""
     names = await missing(db)
     if names:
         raise BadSetting(
@@ -74,13 +96,32 @@ async def check(db: Database) -> None:
         )
 
 
-def _check_not_newer(applied: set[str]) -> None:
-    unknown = sorted(applied - {name for name, _ in known()})
-    if unknown:
-        raise BadSetting(
-            f"the database's schema is newer than this release; unknown here: {', '.join(unknown)}",
-            remedy="Upgrade windlass on this machine",
-        )
+async def _check_not_too_new(connection: asyncpg.Connection, applied: set[str]) -> list[str]:
+    """Return the applied migrations that this release does not know; refuse if it may not run with them."""
+    names = [name for name, _ in known()]
+    unknown = sorted(applied.difference(names))
+    if unknown and _RULE in applied:
+        row = await connection.fetchrow("SELECT oldest_schema, oldest_release FROM windlass.installation")
+        if number(names[-1]) < row["oldest_schema"]:
+            release = row["oldest_release"]
+            raise BadSetting(
+                f"the database's schema ({unknown[-1]}) needs windlass {release} or later; "
+                f"this is windlass {_release()}, which knows the schema up to {names[-1]}",
+                remedy="Upgrade windlass on this machine; the schema does not go back",
+            )
+    return unknown
+
+
+def number(name: str) -> int:
+    """The number of a migration: 9 of `0009_compatibility`."""
+    return int(name.partition("_")[0])
+
+
+def _release() -> str:
+    try:
+        return version("windlass")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _check_server(connection: asyncpg.Connection) -> None:

@@ -35,6 +35,10 @@ class Pool:
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._free = asyncio.Semaphore(size_max)
+        # How many connections broke under their users. What was learned before may be of another history.
+        self.losses = 0
+        # A connection that was opened before this moment is not used again.
+        self._expired_s = float("-inf")
 
     @property
     def busy(self) -> int:
@@ -57,10 +61,15 @@ class Pool:
         self._busy.add(connection)
         return connection
 
+    def expire(self) -> None:
+        """Close every connection that is open now, those in use when they come back: the server is the wrong one."""
+        self._expired_s = time.monotonic()
+
     def release(self, connection: Connection) -> None:
         """Take it back. Whatever it was in the middle of is undone by the server when it is closed."""
         self._busy.discard(connection)
-        if connection.is_closed() or connection.is_in_transaction():
+        self.losses += connection.is_closed()
+        if connection.is_closed() or connection.is_in_transaction() or connection.born_s <= self._expired_s:
             connection.terminate()
         else:
             connection.used_s = time.monotonic()
@@ -83,18 +92,21 @@ class Pool:
             connection = self._idle.pop()
             now_s = time.monotonic()
             if connection.is_closed():
+                self.losses += 1
                 continue
-            if now_s - connection.born_s > RECYCLE_AFTER_S:
+            if connection.born_s <= self._expired_s or now_s - connection.born_s > RECYCLE_AFTER_S:
                 connection.terminate()
             elif now_s - connection.used_s <= PING_AFTER_S or await _answers(connection):
                 return connection
+            else:
+                self.losses += 1
         return None
 
 
 async def _answers(connection: Connection) -> bool:
     try:
         await connection.execute("SELECT 1", timeout=CLOSE_WITHIN_S)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError):
         connection.terminate()
         return False
     return True

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -42,8 +43,9 @@ async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) ->
                 recorded.append((draft.job.id, step.no, step.attempt, provider, external_id))
             elif (target := _target(step, draft)) is not None:
                 moved.append((draft.job.id, step.no, target))
+    over: list[Any] = []
     if moved:
-        await connection.execute(sql("work_moved"), *_columns(moved))
+        over += await connection.fetch(sql("work_moved"), *_columns(moved))
     if recorded:
         providers, external_ids = [row[3] for row in recorded], [row[4] for row in recorded]
         locks = id_locks(zip(providers, external_ids, strict=True))
@@ -52,7 +54,11 @@ async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) ->
     # Last: one batch may have parked a step and then ended its job.
     swept = [draft.job.id for draft in drafts if draft.sweep]
     if swept:
-        await connection.execute(sql("work_swept"), swept)
+        over += await connection.fetch(sql("work_swept"), swept)
+    # A webhook that came while the step ran waits until the step can take it. Now no step will: it is applied as late.
+    known = sorted({(row["provider"], row["external_id"]) for row in over if row["external_id"] is not None})
+    if known:
+        await connection.execute(sql("event_known"), *_columns(known))
 
 
 def id_locks(ids: Iterable[tuple[str, str]]) -> list[int]:

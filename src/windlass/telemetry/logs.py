@@ -18,6 +18,8 @@ from uuid import UUID
 
 import msgspec
 
+from windlass.core.redact import masked
+
 Format = Literal["json", "console"]
 
 TEXT_MAX_CHARS = 32 * 1024
@@ -86,11 +88,13 @@ def _text(value: object) -> str:
 
 
 def clean(text: str) -> str:
-    """Text that can be written: not too long, without keys, and without halves of characters."""
+    """Text that can be written: not too long, without keys and passwords, and without halves of characters."""
     if len(text) > TEXT_MAX_CHARS:
         text = f"{text[:TEXT_MAX_CHARS]}… ({len(text):,} characters)"
     if "wl_" in text or "whsec_" in text:
         text = _KEY.sub(r"\1…", text)
+    if "postgres" in text or "password" in text.lower():
+        text = masked(text)
     return text.encode(errors="replace").decode()
 
 

@@ -167,7 +167,8 @@ def _losses(tables: Tables) -> list[str]:
             payload: Mapping[str, Any] = {} if event["payload"] is None else msgspec.json.decode(event["payload"])
             if event["type"] == "step.running":
                 runs[event["no"]] = UUID(payload["worker"])
-            elif payload.get("because") == "worker_lost":
+            # A heartbeat process, or the worker that started the dead one, saw it die; the rescuer sees only the lease.
+            elif payload.get("because") == "worker_lost" and event["source"] == "rescuer":
                 worker = tables.workers.get(runs[event["no"]])
                 if worker is not None and (worker["lost_at"] is None or worker["lost_at"] > event["at"]):
                     wrong.append(f"a step of worker {worker['id']}, which was not lost, was taken away, {event['at']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -61,3 +62,19 @@ async def _undone(connection: asyncpg.Connection, operation: Callable[[asyncpg.C
         await operation(connection)
     finally:
         await transaction.rollback()
+
+
+async def set_read_only(dsn: str, is_on: bool) -> None:
+    """Make the whole server of `dsn` read-only, for open sessions too, as a managed service does before a failover."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        wanted = "on" if is_on else "off"
+        await connection.execute("ALTER SYSTEM SET default_transaction_read_only = " + wanted)
+        await connection.execute("SELECT pg_reload_conf()")
+        async with asyncio.timeout(30):
+            while True:
+                if await connection.fetchval("SHOW default_transaction_read_only") == wanted:
+                    return
+                await asyncio.sleep(0.02)
+    finally:
+        await connection.close()

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core.outcome import Report
+from windlass.core.queue import apart
 from windlass.engine import workers
 from windlass.engine.claim import claim
 from windlass.engine.note import Note, note
@@ -87,9 +88,18 @@ class Hands:
         """Take from these queues as well."""
         if not self._queues:
             await workers.enlist(
-                self._db, self._worker, host="test", pid=0, queues=queues, concurrency=CONCURRENCY, lease_s=LEASE_S
+                self._db,
+                self._worker,
+                host="test",
+                pid=0,
+                queues=queues,
+                concurrency=CONCURRENCY,
+                lease_s=LEASE_S,
+                handlers=self._steps,
             )
         self._queues.update(queues)
+        # A test that loses a worker twice finds its step in the twin of its queue.
+        self._queues.update(map(apart, queues))
 
     async def work(self) -> int:
         """Run one batch of whatever is queued to its end; returns how many attempts that were."""

@@ -28,6 +28,7 @@ from windlass.app.job import Job
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import NotFound
+from windlass.core.lease import GAP_PART
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.engine import explain, read, signals
@@ -37,7 +38,7 @@ from windlass.engine.settle import settle
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.recipe import Recipe
 from windlass.recipe.step import Step
-from windlass.store.artifact import FolderArtifacts
+from windlass.store.artifact import INLINE_MAX, FolderArtifacts, fitted
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
 from windlass.store.statements import sql
@@ -113,8 +114,9 @@ class Harness:
     async def run(self, job: Job | UUID | None = None) -> JobState | None:
         """Let everything happen until the job has ended, or nothing can happen any more; returns the job's state.
 
-        Time jumps to wherever a step wakes up. It does not jump to the end of a job's time to live only because
-        nothing else is left: a step that waits for word from outside is left waiting.
+        Time jumps to wherever a step wakes up by itself: a timer, a retry, a snooze. When only an event or an answer
+        from outside could go on, it stops: it jumps neither to the timeout of that wait nor to the end of the job's
+        time to live. Use `advance` for those.
         """
         for _ in range(TURNS_MAX):
             acted = await self._act()
@@ -145,7 +147,8 @@ class Harness:
 
     async def answer(self, job: Job | UUID, step: str, value: Any) -> bool:
         """Report the success of a step that waits for word from outside (`Parked`); says whether it was heard."""
-        return await self._report(job, step, Success(msgspec.json.encode(value).decode()))
+        text = msgspec.json.encode(value).decode()
+        return await self._report(job, step, Success(await fitted(self.windlass.artifacts, text, INLINE_MAX)))
 
     async def refuse(self, job: Job | UUID, step: str, message: str, *, code: str = "external") -> bool:
         """Report the failure, for good, of a step that waits for word from outside."""
@@ -212,12 +215,13 @@ class Harness:
     async def _jump(self, until: Any = None) -> bool:
         """Move the clock to the next moment at which something is due; False when there is none to wait for."""
         async with self.db.connection() as connection:
-            row = await connection.fetchrow(sql("due_times"))
-        due = await self._stage.due(row["waker"], is_idle=until is None)
+            row = await connection.fetchrow(sql("due_times"), GAP_PART)
+        due = await self._stage.due()
         due += [row["granter"]] if row["granter"] is not None else []
         if until is None and not due:
             return False
-        due += [row["expirer"]] if row["expirer"] is not None else []
+        # Time passes anyway, so a wait that ends first ends at its own moment.
+        due += [at for at in (row["waker"], row["expirer"]) if at is not None]
         if not due or (until is not None and min(due) > until):
             return False
         return self.clock.reach(min(due))

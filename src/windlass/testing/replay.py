@@ -17,6 +17,7 @@ from windlass.core.states import (
     JOB_TERMINAL,
     STEP_DONE,
     STEP_MOVES,
+    STEP_TERMINAL,
     JobState,
     StepState,
 )
@@ -50,6 +51,8 @@ class Replay:
         self.states = {no: start.state for no, start in enumerate(starts(plan))}
         self.attempts = dict.fromkeys(self.states, 0)
         self.retries = dict.fromkeys(self.states, 0)
+        # How many children each fan-out said that it would have.
+        self.fans: dict[int, int] = {}
         # When each step last moved, and until when it waits.
         self.moved: dict[int, datetime] = {}
         self.until: dict[int, datetime] = {}
@@ -101,6 +104,7 @@ class Replay:
         """A fan-out gets children."""
         if self.states[no] is not S.READY:
             self.say(f"step {no} was fanned out while {self.states[no]}")
+        self.fans[no] = span["of"]
         first = S.READY if self.plan.nodes[no].is_child_routed else S.QUEUED
         for child in range(span["first"], span["first"] + span["count"]):
             if child in self.states:
@@ -130,6 +134,8 @@ class Replay:
             self.say(f"step {no} was started while the job was paused")
         if target in _STARTED and not self.is_free(no):
             self.say(f"step {no} is {target} before all that it needs is done")
+        if no in self.fans and target in (S.COMPLETED, S.FAILED):
+            self.gather(no, target)
         if target is S.ABANDONED and not self.is_hopeless(no):
             self.say(f"step {no} was abandoned though nothing that it needs has failed")
         # A sweep ends every wait; only the waker and the law's own moves must keep to the time.
@@ -173,6 +179,14 @@ class Replay:
         """Whether all that the step needs is done."""
         needs = self.plan.nodes[self.node_of(no)].needs
         return all(self.states[self.plan.number[name]] in STEP_DONE for name in needs)
+
+    def gather(self, no: int, target: StepState) -> None:
+        """A fan-out ends only after the last of its children."""
+        children = [state for child, state in self.states.items() if child != no and self.node_of(child) == no]
+        open_count = sum(state not in STEP_TERMINAL for state in children)
+        if len(children) != self.fans[no] or open_count:
+            of = f"{self.fans[no]} children, {len(children)} made and {open_count} open"
+            self.say(f"fan-out {no} is {target} with {of}")
 
     def is_hopeless(self, no: int) -> bool:
         """Whether something that the step needs can never be done."""

@@ -73,14 +73,13 @@ class Stage:
         """Ask those providers that have something to say."""
         return (await self._poller.run_once(self._talking)).count if self._talking else 0
 
-    async def due(self, waker: datetime | None, *, is_idle: bool) -> list[datetime]:
-        """When to look next: at what providers say, and at steps that wake up.
+    async def due(self) -> list[datetime]:
+        """When something happens by itself next: a step wakes up, or a provider is to be polled.
 
-        With `is_idle` the end of a wait for the test's own word does not count: it would be over before it is given.
+        The end of a wait for an event or an answer that only the test can give does not count.
         """
-        if is_idle and waker is not None:
-            mute = [f"{EXTERNAL}:{name}" for name in sorted(self._adapters.keys() - set(self._talking))]
-            waker = await self._db.run(lambda connection: connection.fetchval(sql("harness_wakes"), mute))
+        talking = [f"{EXTERNAL}:{name}" for name in self._talking]
+        waker = await self._db.run(lambda connection: connection.fetchval(sql("harness_wakes"), talking))
         found = [] if waker is None else [waker]
         if self._talking:
             waits = await external.next_due(self._db, self._talking)
@@ -92,7 +91,7 @@ class Stage:
         return sorted(name for name, adapter in self._adapters.items() if adapter.respond is not None)
 
     async def _spawn(
-        self, parent: tuple[UUID, int, int], recipe: Any, inputs: Mapping[str, Any], key: str | None
+        self, parent: tuple[UUID, int, int], worker: UUID, recipe: Any, inputs: Mapping[str, Any], key: str | None
     ) -> UUID:
         name = recipe if isinstance(recipe, str) else recipe.name
-        return await children.spawn(self._db, self._new_id(), parent, name, dict(inputs), key=key)
+        return await children.spawn(self._db, self._new_id(), parent, name, dict(inputs), key=key, worker=worker)

@@ -47,8 +47,8 @@ providers:
     prices: {{"*": {{second: 0.02}}}}
     options: {{cancel: "DELETE /jobs/{{id}}", find: "GET /jobs?key={{key}}", list: "GET /jobs?since={{since}}"}}
 """
-# Of the shell's own settings only the database counts here.
-_KEPT = "WINDLASS_DATABASE_URL"
+# Of the shell's own settings only the database and its secret count here.
+_KEPT = ("WINDLASS_DATABASE_URL", "WINDLASS_SECRET")
 
 _WINDLASS = "from windlass.cli.main import main; main()"
 
@@ -62,7 +62,7 @@ def installation(folder: Path, provider: FakeProvider) -> Iterator[Client]:
     home.mkdir(mode=0o711)
     file = folder / "providers.yaml"
     file.write_text(FILE.format(url=provider.base_url("generic"), poll_s=POLL_S))
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_") or name == _KEPT}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_") or name in _KEPT}
     environ |= {
         "WINDLASS_HOME": str(home),
         "WINDLASS_PROVIDERS": str(file),

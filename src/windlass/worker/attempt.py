@@ -34,6 +34,7 @@ class Attempt:
         "is_in_thread",
         "is_over",
         "key",
+        "mark",
         "outputs",
         "prepared",
         "process",
@@ -56,6 +57,8 @@ class Attempt:
         self.is_in_thread = False
         # Whether its handler has ever given way to the loop, and so may have met its task.
         self.has_waited = False
+        # Its place in the table of begun attempts, from the moment its handler is entered.
+        self.mark: int | None = None
         self.why: Why | None = None
         # Hears how it ended, if somebody watches.
         self.tell: Callable[[str], None] | None = None

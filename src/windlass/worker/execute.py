@@ -16,12 +16,11 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, assert_never
 
-import msgspec
-
 from windlass.core.observer import Observer
 from windlass.core.outcome import Cost, Failure, Fault, Outcome, Parked, Released, Success
-from windlass.store.artifact import Artifacts
+from windlass.store.artifact import REFERENCE_KEY, Artifacts, fitted, is_inline, is_reference
 from windlass.worker.attempt import Attempt
+from windlass.worker.begun import Begun
 from windlass.worker.binding import BadArguments
 from windlass.worker.child import Task
 from windlass.worker.context import Cancelled, Context, enter
@@ -54,8 +53,10 @@ class Executor:
         output_max_bytes: int = OUTPUT_MAX_BYTES,
         observer: Observer | None = None,
         means: Means | None = None,
+        begun: Begun | None = None,
     ) -> None:
         self.means = means or Means()
+        self._begun = begun
         self._loop = asyncio.get_running_loop()
         self.threads = Threads()
         self.processes = Processes(processes)
@@ -97,6 +98,10 @@ class Executor:
             return bad_arguments(error)
         except BaseException as error:
             return failure_of(error)
+        finally:
+            if attempt.mark is not None and self._begun is not None:
+                self._begun.clear(attempt.mark)
+                attempt.mark = None
         if isinstance(outcome, Parked):
             return _bounded(outcome, prepared, attempt)
         return await self._fitting(outcome)
@@ -120,6 +125,7 @@ class Executor:
     def _outside(self, attempt: Attempt, prepared: Prepared, ctx: Context) -> Outside:
         return Outside(
             attempt.key,
+            attempt.claimed.worker,
             prepared.plan.nodes[attempt.claimed.node],
             self.means,
             spend=ctx._spent,
@@ -130,6 +136,8 @@ class Executor:
     async def _on_loop(self, attempt: Attempt, handler: Handler, arguments: Any, ctx: Context) -> Outcome:
         binding = handler.binding
         variables = self._variables(attempt, ctx)
+        if self._begun is not None:
+            attempt.mark = self._begun.mark(attempt.key)
         coroutine = variables.run(binding.function, **binding.arguments(arguments, ctx))
         return outcome_of(await Drive(coroutine, variables, attempt.wait))
 
@@ -144,6 +152,8 @@ class Executor:
 
         attempt.start_clock()
         attempt.is_in_thread = True
+        if self._begun is not None:
+            attempt.mark = self._begun.mark(attempt.key)
         try:
             return await self.threads.run(call)  # type: ignore[no-any-return]
         finally:
@@ -162,6 +172,8 @@ class Executor:
         try:
             claimed = attempt.claimed
             attempt.start_clock()
+            if self._begun is not None:
+                attempt.mark = self._begun.mark(attempt.key)
             if self.observer is not None:
                 self._variables(attempt, ctx)
             task = Task(
@@ -195,21 +207,22 @@ class Executor:
         return variables
 
     async def _fitting(self, outcome: Outcome | None) -> Outcome | None:
-        """The same outcome; an output that is too big for a row goes to the artifact store, and a reference stays."""
-        if not isinstance(outcome, Success) or len(outcome.output) <= self._output_max_bytes // 4:
-            return outcome
-        body = outcome.output.encode()
-        if len(body) <= self._output_max_bytes:
+        """The same outcome, with its output as a row may hold it (`store/artifact.py`)."""
+        if not isinstance(outcome, Success) or is_inline(outcome.output, self._output_max_bytes):
             return outcome
         if self._artifacts is None:
-            message = f"the output has {len(body)} bytes, and there is no artifact store for more than "
+            if is_reference(outcome.output):
+                message = f"an output of {REFERENCE_KEY!r} alone needs an artifact store: put it under another key"
+                return Failure(Fault("bad_output", message), is_retryable=False)
+            message = (
+                f"the output has {len(outcome.output.encode())} bytes, and there is no artifact store for more than "
+            )
             return Failure(Fault("output_too_large", f"{message}{self._output_max_bytes}"), is_retryable=False)
         try:
-            ref = await self._artifacts.put(body)
+            return Success(await fitted(self._artifacts, outcome.output, self._output_max_bytes))
         except Exception as error:
             fault = failure_of(error).fault
             return Failure(Fault("artifact_store", f"the output could not be stored: {fault.message}", fault.kind))
-        return Success(msgspec.json.encode(ref.as_json()).decode())
 
 
 def _bounded(parked: Parked, prepared: Prepared, attempt: Attempt) -> Parked:

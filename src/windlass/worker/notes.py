@@ -18,6 +18,7 @@ from uuid import UUID
 
 from windlass.core.errors import Unavailable
 from windlass.engine.note import Note
+from windlass.store.outage import OutageLog
 from windlass.worker.context import LOG, Words, join_words
 from windlass.worker.log_tail import Pace
 
@@ -34,6 +35,7 @@ class Notes:
 
     def __init__(self, write: Callable[[Sequence[Note]], Awaitable[None]], *, every_s: float = EVERY_S) -> None:
         self._write = write
+        self._outages = OutageLog(_log, "writing progress")
         self._every_s = every_s
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -148,7 +150,7 @@ class Notes:
         try:
             await self._write([_note(key, words) for key, words in self._in_flight.items()])
         except (Unavailable, OSError) as error:
-            _log.warning("progress cannot be written now: %s", error)
+            self._outages.note(error)
             with self._lock:
                 for key, words in self._in_flight.items():
                     join_words(words, self._waiting.get(key, {}))
@@ -159,6 +161,8 @@ class Notes:
         except Exception:
             # Progress is a courtesy. Whatever is wrong with it must not keep outcomes from being reported.
             _log.exception("progress could not be written and is dropped")
+        else:
+            self._outages.over()
         now_s = self._loop.time()
         written, self._in_flight = self._in_flight, {}
         for key, words in written.items():

@@ -32,7 +32,7 @@ class Spawns(Protocol):
     """Makes a job that belongs to an attempt (`engine/children.py`)."""
 
     async def __call__(
-        self, parent: tuple[UUID, int, int], recipe: Any, inputs: Mapping[str, Any], key: str | None
+        self, parent: tuple[UUID, int, int], worker: UUID, recipe: Any, inputs: Mapping[str, Any], key: str | None
     ) -> UUID:
         """The new job's id; the same key gives the same job."""
         ...
@@ -50,11 +50,12 @@ class Means:
 class Outside:
     """One attempt's."""
 
-    __slots__ = ("_is_over", "_loop", "_means", "_node", "_spend", "attempt", "job_id", "no")
+    __slots__ = ("_is_over", "_loop", "_means", "_node", "_spend", "attempt", "job_id", "no", "worker")
 
     def __init__(
         self,
         attempt: tuple[UUID, int, int],
+        worker: UUID,
         node: Node,
         means: Means,
         *,
@@ -63,6 +64,7 @@ class Outside:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.job_id, self.no, self.attempt = attempt
+        self.worker = worker
         self._node = node
         self._means = means
         self._spend = spend
@@ -85,7 +87,7 @@ class Outside:
         """Make a job."""
         if self._means.spawn is None:
             raise WrongState("no jobs can be made from here", remedy="Run the step on a worker of an installation")
-        return self._run(self._means.spawn((self.job_id, self.no, self.attempt), recipe, inputs, key))
+        return self._run(self._means.spawn((self.job_id, self.no, self.attempt), self.worker, recipe, inputs, key))
 
     def start(self, model: str, input: Any) -> Any:
         """Have the provider begin the work."""
@@ -101,7 +103,7 @@ class Outside:
             raise no_provider(name, {})
         plain = msgspec.json.decode(encode(input, "input"))
         place = Place(
-            self.job_id, self.no, self.attempt, self._node.name, name, self._node.wait_s, is_over=self._is_over
+            self.job_id, self.no, self.attempt, self._node.name, name, self._node.wait_s, self._is_over, self.worker
         )
         return self._run(self._start(self._means.desk, place, model, plain))
 

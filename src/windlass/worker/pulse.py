@@ -3,7 +3,9 @@
 A handler may hold the interpreter's lock for a minute (a C extension, a tight loop), and no thread or task of the same
 process would beat meanwhile; another process does. It must not beat for the dead or the stopped, though:
 
-- the worker ends: the pipe from it closes, and the pulse ends at once;
+- the worker ends in good order: it kills the pulse;
+- the worker dies: the pipe from it closes. The pulse reads which attempts had begun (`begun.py`), hands everything back
+  (`engine/hand_back.py`) and ends. If the database does not answer for as long as the lease lasts, the rescuer does it;
 - the worker is stopped (SIGSTOP, a debugger): its state is T, and the lease is left to run out;
 - the worker's loop hangs: the lease goes on, and the time limit of each attempt ends it.
 
@@ -18,6 +20,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -29,9 +32,11 @@ import msgspec
 
 from windlass.engine.workers import renew
 from windlass.store.database import Database
+from windlass.worker.begun import Begun, read
 
 BEATS_PER_LEASE = 3
 RESTART_AFTER_S = 1.0
+_LOOKS = 50
 
 _log = logging.getLogger("windlass.worker")
 
@@ -55,6 +60,9 @@ class Config(msgspec.Struct, frozen=True):
     worker: UUID
     lease_s: float
     parent: int
+    # The table of begun attempts, and how long another process has to report the worker's death with more evidence.
+    begun: int | None = None
+    yield_s: float = 0.0
 
 
 class Word(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -102,10 +110,20 @@ class LoopPulse:
 class ProcessPulse:
     """Starts the process, hears it, and starts it again should it die."""
 
-    def __init__(self, dsn: str, *, lease_s: float, on_lost: Callable[[UUID], None]) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        lease_s: float,
+        on_lost: Callable[[UUID], None],
+        begun: Begun | None = None,
+        yield_s: float = 0.0,
+    ) -> None:
         self._dsn = dsn
         self._lease_s = lease_s
         self._on_lost = on_lost
+        self._begun = None if begun is None else begun.descriptor
+        self._yield_s = yield_s
         self._worker: UUID | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None
@@ -132,10 +150,11 @@ class ProcessPulse:
             self._task = None
         process, self._process = self._process, None
         if process is not None:
-            if process.stdin is not None:
-                process.stdin.close()
+            # Killed before the pipe closes: a closed pipe means that the worker has died.
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            if process.stdin is not None:
+                process.stdin.close()
             await process.wait()
 
     async def _spawn(self) -> None:
@@ -147,8 +166,9 @@ class ProcessPulse:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
+            pass_fds=() if self._begun is None else (self._begun,),
         )
-        self._tell(Config(self._dsn, self._worker, self._lease_s, os.getpid()))
+        self._tell(Config(self._dsn, self._worker, self._lease_s, os.getpid(), self._begun, self._yield_s))
 
     def _tell(self, line: Config | Word) -> None:
         process = self._process
@@ -213,6 +233,28 @@ class _Heart:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
 
+    async def hand_back(self) -> None:
+        """The worker is dead: report what it held, for as long as its lease would have lasted."""
+        worker, config = self._worker, self._config
+        if worker is None or config.begun is None or not await _is_dead(config.parent):
+            return
+        # Loaded only now: the first beat must not wait for what is needed at the end.
+        from windlass.engine.hand_back import hand_back
+
+        begun, unnamed = read(config.begun)
+        await asyncio.sleep(config.yield_s)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(config.lease_s):
+                while True:
+                    try:
+                        db = self._db = self._db or await Database.open(config.dsn, max_size=1)
+                        await hand_back(db, worker, begun, unnamed=unnamed, chance=random.random)
+                        return
+                    except Exception as error:
+                        _log.warning("the steps of a dead worker cannot be handed back now: %r", error)
+                        await self._forget()
+                        await asyncio.sleep(_retry_s(config.lease_s))
+
     async def _renew(self, worker: UUID) -> bool:
         if self._db is None:
             self._db = await Database.open(self._config.dsn, max_size=1)
@@ -243,6 +285,15 @@ def is_stopped(pid: int) -> bool:
     return state[:1] in ("T", "t")
 
 
+async def _is_dead(parent: int) -> bool:
+    """Whether the worker's process is over. Its pipes close a moment before its children have another parent."""
+    for _ in range(_LOOKS):
+        if os.getppid() != parent:
+            return True
+        await asyncio.sleep(1.0 / _LOOKS)
+    return False
+
+
 def _retry_s(lease_s: float) -> float:
     return min(1.0, lease_s / 10)
 
@@ -253,11 +304,18 @@ async def _main() -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
     heart = _Heart(msgspec.json.decode(await reader.readline(), type=Config))
     beating = asyncio.create_task(heart.beat())
-    beating.add_done_callback(lambda _: os._exit(0))
+    hearing = asyncio.create_task(_hear(reader, heart))
+    # A process that the worker forked may keep the pipe open; then the worker's end is seen at the next beat.
+    await asyncio.wait([beating, hearing], return_when=asyncio.FIRST_COMPLETED)
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
+    await heart.hand_back()
+    os._exit(0)
+
+
+async def _hear(reader: asyncio.StreamReader, heart: _Heart) -> None:
     while line := await reader.readline():
         heart.take(line)
-    # The worker is gone; so are we, without a word to the database.
-    os._exit(0)
 
 
 if __name__ == "__main__":

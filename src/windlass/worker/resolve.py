@@ -19,7 +19,8 @@ from windlass.engine.claim import Claimed
 from windlass.engine.read import Resolver
 from windlass.engine.values import outputs_of_many, scope
 from windlass.store.artifact import REFERENCE_KEY, Artifacts
-from windlass.store.database import Database, is_transient
+from windlass.store.database import Database
+from windlass.store.outage import is_transient
 from windlass.worker.handler import Prepared
 
 REMEMBERED_MAX = 5_000
@@ -44,8 +45,10 @@ class Arguments:
         self._db = db
         self._artifacts = artifacts
         self._resolver = resolver
-        # Outputs as JSON text, by job and step number. A step that has succeeded never changes.
+        # Outputs as JSON text, by job and step number. A step that has succeeded never changes; but a failover may lose
+        # its success, so nothing is remembered across a lost connection.
         self._remembered: dict[tuple[UUID, int], str] = {}
+        self._losses = db.losses
 
     def remember(self, reports: Sequence[Report], took_effect: Sequence[bool]) -> None:
         """Keep the small outputs of these reports: in a chain, the next step is often ours too."""
@@ -65,6 +68,9 @@ class Arguments:
 
     def known_outputs(self, claimed: Claimed, prepared: Prepared) -> dict[str, Any] | None:
         """The outputs that this step refers to, if none has to be read."""
+        if self._db.losses != self._losses:
+            self._losses = self._db.losses
+            self._remembered.clear()
         found: dict[str, Any] = {}
         for name in prepared.template.steps:
             text = self._remembered.get((claimed.job_id, prepared.plan.number[name]))
@@ -98,7 +104,9 @@ class Arguments:
     async def evaluate(self, claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> Any:
         """The arguments of any step; raises NotResolved."""
         try:
-            return await self._resolver.resolve_async(prepared.template, _scope(claimed, prepared, outputs))
+            # A claim does not tell its caller; jobs take turns instead.
+            values = _scope(claimed, prepared, outputs)
+            return await self._resolver.resolve_async(prepared.template, values, str(claimed.job_id))
         except BadExpression as error:
             raise NotResolved(_bad_arguments(error)) from None
         except Unavailable as error:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from windlass.core.outcome import Cancel, Failure, Lost, Outcome, Parked, Released, Snooze, Success
 from windlass.core.retry import Backoff
 from windlass.engine.claim import Claimed
+from windlass.engine.note import Note
 from windlass.engine.recipes import PLANS, plan_of
 from windlass.store.database import Database
 from windlass.worker import fault
@@ -320,6 +322,11 @@ class Runner:
             report = report._replace(cost=attempt.context._cost)
         self._settler.add(report)
         self._leave(attempt)
+
+    def signed(self, notes: Sequence[Note]) -> list[Note]:
+        """The notes with the worker whose attempt each is of; those of attempts that are not in hand are dropped."""
+        found = ((said, self.running.get((said.job_id, said.no, said.attempt))) for said in notes)
+        return [replace(said, worker=attempt.claimed.worker) for said, attempt in found if attempt is not None]
 
     def _leave(self, attempt: Attempt) -> None:
         self.running.pop(attempt.key, None)

@@ -1,8 +1,11 @@
 """Reports outcomes in batches: while one commit is under way, the next batch gathers.
 
-An outcome that the database cannot take now is kept and sent again, for as long as it lasts: the fence makes a report
-that was already heard, or that comes too late, harmless. So nothing that a handler did is done again only because the
-database was away for a minute.
+An outcome that the database cannot take now is kept and sent again, for as long as it takes: the fence makes a report
+that was already written, or that comes too late, harmless. So no handler runs again only because the database was away,
+read-only or full for a minute.
+
+An outcome that the database refuses for its content is replaced by a failure. If even that is refused, the content is
+not the reason: the outcome is kept, and tried again later.
 """
 
 from __future__ import annotations
@@ -13,17 +16,19 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
-from windlass.core.errors import Unavailable
 from windlass.core.observer import Observer
 from windlass.core.outcome import Failure, Fault, Report
 from windlass.core.retry import Backoff
 from windlass.engine.settle import Settled
+from windlass.store.outage import OutageLog
 from windlass.worker.notes import Key
+from windlass.worker.resolve import is_away
 
 BATCH_MAX = 500
 HELP_MIN = 100
 WAITS = Backoff(1.0, 2.0, 4.0)
 SURPRISES_MAX = 2
+REFUSED_WAIT_S = 30.0
 
 _log = logging.getLogger("windlass.worker")
 
@@ -45,6 +50,9 @@ class Settler:
         self._observer = observer
         self._waiting: deque[Report] = deque()
         self._keys: set[Key] = set()
+        # Outcomes that wait out REFUSED_WAIT_S.
+        self._put_off: set[Key] = set()
+        self._outages = OutageLog(_log, "reporting outcomes")
         # Jobs whose reports are on their way. Two batches of one wide job would only wait for each other.
         self._jobs_out: set[UUID] = set()
         self._stir = asyncio.Event()
@@ -60,7 +68,8 @@ class Settler:
     def add(self, report: Report) -> None:
         """Report this, soon."""
         self._waiting.append(report)
-        self._keys.add((report.job_id, report.no, report.attempt))
+        self._keys.add(key := _key(report))
+        self._put_off.discard(key)
         self._stir.set()
         if len(self._waiting) >= HELP_MIN:
             self._stir_helper.set()
@@ -99,7 +108,7 @@ class Settler:
                 self._jobs_out |= jobs
                 await self._report(batch)
                 self._jobs_out -= jobs
-                self._keys.difference_update((report.job_id, report.no, report.attempt) for report in batch)
+                self._keys.difference_update({_key(report) for report in batch} - self._put_off)
             if not self._keys:
                 self._calm.set()
 
@@ -120,21 +129,20 @@ class Settler:
         failures = surprises = 0
         while True:
             try:
-                if self._observer is None:
-                    return await self._settle(batch)
-                began_s = asyncio.get_running_loop().time()
+                began_s = 0.0 if self._observer is None else asyncio.get_running_loop().time()
                 settled = await self._settle(batch)
-                self._observer.settled(len(batch), asyncio.get_running_loop().time() - began_s)
+                if self._observer is not None:
+                    self._observer.settled(len(batch), asyncio.get_running_loop().time() - began_s)
+                self._outages.over()
                 return settled
             except Exception as error:
                 # What is not known as an outage may be one all the same, as drivers have odd ways to say so.
-                surprises += not isinstance(error, Unavailable | OSError)
+                surprises += not is_away(error)
                 if surprises > SURPRISES_MAX:
                     raise
                 failures += 1
-                wait_s = WAITS.wait_s(failures, 0.0)
-                _log.warning("%d outcomes wait for the database, again in %g s: %s", len(batch), wait_s, error)
-                await asyncio.sleep(wait_s)
+                self._outages.note(error)
+                await asyncio.sleep(WAITS.wait_s(failures, 0.0))
 
     async def _report_refusal(self, report: Report) -> None:
         """Say that this outcome cannot be written, so that the step does not hang until its time is over."""
@@ -144,4 +152,10 @@ class Settler:
         try:
             self._on_settled(await self._until_taken([report._replace(outcome=Failure(fault))]))
         except Exception:
-            _log.exception("nor could its failure; the step waits for its time limit", extra=ids)
+            _log.exception("nor could its failure; both are tried again in %g s", REFUSED_WAIT_S, extra=ids)
+            self._put_off.add(_key(report))
+            asyncio.get_running_loop().call_later(REFUSED_WAIT_S, self.add, report)
+
+
+def _key(report: Report) -> Key:
+    return (report.job_id, report.no, report.attempt)

@@ -9,9 +9,10 @@ What happens on failure:
 - The database goes away: running handlers go on, outcomes wait in the settler, claims wait. An answer that was lost
   is asked for again (`held`).
 - The lease is lost (this process was stopped, or cut off, for longer than it lasts): everything in hand is another's
-  now. It is abandoned, and the worker comes back under a new id.
+  now. It is abandoned, and the worker comes back under a new id. The pulse learns of it, or a claim that finds nothing.
 - The worker is told to end: it claims nothing more, waits for what runs, hands back the rest, and leaves.
-- It dies: its lease runs out, and others run its steps again.
+- It dies: its heartbeat process hands its steps back at once, or, if that died too, the lease runs out. Either way
+  others run them again. A step that may have been the cause runs apart (`apart.py`).
 """
 
 from __future__ import annotations
@@ -20,33 +21,38 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Protocol
 from uuid import UUID
 
 from windlass.core.errors import BadSetting, Unavailable
 from windlass.core.observer import Observer
 from windlass.core.outcome import Report
-from windlass.core.queue import DEFAULT_QUEUES
+from windlass.core.queue import DEFAULT_QUEUES, is_apart
 from windlass.engine import workers
-from windlass.engine.claim import CLAIM_MAX, claim, held, held_keys
+from windlass.engine.claim import Turns, claim, held, held_keys, waiting
 from windlass.engine.note import Note, note
 from windlass.engine.read import Resolver
 from windlass.engine.settle import Contended, Settled, settle
 from windlass.engine.workers import LEASE_S
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.outage import OutageLog
+from windlass.worker.apart import Program, Suspects
 from windlass.worker.attempt import Why
+from windlass.worker.begun import Begun
 from windlass.worker.execute import OUTPUT_MAX_BYTES, Executor
-from windlass.worker.handler import Handlers, StepLike
+from windlass.worker.handler import BUILT_IN, Handlers, StepLike
 from windlass.worker.notes import Notes
 from windlass.worker.outside import Means
+from windlass.worker.pace import Pace
 from windlass.worker.pulse import LoopPulse, ProcessPulse, Pulse
 from windlass.worker.resolve import Arguments, is_away
 from windlass.worker.runner import GRACE_S, Runner
 from windlass.worker.settler import Settler
+from windlass.worker.stopping import signalled
 
 CONCURRENCY = 100
 DRAIN_S = 30.0
@@ -55,9 +61,6 @@ POLL_S = 10.0
 # How often a busy worker makes sure that what it runs is still its own.
 CHECK_S = 5.0
 CLAIM_AGAIN_S = 1.0
-GATHER_S = 0.004
-GATHER_MIN = 8
-HAND_S = 0.05
 # With more outcomes than this waiting for the database, nothing new is begun.
 BACKLOG_MAX = 2_000
 FAREWELL_S = 10.0
@@ -96,35 +99,35 @@ class Worker:
         output_max_bytes: int = OUTPUT_MAX_BYTES,
         observer: Observer | None = None,
         means: Means | None = None,
+        program: Program | None = None,
+        begun: Begun | None = None,
+        yield_s: float = 0.0,
     ) -> None:
         if concurrency < 1 or not queues:
             raise BadSetting("a worker needs at least one queue and a concurrency of at least 1")
+        self._is_apart = any(map(is_apart, queues))
+        if self._is_apart and concurrency > 1:
+            raise BadSetting("a queue whose name ends in ! holds steps that run alone; its worker runs one at a time")
         if pulse == "process" and dsn is None:
             raise BadSetting("a pulse in a process of its own needs the database URL")
-        self._db = db
-        self._steps = steps
-        self._artifacts = artifacts
-        self._resolver = resolver
+        self._db, self._steps = db, steps
+        self._artifacts, self._resolver = artifacts, resolver
         self._ids = ids
         self._chance = chance
         self._queues = tuple(dict.fromkeys(queues))
-        self._concurrency = concurrency
-        self._processes = processes or os.cpu_count() or 1
-        self._pulse_kind = pulse
-        self._dsn = dsn
+        self._concurrency, self._processes = concurrency, processes or os.cpu_count() or 1
+        self._pulse_kind, self._dsn = pulse, dsn
         self._lease_s, self._drain_s, self._grace_s = lease_s, drain_s, grace_s
         self._output_max_bytes = output_max_bytes
         self._observer, self._means = observer, means or Means()
+        self._program, self._begun, self._yield_s = program, begun, yield_s
         self.id: UUID = ids.new()
-        self._contended = Contended()
-        self._capacity = concurrency
-        self._ended = self._ended_before = 0
-        self._took, self._claimed_s, self._measured_s = 0, 0.0, 0.0
+        self._contended, self._outages = Contended(), OutageLog(_log, "claiming steps")
+        self._pace = Pace(concurrency, is_apart=self._is_apart)
+        self._turns = Turns(steps.keys() | BUILT_IN.keys())
         # The queues that may hold something to claim.
         self._hungry = set(self._queues)
-        self._is_unsure = False
-        self._is_stopping = False
-        self._is_over = False
+        self._is_unsure = self._is_stopping = self._is_over = False
         self._runner: Runner | None = None
         self._settler: Settler | None = None
         self._wake, self._look, self._idle = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -137,6 +140,11 @@ class Worker:
         """How many attempts are in hand."""
         return 0 if self._runner is None else len(self._runner.running)
 
+    @property
+    def ended(self) -> int:
+        """How many attempts have ended here."""
+        return self._pace.ended
+
     def stop(self, *, now: bool = False) -> None:
         """Claim nothing more and end when what runs has ended; with `now`, hand back what runs at once."""
         self._stop.set()
@@ -145,31 +153,27 @@ class Worker:
 
     async def run(self, *, signals: bool = False) -> None:
         """Work until `stop`. With `signals`, SIGTERM and SIGINT stop it, and the second one at once."""
-        if signals:
-            self._watch_signals()
+        with signalled(lambda: self.stop(now=self._stop.is_set())) if signals else contextlib.nullcontext():
+            await self._run()
+
+    async def _run(self) -> None:
         notes = Notes(self._write_notes)
+        begun = self._begun
+        if begun is None and self._pulse_kind == "process":
+            begun = Begun(self._concurrency)
         self._arguments = Arguments(self._db, self._artifacts, self._resolver)
         self._settler = Settler(self._write_reports, self._on_settled, self._observer)
         executor = Executor(
-            notes=notes,
-            artifacts=self._artifacts,
-            processes=self._processes,
-            output_max_bytes=self._output_max_bytes,
-            observer=self._observer,
-            means=self._means,
-        )
+            notes=notes, artifacts=self._artifacts, processes=self._processes,
+            output_max_bytes=self._output_max_bytes, observer=self._observer, means=self._means, begun=begun,
+        )  # fmt: skip
         self._runner = Runner(
-            self._db,
-            concurrency=self._concurrency,
-            handlers=Handlers(self._steps),
-            arguments=self._arguments,
-            executor=executor,
-            notes=notes,
-            settler=self._settler,
-            on_room=self._on_room,
-            grace_s=self._grace_s,
-        )
-        self._pulse = self._new_pulse()
+            self._db, concurrency=self._concurrency, handlers=Handlers(self._steps), arguments=self._arguments,
+            executor=executor, notes=notes, settler=self._settler, on_room=self._on_room, grace_s=self._grace_s,
+        )  # fmt: skip
+        self._pulse = self._new_pulse(begun)
+        look = partial(waiting, self._db)
+        self._suspects = Suspects(self._queues, self._program, look, self._settler.add, self._wake.set, self._chance)
         try:
             await self._enlist()
             await self._pulse.start(self.id)
@@ -181,6 +185,7 @@ class Worker:
             self._is_over = True
             self.ready.clear()
             await self._end_comeback()
+            await self._suspects.close()
             await self._runner.close()
             await self._settler.close()
             await notes.close()
@@ -188,8 +193,8 @@ class Worker:
             if self._means.desk is not None:
                 await self._means.desk.close()
             await self._pulse.stop()
-            if signals:
-                self._forget_signals()
+            if begun is not None:
+                begun.close()
 
     # Beginning and ending.
 
@@ -227,6 +232,7 @@ class Worker:
             self._runner.stop_all(Why.DRAIN)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._until_idle(), self._grace_s + 1)
+        await self._suspects.close()
         try:
             await asyncio.wait_for(self._settler.drained(), FAREWELL_S)
             await self._pulse.stop()
@@ -240,34 +246,19 @@ class Worker:
             self._idle.clear()
             await self._idle.wait()
 
-    def _watch_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: self.stop(now=self._stop.is_set()))
-
-    def _forget_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
     # The lease.
 
-    def _new_pulse(self) -> Pulse:
+    def _new_pulse(self, begun: Begun | None) -> Pulse:
         if self._pulse_kind == "loop":
             return LoopPulse(self._db, lease_s=self._lease_s, on_lost=self._on_lost)
         assert self._dsn is not None
-        return ProcessPulse(self._dsn, lease_s=self._lease_s, on_lost=self._on_lost)
+        return ProcessPulse(self._dsn, lease_s=self._lease_s, on_lost=self._on_lost, begun=begun, yield_s=self._yield_s)
 
     async def _enlist(self) -> None:
         await workers.enlist(
-            self._db,
-            self.id,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            queues=self._queues,
-            concurrency=self._concurrency,
-            lease_s=self._lease_s,
-        )
+            self._db, self.id, host=socket.gethostname(), pid=os.getpid(), queues=self._queues,
+            concurrency=self._concurrency, lease_s=self._lease_s, handlers=self._steps.keys() | BUILT_IN.keys(),
+        )  # fmt: skip
 
     def _on_lost(self, worker: UUID) -> None:
         if worker != self.id or self._is_over:
@@ -300,13 +291,16 @@ class Worker:
     # Claiming.
 
     def _on_work(self, queues: str) -> None:
-        rung = self._queues if not queues else [queue for queue in queues.split(",") if queue in self._queues]
+        named = queues.split(",")
+        rung = self._queues if not queues else [queue for queue in named if queue in self._queues]
         if rung and not self._is_over:
             self._hungry.update(rung)
             self._wake.set()
+        if len(rung) < len(named):
+            self._suspects.heard(named)
 
     def _on_room(self) -> None:
-        self._ended += 1
+        self._pace.ended += 1
         self._wake.set()
         self._idle.set()
 
@@ -315,55 +309,41 @@ class Worker:
         assert self._runner is not None and self._settler is not None
         if self._settler.backlog >= BACKLOG_MAX:
             return 0
-        return self._capacity - len(self._runner.running)
-
-    def _measure(self) -> None:
-        """Set how much may be in hand: what may run side by side, or HAND_S worth of work if that is more.
-
-        Steps that end sooner than a claim takes would leave the worker waiting for the database. So it keeps a little
-        more than it can run, and only as much as it will have begun within a moment.
-        """
-        now_s = asyncio.get_running_loop().time()
-        if (span_s := now_s - self._measured_s) < HAND_S:
-            return
-        swift = int((self._ended - self._ended_before) / span_s * HAND_S)
-        self._capacity = max(self._concurrency, min(2 * CLAIM_MAX, swift))
-        self._measured_s, self._ended_before = now_s, self._ended
-
-    async def _gather(self, room: int) -> bool:
-        """Under load, let a moment's work come together: one large claim is cheaper than many small ones.
-
-        A claim that brought one step, or all that there was room for, is followed by the next at once. Says whether it
-        waited: the room may be another since.
-        """
-        early_s = self._claimed_s + GATHER_S - asyncio.get_running_loop().time()
-        is_crowded = self._capacity > self._concurrency and room < self._capacity // 4
-        if early_s > 0 and (is_crowded or GATHER_MIN <= self._took < room // 2):
-            await asyncio.sleep(early_s)
-            return True
-        return False
+        return self._pace.capacity - len(self._runner.running)
 
     async def _poll(self) -> None:
         while True:
+            try:
+                found = await waiting(self._db, [*self._queues, *self._suspects.twins])
+            except Exception:
+                found = list(self._queues)
+            if found:
+                self._suspects.heard(found, is_overdue=True)
+                self._on_work(",".join(found))
             await asyncio.sleep(POLL_S * (1 + 0.2 * self._chance()))
-            self._on_work("")
 
     async def _claim_on(self) -> None:
         while not self._is_stopping:
-            self._measure()
+            self._pace.measure()
             room = self._room()
+            if self._suspects.turn(self.running):
+                if self.ready.is_set() and not self.running:
+                    await self._claim_once(1, self._suspects.twins)
+                    continue
+                room = 0
             if self._hungry and self.ready.is_set() and room > 0:
-                if not await self._gather(room):
+                if not await self._pace.gather(room):
                     await self._claim_once(room)
             else:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def _claim_once(self, room: int) -> None:
+    async def _claim_once(self, room: int, twins: Sequence[str] = ()) -> None:
         assert self._runner is not None
         worker, clock = self.id, asyncio.get_running_loop().time
-        queues = [queue for queue in self._queues if queue in self._hungry]
-        self._hungry.clear()
+        queues = twins or [queue for queue in self._queues if queue in self._hungry]
+        if not twins:
+            self._hungry.clear()
         began_s = clock()
         try:
             if self._is_unsure:
@@ -373,26 +353,37 @@ class Worker:
                 self._hungry.update(self._queues)
             else:
                 is_idle = not self._runner.running
-                taken = await claim(self._db, worker=worker, queues=queues, limit=room, is_idle=is_idle)
-                if taken.is_more:
+                taken = await claim(
+                    self._db, worker=worker, queues=queues, limit=room, is_idle=is_idle, turns=self._turns
+                )
+                if taken.is_more and not twins:
                     self._hungry.update(queues)
-            self._took = len(taken)
-            self._claimed_s = clock()
+                elif taken.is_lost:
+                    self._on_lost(worker)
+                elif taken.is_lapsed:
+                    await self._claim_later()
+            self._pace.claimed(len(taken), now_s := clock())
+            self._outages.over()
             if self._observer is not None:
-                self._observer.claimed(len(taken), room, self._claimed_s - began_s)
+                self._observer.claimed(len(taken), room, now_s - began_s)
         except Exception as error:
             self._is_unsure = True
-            self._hungry.update(self._queues)
             if is_away(error):
-                _log.warning("no steps can be claimed now: %s", error)
+                self._outages.note(error)
             else:
                 _log.exception("claiming failed")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), CLAIM_AGAIN_S)
+            await self._claim_later()
             return
         # What was taken under a lease that was lost meanwhile is not ours.
         if worker == self.id:
             self._runner.begin(taken)
+            if twins:
+                self._suspects.took(len(taken))
+
+    async def _claim_later(self) -> None:
+        self._hungry.update(self._queues)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), CLAIM_AGAIN_S)
 
     # What is still ours.
 
@@ -400,21 +391,25 @@ class Worker:
         self._look.set()
 
     async def _watch(self) -> None:
-        """Find out, by a bell or every few seconds, which running attempts are no longer ours, and stop those."""
+        """Find out, by a bell or every few seconds, which running attempts are no longer ours, and stop those.
+
+        After a lost connection also when nothing runs: a failover may have lost a result that was acknowledged.
+        """
         assert self._runner is not None
-        loop = asyncio.get_running_loop()
-        hand_back_s = 0.0
+        loop, hand_back_s, losses = asyncio.get_running_loop(), 0.0, self._db.losses
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CHECK_S):
                     await self._look.wait()
             self._look.clear()
-            if self.ready.is_set() and self.running:
+            now = self._db.losses
+            if self.ready.is_set() and (self.running or now != losses):
                 try:
                     if loop.time() >= hand_back_s:
                         hand_back_s = loop.time() + CHECK_S
                         self._runner.hand_back_waiting()
                     await self._check()
+                    losses = now
                 except Exception as error:
                     _log.warning("it cannot be seen now which attempts were cancelled: %s", error)
 
@@ -443,7 +438,8 @@ class Worker:
         return settled
 
     async def _write_notes(self, notes: Sequence[Note]) -> None:
-        await note(self._db, notes)
+        assert self._runner is not None
+        await note(self._db, self._runner.signed(notes))
 
     def _on_settled(self, settled: Settled) -> None:
         self._hungry.update(settled.queues.intersection(self._queues))

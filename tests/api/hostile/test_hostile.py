@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -168,11 +169,26 @@ async def test_text_that_looks_deep_is_not(api: Rig) -> None:
     assert answer.status_code == 202
 
 
-async def test_a_name_twice_is_not_two_jobs(api: Rig) -> None:
-    answer = await post(api, b'{"recipe": "nobody", "recipe": "hello"}')
-    # As nearly every reader of JSON does: the last one counts.
-    assert answer.status_code == 202
-    assert [job["recipe"] for job in (await api.user.get("/jobs")).json()["items"]] == ["hello"]
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        (b'{"recipe": "nobody", "recipe": "hello"}', "recipe"),
+        (b'{"recipe": "hello", "inputs": {"name": "a:b", "name": "c"}}', "name"),
+        (b'{"recipe": "hello", "inputs": {"x": [{"b": 1, "\\u0062": 2}]}}', "b"),
+        (b'{"recipe": "hello", "inputs": {"name": "' + b"x" * 5_000 + b'"}, "priority": 1, "priority" :2}', "priority"),
+    ],
+)
+async def test_a_key_that_is_given_twice_is_named(api: Rig, body: bytes, key: str) -> None:
+    answer = await post(api, body)
+    assert answer.status_code == 400 and f"the key '{key}' is given twice" in answer.json()["detail"]
+    assert (await api.user.get("/jobs")).json()["items"] == []
+
+
+async def test_the_same_key_in_two_objects_is_fine(api: Rig) -> None:
+    text = '{"name": 1, "name": "\\u0062"} recipe: "recipe":'
+    for name in ("inputs", "a: b", text, "x" * 5_000 + text):
+        answer = await post(api, {**HELLO, "inputs": {"name": name}, "labels": {"recipe": "a", "name": "b"}})
+        assert answer.status_code == 202, answer.text
 
 
 async def test_inputs_that_postgresql_could_not_hold_are_no_fault_of_ours(api: Rig) -> None:
@@ -309,11 +325,19 @@ async def test_odd_credentials_are_nobodys(api: Rig) -> None:
         {"X-API-Key": ""},
         {"X-API-Key": "x" * 5_000}, {"X-API-Key": good + "x"}, {"X-API-Key": good.upper()},
         {"X-API-Key": f"{good}, {good}"},
-        {"X-API-Key": good, "Authorization": f"Bearer {api.admin_key}"}, {"Authorization": good},
+        {"Authorization": good},
         {"Cookie": f"key={good}"},
     ):  # fmt: skip
         problem(await api.stranger.get("/jobs", headers=headers), 401)
     problem(await api.stranger.get(f"/jobs?api_key={good}"), 401)
+    # Two different keys: it is not for the server to choose.
+    problem(
+        await api.stranger.get("/jobs", headers={"X-API-Key": good, "Authorization": f"Bearer {api.admin_key}"}), 400
+    )
+    for name in ("X-API-Key", "Authorization"):
+        kind = "Bearer " if name == "Authorization" else ""
+        twice = [(name, kind + good), (name, kind + api.admin_key)]
+        problem(await api.stranger.get("/jobs", headers=twice), 400)
     problem(await api.stranger.get("/jobs", headers=[(b"X-API-Key", b"\xff\xfe" + good.encode())]), 401)
     assert (await api.stranger.get("/jobs", headers={"Authorization": f"bearer {good}"})).status_code == 200
     assert (await api.stranger.get("/jobs", headers={"X-API-Key": good, "Authorization": f"Bearer {good}"})).is_success
@@ -356,6 +380,30 @@ async def test_what_is_not_http_harms_nobody(api: Rig) -> None:
         told = await raw(api, *chunks)
         assert b" 50" not in told[:12], (chunks[0][:40], told[:100])
     await is_well(api)
+
+
+async def test_a_client_that_hangs_up_is_no_fault_of_ours(api: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    parts = urlsplit(api.url)
+    key = api.user_key.encode()
+    head = b"POST /jobs HTTP/1.1\r\nHost: x\r\nX-API-Key: " + key + b"\r\nContent-Type: application/json\r\n"
+    seen = asyncio.Event()
+    true_verify = api.parts.verifier.verify
+
+    async def verify(credential: str) -> Any:
+        seen.set()
+        return await true_verify(credential)
+
+    api.parts.verifier.verify = verify  # type: ignore[method-assign]
+    with caplog.at_level(logging.INFO):
+        _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(head + b'Content-Length: 1000\r\n\r\n{"recipe": ')
+        async with asyncio.timeout(20):
+            # The request is under way, and waits for the rest of its body.
+            await seen.wait()
+            writer.transport.abort()
+            while not any("499" in record.getMessage() for record in caplog.records):
+                await asyncio.sleep(0.01)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_client_that_leaves_in_the_middle_harms_nobody(api: Rig) -> None:

@@ -70,7 +70,7 @@ class Stage:
 
     async def enlist(self) -> None:
         await workers.enlist(
-            self.api.parts.db, self._worker, host="h", pid=1, queues=["main_processing"], concurrency=9
+            self.api.parts.db, self._worker, host="h", pid=1, queues=["main_processing"], concurrency=9, lease_s=1e6
         )
         await self.api.windlass.announce_providers()
         await recipes.register(self.api.parts.db, WAITING)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -21,8 +22,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from windlass.api.connection import Connection
+from windlass.api.connections import Connections, HttpLimits
 from windlass.api.hub import Hub
-from windlass.api.sse import HEARTBEAT_S, SEND_MAX_S, Connection, EventStream
+from windlass.api.sse import HEARTBEAT_S, SEND_MAX_S, EventStream
 from windlass.api.topics import parse_topics
 from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import WindlassError
@@ -215,7 +218,8 @@ async def staged(
     if send_bytes is not None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
     bound.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", loop="none", log_config=None)
+    http: Any = partial(Connection, connections=Connections(HttpLimits(), 4_000, 4_000, frozenset()))
+    config = uvicorn.Config(app, http=http, ws="none", lifespan="off", loop="none", log_config=None)
     server = uvicorn.Server(config)
     serving = asyncio.create_task(server._serve(sockets=[bound]))
     stage = Stage(made, bound.getsockname()[1])

@@ -56,7 +56,8 @@ BAD = [
 async def test_topics_that_are_none_are_refused(rig: Rig) -> None:
     async with staged(rig.db) as stage:
         for topics in BAD:
-            assert (await stage.console(topics)).status == 400, topics
+            # A URL that is too long is refused before it is read.
+            assert (await stage.console(topics)).status in (400, 414), topics
         # By the header, which can hold less.
         for topics in BAD:
             if topics and topics.isascii() and topics.isprintable():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
 from windlass.api.wire.listing import BulkDone, BulkRequest, bulk_done
 from windlass.core.audit import AuditEvent
-from windlass.core.caller import Scope
+from windlass.core.caller import Scope, priority_max
 from windlass.engine.bulk import bulk
 
 router = guarded_router("jobs")
@@ -41,5 +41,6 @@ async def act(wish: BulkRequest, caller: Caller, parts: Has, request_id: Request
         reason=wish.reason,
         source=caller.caller_id,
         request_id=request_id,
+        priority_max=priority_max(caller, parts.settings.priority_max),
     )
     return bulk_done(wish.action, wish.dry_run, done)

@@ -31,7 +31,7 @@ def _demo(parts: Parts) -> Demo:
 )
 @guard(Scope.ADMIN, operation="write", codes=("not_found", "wrong_state"))
 async def kill_worker(caller: Caller, parts: Has, request_id: RequestId) -> KilledWorker:
-    """SIGKILL, really. Its lease runs out within seconds, and its steps go on in the worker that takes its place."""
+    """SIGKILL, really. Its steps are handed back at once, and go on in the worker that takes its place."""
     demo = _demo(parts)
     # Before it is done, so that nothing is done unnoted.
     await parts.audit.note(None, AuditEvent.DEMO_WORKER_KILLED, caller, request_id=request_id)

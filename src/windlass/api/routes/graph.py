@@ -29,7 +29,6 @@ from windlass.core.states import StepState
 from windlass.engine import explain, graph_view, read
 
 router = guarded_router("jobs")
-REASONS_MAX = 200
 
 
 @router.get(
@@ -81,6 +80,6 @@ async def events(job_id: JobId, query: Annotated[EventsQuery, Query()], caller: 
 async def why(job_id: JobId, query: Annotated[WhyQuery, Query()], caller: Caller, parts: Has) -> Reasons:
     """For each step that is not done, what it waits for, read from the very rows that the engine goes by."""
     await owned_job(parts, caller, job_id)
-    found = await explain.why(parts.db, job_id, query.step, limit=REASONS_MAX + 1)
-    items = [reason_document(reason) for reason in found[:REASONS_MAX]]
-    return Reasons(items=items, is_more=len(found) > REASONS_MAX)
+    found = await explain.why(parts.db, job_id, query.step, limit=explain.REASONS_MAX + 1)
+    items = [reason_document(reason) for reason in found[: explain.REASONS_MAX]]
+    return Reasons(items=items, is_more=len(found) > explain.REASONS_MAX)

@@ -12,7 +12,7 @@ from windlass.api.admission import authenticate
 from windlass.api.guard import Has, guard, guarded_router
 from windlass.api.readiness import Probe
 from windlass.api.routes.console import VERSION, console_of
-from windlass.api.wire.health import Health, Readiness, Version
+from windlass.api.wire.health import Health, MissingHandler, Readiness, Version
 from windlass.core.caller import Scope
 from windlass.core.errors import Forbidden
 from windlass.telemetry.exposition import CONTENT_TYPE
@@ -41,7 +41,15 @@ async def ready(request: Request, parts: Has) -> Response:
     A process that is not ready should get no requests, and must not be ended for it: it recovers by itself.
     """
     state = await _probe(request).state()
-    document = Readiness(status="ready" if state.is_ready else "not_ready", parts=state.parts, engines=state.engines)
+    document = Readiness(
+        status="ready" if state.is_ready else "not_ready",
+        parts=state.parts,
+        engines=state.engines,
+        missing_handlers=[
+            MissingHandler(queue=one.queue, handler=one.handler, since=one.since, worker=one.worker)
+            for one in state.missing
+        ],
+    )
     headers = {} if state.is_ready else {"Retry-After": "2"}
     return Response(document.model_dump_json(), 200 if state.is_ready else 503, headers, media_type="application/json")
 

@@ -26,6 +26,7 @@ from windlass.api.wire.job import (
     JobRequest,
     job_document,
     job_values,
+    listed_job,
 )
 from windlass.api.wire.listing import JobsQuery
 from windlass.core.audit import AuditEvent
@@ -40,7 +41,7 @@ IdempotencyKey = Annotated[
     str | None, Header(description="Makes the request safe to repeat: the same key gives the same job.")
 ]
 IfNoneMatch = Annotated[str | None, Header(description="The ETag that is known already.")]
-_SUBMIT_CODES = ("not_found", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy")
+_SUBMIT_CODES = ("not_found", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy", "unavailable")
 _PAGE = "jobs"
 
 
@@ -120,7 +121,8 @@ async def list_jobs(query: Annotated[JobsQuery, Query()], caller: Caller, parts:
     before = None if query.cursor is None else _before(query.cursor, wanted.digest())
     page = await listing.page(parts.db, wanted, before=before, limit=query.limit)
     following = None if page.next is None else encode_page(_PAGE, wanted.digest(), str(page.next))
-    return JobPage.model_construct(items=[job_document(job) for job in page.jobs], next=following)
+    items = [listed_job(job, page.doing.get(job.id)) for job in page.jobs]
+    return JobPage.model_construct(items=items, next=following)
 
 
 def _before(cursor: str, digest: str) -> UUID:

@@ -19,7 +19,7 @@ from windlass.api.wire.overview import (
     overview_document,
 )
 from windlass.core.audit import AuditEvent
-from windlass.core.caller import CallerContext, Scope
+from windlass.core.caller import CallerContext, Scope, priority_max
 from windlass.core.errors import NotFound
 from windlass.core.fingerprint import FINGERPRINT_CHARS
 from windlass.engine import dead_letters
@@ -83,6 +83,7 @@ async def redrive(
         expect=wish.expect,
         source=caller.caller_id,
         request_id=request_id,
+        priority_max=priority_max(caller, parts.settings.priority_max),
     )
     return bulk_done("redrive", wish.dry_run, done)
 

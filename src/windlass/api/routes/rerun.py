@@ -15,7 +15,7 @@ from windlass.api.submission import checked_key
 from windlass.api.wire.control import RerunPlan, RerunRequest, RetryRequest, rerun_plan
 from windlass.api.wire.job import JobAccepted
 from windlass.core.audit import AuditEvent
-from windlass.core.caller import CallerContext, Scope
+from windlass.core.caller import CallerContext, Scope, priority_max
 from windlass.engine import rerun as engine
 
 router = guarded_router("jobs")
@@ -95,5 +95,14 @@ async def _answer(
         None, AuditEvent.JOB_CONTROLLED, caller, job_id=job_id, request_id=request_id, action=wish.action, **noted
     )
     new_id = parts.ids.new()
-    made = await engine.make(parts.db, job_id, wish, new_id, source=caller.caller_id, key=key, request_id=request_id)
+    made = await engine.make(
+        parts.db,
+        job_id,
+        wish,
+        new_id,
+        source=caller.caller_id,
+        key=key,
+        request_id=request_id,
+        priority_max=priority_max(caller, parts.settings.priority_max),
+    )
     return await accepted_answer(parts, made, is_new=made == new_id)

@@ -16,11 +16,13 @@ from starlette.responses import Response
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
 from windlass.api.own import owned_job
 from windlass.api.routes.jobs import IfNoneMatch
-from windlass.api.tagged import IMMUTABLE, InMemory, ranged, tagged
+from windlass.api.tagged import IMMUTABLE, Body, InMemory, ranged, tagged
 from windlass.core.caller import Scope
 from windlass.core.errors import NotFound, Unavailable, WrongState
 from windlass.core.states import JobState
-from windlass.engine import graph_view, read
+from windlass.engine import graph_view
+from windlass.engine.fan_output import FanOutput
+from windlass.engine.output_text import output_text
 from windlass.engine.recipes import plan_of
 from windlass.store.artifact import Artifacts, Ref
 
@@ -109,8 +111,8 @@ async def output(
         raise WrongState(f"job {job_id} is {job.state}", remedy="Only a COMPLETED job has an output")
     plan = await plan_of(parts.db, job.plan)
     with _in_store():
-        value = await read.output_of(parts.db, parts.artifacts, parts.resolver, job, plan)
-    return await ranged(request, InMemory(msgspec.json.encode(value)))
+        body = await output_text(parts.db, parts.artifacts, parts.resolver, job, plan)
+        return await ranged(request, body)
 
 
 @router.get(
@@ -126,8 +128,13 @@ async def step_output(
     range_: Annotated[str | None, Header(alias="Range", description="One range of bytes.")] = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """What the step returned, as JSON, however large it is. It never changes."""
+    """What the step returned, as JSON, however large it is. A fan-out returns the list of its children's outputs."""
     await owned_job(parts, caller, job_id)
-    found = await graph_view.output_ref(parts.db, job_id, no)
-    body = InMemory(found) if isinstance(found, bytes) else Stored(parts.artifacts, found)
-    return await ranged(request, body, cache=IMMUTABLE)
+    found = await graph_view.output_ref(parts.db, parts.artifacts, job_id, no)
+    body: Body = found if isinstance(found, FanOutput) else _body(parts.artifacts, found)
+    with _in_store():
+        return await ranged(request, body, cache=IMMUTABLE)
+
+
+def _body(artifacts: Artifacts, found: Ref | bytes) -> Body:
+    return InMemory(found) if isinstance(found, bytes) else Stored(artifacts, found)

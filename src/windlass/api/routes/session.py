@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windlass.access.sessions import Session, no_entry, no_session
-from windlass.api.admission import charged, check_refusals, claimed, known, refused, signed_in
+from windlass.api.admission import accepted, charged, check_refusals, claimed, known, refused, signed_in
 from windlass.api.browser import check_own_page, cookie_of, put_cookie
 from windlass.api.guard import Has, RequestId, guard, guarded_router
 from windlass.api.parts import Parts
@@ -36,7 +36,8 @@ async def sign_in(
     the header `X-Windlass-CSRF` with the `csrf` of this answer.
     """
     check_own_page(request, parts)
-    check_refusals(request)
+    given = wish.token if wish.token is not None else wish.key or ""
+    check_refusals(request, given)
     former = cookie_of(request, parts)
     try:
         if wish.token is not None:
@@ -48,9 +49,10 @@ async def sign_in(
             cookie = await parts.sessions.begin_by_key(caller, key, request_id=request_id)
         session = await parts.sessions.look(cookie)
     except Unauthenticated:
-        refused(request, parts, "link" if wish.token is not None else claimed(wish.key))
+        refused(request, parts, given, "link" if wish.token is not None else claimed(wish.key))
         raise no_entry() from None
     known(request, session.caller)
+    accepted(request, cookie)
     if former is not None:
         await parts.sessions.end(former, request_id=request_id)
     put_cookie(request, parts, answer, cookie)
@@ -63,15 +65,15 @@ async def sign_in(
 @guard(is_open=True, cost=0, codes=_CODES)
 async def session(request: Request, parts: Has) -> SessionDocument:
     """Whoever the cookie belongs to. A key says nothing here: 401 without a good cookie."""
-    check_refusals(request)
     cookie = cookie_of(request, parts)
     if cookie is None:
         # Everybody who opens the page for the first time asks this: it is no attempt at anything.
         raise no_session()
+    check_refusals(request, cookie)
     try:
         found = await signed_in(request, parts, cookie)
     except Unauthenticated:
-        refused(request, parts, "session")
+        refused(request, parts, cookie, "session")
         raise no_session() from None
     known(request, found.caller)
     return _document(request, parts, found)
@@ -88,13 +90,13 @@ async def session(request: Request, parts: Has) -> SessionDocument:
 async def sign_out(request: Request, parts: Has, request_id: RequestId) -> Response:
     """The cookie is good no more, everywhere, and streams that it opened end. 204 too when nobody is signed in."""
     check_own_page(request, parts)
-    check_refusals(request)
     cookie = cookie_of(request, parts)
     if cookie is not None:
+        check_refusals(request, cookie)
         try:
             known(request, (await signed_in(request, parts, cookie)).caller)
         except Unauthenticated:
-            refused(request, parts, "session")
+            refused(request, parts, cookie, "session")
         await parts.sessions.end(cookie, request_id=request_id)
     answer = Response(status_code=204)
     put_cookie(request, parts, answer, None)

@@ -8,13 +8,14 @@ from uuid import UUID
 
 from pydantic import Field
 
+from windlass.api.tracebacks import shown_error, shown_text
 from windlass.api.wire.money import MoneyTold
 from windlass.api.wire.step import NO_MAX, ReasonDocument, StepDocument, reason_document, step_document
 from windlass.api.wire.wire import Sought, Time, Told
 from windlass.core.plan import Plan
 from windlass.engine.attempts import ATTEMPTS_PAGE_MAX, AttemptView
 from windlass.engine.external import WorkView
-from windlass.engine.step_view import StepDetail
+from windlass.engine.step_view import Awaited, StepDetail
 
 
 class AttemptsQuery(Sought):
@@ -78,6 +79,16 @@ class StepCostDocument(Told):
     seconds: float
 
 
+class AwaitedDocument(Told):
+    """The event that a step waits for, and what the recipe does with its body."""
+
+    event: str
+    match: dict[str, Any] = Field(description="What the body must hold: another event is kept, and not taken.")
+    keys: list[str] = Field(description="Keys of the body that the recipe's expressions read.")
+    given_to: list[str] = Field(description="Steps that are given the whole body; `output` is the job's output.")
+    is_condition: bool = Field(description="Whether a step runs only if the body itself is `true`.")
+
+
 class StepDetailDocument(StepDocument):
     """A step with everything that is known of it."""
 
@@ -93,6 +104,7 @@ class StepDetailDocument(StepDocument):
         description="`resolved`; `template` while something that it needs is not there, or is kept as an artifact; "
         "`large`: over 64 KiB, and left out."
     )
+    awaited: AwaitedDocument | None = Field(description="Of a step that waits for an event: which, and what it is for.")
 
 
 def attempt_document(plan: Plan, one: AttemptView) -> AttemptDocument:
@@ -106,7 +118,7 @@ def attempt_document(plan: Plan, one: AttemptView) -> AttemptDocument:
         finished_at=one.finished_at,
         outcome=one.outcome,
         worker=one.worker,
-        error=one.error,
+        error=shown_error(one.error),
     )
 
 
@@ -119,7 +131,7 @@ def detail_document(job_id: UUID, found: StepDetail) -> StepDetailDocument:
         idempotency_key=found.key,
         attempts=[attempt_document(plan, one) for one in found.attempts],
         logs=[
-            LogDocument.model_construct(at=one.at, level=one.level, text=one.text, attempt=one.attempt)
+            LogDocument.model_construct(at=one.at, level=one.level, text=shown_text(one.text), attempt=one.attempt)
             for one in found.logs
         ],
         provider=None if found.work is None else _work(found.work),
@@ -134,6 +146,17 @@ def detail_document(job_id: UUID, found: StepDetail) -> StepDetailDocument:
         ),
         inputs=found.inputs,
         inputs_state=found.inputs_state,
+        awaited=None if found.awaited is None else _awaited(found.awaited),
+    )
+
+
+def _awaited(one: Awaited) -> AwaitedDocument:
+    return AwaitedDocument.model_construct(
+        event=one.event,
+        match=one.match,
+        keys=list(one.expected.keys),
+        given_to=list(one.expected.given_to),
+        is_condition=one.expected.is_condition,
     )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import Field
 
+from windlass.api.tracebacks import shown_error
 from windlass.api.wire.money import Money
 from windlass.api.wire.problem import Problem
 from windlass.api.wire.wire import Asked, Duration, Text, Time, Told
+from windlass.engine.activity import Doing
 from windlass.engine.read import JobView
 
 BATCH_MAX = 1_000
@@ -31,9 +33,17 @@ class JobRequest(Asked):
     recipe: Text = Field(examples=["hello"])
     inputs: dict[str, Any] = Field(default={}, description="What the recipe takes; its schema is at /recipes/{name}.")
     labels: dict[Text, Text] = Field(default={}, max_length=64)
-    priority: int = Field(default=0, ge=-100, le=100)
+    priority: int = Field(
+        default=0,
+        ge=-100,
+        le=100,
+        description="Higher goes first. Above `priority_max` (10) it takes the scope `priority:high`.",
+    )
     deadline: Duration | None = Field(default=None, description="How long it may run, from now on.")
-    ttl: Duration | None = Field(default=None, description="How long it may wait and run in all; else 24 hours.")
+    ttl: Duration | None = Field(
+        default=None,
+        description="How long it may wait and run in all; else as its recipe says, or 24 hours and the recipe's waits.",
+    )
     version: int | None = Field(default=None, ge=1, le=VERSION_MAX, description="Of the recipe; the newest.")
     webhook: WebhookWish | None = None
     budget: Money | None = Field(default=None, description="How much its steps may spend; else there is no limit.")
@@ -84,6 +94,19 @@ class JobDocument(Told):
     links: dict[str, str]
 
 
+class ListedJob(JobDocument):
+    """A job in a list, with what it is doing now. `status` says how far it has come, and not what it waits for."""
+
+    activity: Literal["running", "waiting", "queued", "sleeping", "paused"] | None = Field(
+        description="`waiting`: for an event that somebody sends. `running`: an attempt is under way, or a provider "
+        "or a child job works for it. `queued`: a step is ready. `sleeping`: only time has to pass. Null: finished."
+    )
+    waiting_for: str | None = Field(
+        description="What for: `event:<name>`, `timer`, `retry`, `snooze`, `external:<provider>`, `child`, `slot` or "
+        "`budget:<scope>:<name>`."
+    )
+
+
 class JobChanged(JobDocument):
     """A job after something was done to it; `changed` is false when there was nothing to do."""
 
@@ -114,7 +137,7 @@ class BatchAccepted(Told):
 class JobPage(Told):
     """Jobs, the newest first. A page may be short, or empty, while `next` is given: then go on with it."""
 
-    items: list[JobDocument]
+    items: list[ListedJob]
     next: str | None
 
 
@@ -141,7 +164,7 @@ def job_values(job: JobView) -> dict[str, Any]:
         "steps_failed": job.steps_failed,
         "seq": job.event_seq,
         "failed_step": error.get("step") or None,
-        "error": job.error,
+        "error": shown_error(job.error),
         "parent_job": job.parent_job,
         "retry_of": job.retry_of,
         "created_at": job.created_at,
@@ -161,3 +184,9 @@ def job_document(job: JobView) -> JobDocument:
     """A job's document."""
     # The values come from our own rows; checking them again would cost more than reading them did.
     return JobDocument.model_construct(**job_values(job))
+
+
+def listed_job(job: JobView, doing: Doing | None) -> ListedJob:
+    """The document of a job in a list."""
+    activity, waiting_for = (None, None) if doing is None else (str(doing.activity), doing.waiting_for)
+    return ListedJob.model_construct(**job_values(job), activity=activity, waiting_for=waiting_for)

@@ -35,7 +35,7 @@ class KeyRequest(Asked):
     name: Text = Field(min_length=1, description="What it is for.", examples=["nightly indexing"])
     caller_type: Literal["user", "service"] = "user"
     tier: Text | None = None
-    scopes: list[Literal["jobs:read", "jobs:write", "audit:read", "admin"]] = Field(
+    scopes: list[Literal["jobs:read", "jobs:write", "audit:read", "priority:high", "admin"]] = Field(
         default=[Scope.JOBS_READ.value, Scope.JOBS_WRITE.value], min_length=1, max_length=8
     )
     expires_in: Duration | None = Field(default=None, description="Without it, the key lives until it is revoked.")

@@ -11,6 +11,7 @@ from windlass.api.wire.wire import Asked, Instant, LongText, Sought, Text, Told
 from windlass.core.caller import CallerContext, Role
 from windlass.core.errors import Forbidden
 from windlass.core.states import JobState
+from windlass.engine.activity import Activity
 from windlass.engine.bulk import BULK_MAX, Bulk
 from windlass.engine.listing import PAGE_MAX, JobFilter
 
@@ -29,6 +30,15 @@ def _states(names: list[str]) -> list[str]:
     return found
 
 
+def _activities(names: list[str]) -> list[str]:
+    """Several may be given apart, or in one with commas."""
+    found = [name.strip().lower() for text in names for name in text.split(",")]
+    for name in found:
+        if name.upper() not in Activity.__members__:
+            raise ValueError(f"there is no activity {name[:50]!r}; there are {', '.join(Activity)}")
+    return found
+
+
 def _labels(pairs: list[str]) -> list[str]:
     for pair in pairs:
         if not any(mark in pair[1:] for mark in "=:"):
@@ -42,7 +52,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 Statuses = Annotated[list[str], Field(max_length=_LIST_MAX), AfterValidator(_states)]
+Activities = Annotated[list[str], Field(max_length=_LIST_MAX), AfterValidator(_activities)]
 Labels = Annotated[list[Text], Field(max_length=_LIST_MAX), AfterValidator(_labels)]
+_ACTIVITY = "Open jobs that do one of these: `running`, `waiting`, `queued`, `sleeping`, `paused`."
+_EVENT = "Jobs that wait for the event of this name."
 _CALLER = "Whose jobs; only an admin may name another, or `*` for everybody."
 
 
@@ -57,6 +70,8 @@ class JobsQuery(Sought):
     since: Instant | None = Field(default=None, description="Made at this time or later.")
     until: Instant | None = Field(default=None, description="Made before this time.")
     caller: Text | None = Field(default=None, description=_CALLER)
+    activity: Activities = Field(default=[], description=_ACTIVITY)
+    event: Text | None = Field(default=None, description=_EVENT)
     deleted: bool = Field(default=False, description="Also those that were deleted.")
     cursor: str | None = Field(default=None, max_length=1_024, description="`next` of the page before.")
     limit: int = Field(default=PAGE_DEFAULT, ge=1, le=PAGE_MAX)
@@ -73,6 +88,8 @@ class JobsQuery(Sought):
             since=self.since,
             until=self.until,
             with_deleted=self.deleted,
+            activities=tuple(Activity(name) for name in self.activity),
+            event=self.event,
         )
 
 
@@ -87,10 +104,13 @@ class BulkFilter(Asked):
     since: Instant | None = None
     until: Instant | None = None
     caller: Text | None = Field(default=None, description=_CALLER)
+    activity: Activities = Field(default=[], description=_ACTIVITY)
+    event: Text | None = Field(default=None, description=_EVENT)
 
     @model_validator(mode="after")
     def _has_condition(self) -> BulkFilter:
-        if not any((self.status, self.recipe, self.label, self.corpus, self.failed_step, self.since, self.until)):
+        named = (self.recipe, self.corpus, self.failed_step, self.event, self.since, self.until)
+        if not any((self.status, self.label, self.activity, *named)):
             raise ValueError("a bulk action needs at least one condition beside the caller")
         return self
 

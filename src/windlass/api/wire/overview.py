@@ -17,8 +17,12 @@ class AttentionDocument(Told):
     """Something that may need a person."""
 
     kind: Literal[
-        "failing_recipe", "waiting_person", "dead_letters", "no_workers", "lost_worker", "breaker_open", "old_queue"
-    ]
+        "failing_recipe", "waiting_person", "budget_short", "dead_letters", "no_workers", "missing_handler",
+        "lost_worker", "breaker_open", "old_queue"
+    ] = Field(
+        description="`missing_handler`: queued steps need a handler that no live worker has; `detail` names the worker "
+        "that had it last, and until when."
+    )  # fmt: skip
     title: str
     detail: str
     count: int
@@ -54,12 +58,14 @@ class RecipeRate(Told):
 
 
 class TotalsDocument(Told):
-    """Open jobs: nothing begun, something running, and the others."""
+    """Open jobs by `activity`, as `GET /jobs?activity=…` lists them."""
 
     open: int
     running: int
     queued: int
     waiting: int
+    sleeping: int
+    paused: int
 
 
 class OverviewDocument(Told):

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
+from windlass.api.tracebacks import shown_error, shown_payload
 from windlass.api.wire.wire import Sought, Text, Time, Told
 from windlass.core.plan import Plan
 from windlass.core.states import StepState
@@ -236,7 +237,7 @@ def step_document(job_id: UUID, plan: Plan, step: StepView) -> StepDocument:
         waiting_for=step.waiting_for,
         wake_at=step.wake_at,
         progress=step.progress,
-        error=step.error,
+        error=shown_error(step.error),
         started_at=step.started_at,
         finished_at=step.finished_at,
         links={"output": f"/jobs/{job_id}/steps/{step.no}/output"},
@@ -296,7 +297,7 @@ def _node(node: NodeView) -> NodeDocument:
         waiting_for=step.waiting_for,
         wake_at=step.wake_at,
         progress=step.progress,
-        error=step.error,
+        error=shown_error(step.error),
         fan=None if fan is None else FanDocument(total=fan.total, made=fan.made, by_status=fan.by_state),
     )
 
@@ -322,11 +323,13 @@ def event_document(job_id: UUID, event: EventView) -> EventDocument:
         source=event.source,
         no=event.no,
         attempt=event.attempt,
-        payload=event.payload,
+        payload=shown_payload(event.payload),
         correlation_id=event.correlation_id,
     )
 
 
 def reason_document(reason: Reason) -> ReasonDocument:
     """A reason's document."""
-    return ReasonDocument(step=reason.step, status=str(reason.state), because=reason.because, detail=reason.detail)
+    return ReasonDocument(
+        step=reason.step, status=str(reason.state), because=reason.because, detail=shown_payload(reason.detail)
+    )

@@ -72,7 +72,7 @@ async def status(at: Ambient) -> Exit:
     dsn = find_dsn(at)
     db = await Database.open(dsn, max_size=2)
     try:
-        missing = await migrations.missing(db)
+        schema = await migrations.standing(db)
         async with db.connection() as connection:
             server = connection.get_server_version()
     finally:
@@ -82,17 +82,26 @@ async def status(at: Ambient) -> Exit:
             {
                 "url": masked(dsn),
                 "server": str(server.major),
-                "missing": missing,
+                "missing": schema.missing,
+                "unknown": schema.unknown,
                 "is_embedded": not at.settings.database_url,
             }
         )
     else:
         at.screen.line(f"database   {masked(dsn)}{'' if at.settings.database_url else '  (embedded)'}")
         at.screen.line(f"server     PostgreSQL {server.major}")
-        at.screen.line(f"schema     {'behind: ' + ', '.join(missing) if missing else 'up to date'}")
-        if missing:
+        at.screen.line(f"schema     {_words(schema.missing, schema.unknown)}")
+        if schema.missing:
             at.screen.note("bring it up to date: windlass db migrate")
-    return Exit.USAGE if missing else Exit.DONE
+    return Exit.USAGE if schema.missing else Exit.DONE
+
+
+def _words(missing: list[str], unknown: list[str]) -> str:
+    if missing:
+        return "behind: " + ", ".join(missing)
+    if unknown:
+        return f"newer than this release, compatible: {', '.join(unknown)}"
+    return "up to date"
 
 
 def url(at: Ambient) -> None:

@@ -77,7 +77,7 @@ async def jobs(
 
 async def show(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)]) -> None:
     """One job: where it stands, its graph, its error."""
-    from windlass.cli.screen import one_line, picture
+    from windlass.cli.screen import many_lines, one_line, picture
     from windlass.cli.session import desk
     from windlass.cli.wire import job_json
 
@@ -96,6 +96,8 @@ async def show(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", he
     screen.line(picture(snapshot.boxes))
     for name, value in snapshot.facts():
         screen.line(f"{name:<10} {value}")
+    if frames := snapshot.frames():
+        screen.line(many_lines(frames.rstrip()))
     for name, value in _spent(costs):
         screen.line(f"{name:<10} {value}")
     for reason in [one for one in reasons if str(one.state) in ("HELD", "PARKED")][:REASONS_SHOWN]:
@@ -128,22 +130,29 @@ async def result(
     job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)],
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end first.")] = False,
     within: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="How long to wait: 30s, 2m.")] = None,
+    step: Annotated[str | None, typer.Option(metavar="NAME", help="One step's output: render, or render[2].")] = None,
 ) -> Exit:
-    """What the recipe returned, as JSON."""
+    """What the recipe returned, as JSON; with --step, what one of its steps returned."""
     from windlass.cli.arguments import parse_seconds
     from windlass.cli.session import desk
     from windlass.core.errors import WrongState
+    from windlass.core.job_failed import fault_frames
     from windlass.core.states import JOB_TERMINAL, JobState
 
     limit_s = parse_seconds("--timeout", within)
     async with desk(at) as ask:
         job_id = await ask.find(job)
+        if step is not None:
+            if wait:
+                await ask.wait(job_id, limit_s)
+            at.screen.document(await ask.step_output(job_id, step))
+            return Exit.DONE
         state = await (ask.wait(job_id, limit_s) if wait else ask.state(job_id))
         if state not in JOB_TERMINAL:
             raise WrongState(f"job {job_id} is {state} and has no result yet", remedy="Add --wait, or `windlass watch`")
         if state is not JobState.COMPLETED:
             failure = await ask.failure(job_id)
-            at.screen.error(failure.message, failure.remedy, int(exit_for_job(state)))
+            at.screen.error(failure.message, failure.remedy, int(exit_for_job(state)), fault_frames(failure.fault))
             return exit_for_job(state)
         at.screen.document(await ask.result(job_id))
     return Exit.DONE
@@ -154,8 +163,10 @@ async def why(
     job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)],
     step: Annotated[str | None, typer.Argument(metavar="[STEP]", help="One step; else all that wait.")] = None,
 ) -> None:
-    """Exactly what a job, or one of its steps, waits for."""
+    """Exactly what a job, or one of its steps, waits for. Of a failed step, the exception and where it was raised."""
+    from windlass.cli.screen import many_lines
     from windlass.cli.session import desk
+    from windlass.core.job_failed import fault_frames
 
     async with desk(at) as ask:
         reasons = await ask.why(await ask.find(job), step)
@@ -168,6 +179,9 @@ async def why(
         at.screen.note("nothing waits: every step is done")
     at.screen.table(("step", "state", "because"), [(r.step or "(job)", str(r.state), r.because) for r in reasons],
                     states=("state",))  # fmt: skip
+    failed = next((r for r in reasons if fault_frames(r.detail.get("error") or {})), None)
+    if failed is not None:
+        at.screen.note(f"{failed.step}:\n{many_lines(fault_frames(failed.detail['error']).rstrip())}")
 
 
 def _spent(costs: dict[str, Any]) -> list[tuple[str, str]]:

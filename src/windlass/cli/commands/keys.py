@@ -26,7 +26,9 @@ async def create(
     name: Annotated[str | None, typer.Option(help="What it is for; else the caller's name.")] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(help="jobs:read, jobs:write, audit:read or admin; may be repeated. Else the first two."),
+        typer.Option(
+            help="jobs:read, jobs:write, audit:read, priority:high, admin; may be repeated. Else the first two."
+        ),
     ] = None,
     tier: Annotated[str | None, typer.Option(help="Which of the configured limits it has.")] = None,
     kind: Annotated[str, typer.Option("--type", help="user or service.")] = "user",

@@ -18,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     command(group, "list", panel=PANEL, has_json=True)(listing)
     command(group, "show", panel=PANEL, has_json=True)(show)
     command(group, "register", panel=PANEL, has_json=True, is_local=True)(register)
+    command(group, "rollback", panel=PANEL, has_json=True, is_local=True)(rollback)
     app.add_typer(group, name="recipes", rich_help_panel=PANEL)
 
 
@@ -78,16 +79,36 @@ async def show(
 async def register(
     at: Ambient,
     target: Annotated[list[str], typer.Argument(metavar="APP...", help="module, module:app, file.py or file.yaml.")],
+    newest: Annotated[bool, typer.Option("--newest", help="Put plans in force that were registered before.")] = False,
 ) -> None:
-    """Register every recipe of an app or file; one that did not change keeps its version."""
+    """Register every recipe of an app or file. A new plan becomes the newest version, a known one keeps its version."""
     from windlass.cli.session import opened
     from windlass.recipe.app import load
 
     app = load(*target)
     async with opened(at) as windlass:
-        versions = await windlass.register(*app.recipes.values())
+        versions = await windlass.register(*app.recipes.values(), newest=newest)
     if at.as_json:
         at.screen.document({"registered": versions})
         return
     for name, version in versions.items():
         at.screen.line(f"{name} version {version}")
+
+
+async def rollback(
+    at: Ambient,
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="Its name.")],
+    version: Annotated[
+        int | None, typer.Argument(metavar="[VERSION]", help="The version to put in force; else the one before.")
+    ] = None,
+) -> None:
+    """Put an earlier version of a recipe in force: new jobs use it, under a new number. Open jobs keep their plans."""
+    from windlass.cli.session import opened
+    from windlass.engine import recipes
+
+    async with opened(at) as windlass:
+        wanted, found = await recipes.rollback(windlass.db, recipe, version)
+    if at.as_json:
+        at.screen.document({"recipe": recipe, "version": found.version, "rolled_back_to": wanted})
+        return
+    at.screen.line(f"{recipe} version {found.version}, the plan of version {wanted}")

@@ -14,6 +14,9 @@ TARGETS = "module, module:app, file.py or file.yaml."
 Queues = Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue to serve; may be repeated.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", "-c", min=1, help="How many steps at once.")]
 
+Drain = Annotated[
+    str | None, typer.Option("--drain", metavar="TIME", help="How long handlers may go on when it is stopped (30s).")
+]
 Listen = Annotated[
     str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where the API listens; port 0 takes a free one.")
 ]
@@ -38,12 +41,14 @@ def up(
     queue: Queues = None,
     concurrency: Concurrency = None,
     listen: Listen = None,
+    drain: Drain = None,
     is_demo: Annotated[bool, typer.Option("--demo", help="The same as `windlass demo`.")] = False,
     no_demo: Annotated[bool, typer.Option("--no-demo", help="Begin without the demo job and its worker.")] = False,
 ) -> Exit:
     """Start PostgreSQL, the engine, a worker and the API, here and now. Ctrl-C stops them; the data stays."""
     from windlass.cli import serving
 
+    _drain(at, drain)
     with_demo = False if no_demo else None
     main = serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency, listen, with_demo=with_demo)
     return serving.start(at, main)
@@ -75,12 +80,24 @@ def worker(
     app: Annotated[list[str], typer.Argument(metavar="APP...", help=TARGETS)],
     queue: Queues = None,
     concurrency: Concurrency = None,
+    drain: Drain = None,
     no_loops: Annotated[bool, typer.Option("--no-loops", help="Leave timers and leases to other processes.")] = False,
 ) -> Exit:
     """Run the steps of an app until told to stop. SIGTERM or Ctrl-C drains; once more ends at once."""
     from windlass.cli import serving
 
+    _drain(at, drain)
     return serving.start(at, serving.worker(at, app, queue, concurrency, with_loops=not no_loops))
+
+
+def _drain(at: Ambient, drain: str | None) -> None:
+    """Let the flag win over the setting."""
+    if drain is not None:
+        from dataclasses import replace
+
+        from windlass.cli.arguments import parse_seconds
+
+        at.settings = replace(at.settings, drain_s=parse_seconds("--drain", drain) or 0.0)
 
 
 def engine(at: Ambient) -> Exit:

@@ -98,6 +98,7 @@ async def _finish(at: Ambient, ask: Any, job_id: UUID, *, is_new: bool, is_live:
     """Wait for the end, print the result or the failure, and say how it ended by the exit code."""
     from windlass.cli.live import follow
     from windlass.cli.wire import error_json
+    from windlass.core.job_failed import fault_frames
     from windlass.core.states import JobState
 
     if is_live and not at.as_json:
@@ -113,5 +114,5 @@ async def _finish(at: Ambient, ask: Any, job_id: UUID, *, is_new: bool, is_live:
     elif failure is None:
         at.screen.document(output)
     else:
-        at.screen.error(failure.message, failure.remedy, int(code))
+        at.screen.error(failure.message, failure.remedy, int(code), fault_frames(failure.fault))
     return code

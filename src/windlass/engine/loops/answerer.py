@@ -20,5 +20,5 @@ class Answerer:
 
     async def run_once(self) -> Done:
         """Apply one batch."""
-        count = await apply_due(self._db, chance=self._chance)
+        count = await apply_due(self._db, chance=self._chance, limit=BATCH_MAX)
         return Done(count, count >= BATCH_MAX)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from windlass.core.control import overdue
+from windlass.core.draft import Draft
 from windlass.engine.loops.duty import Done
 from windlass.engine.recipes import read_plan
 from windlass.store import drafts
@@ -12,6 +13,15 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 100
+
+
+async def _outlives(connection: asyncpg.Connection, draft: Draft) -> bool:
+    """Whether a default expiry moves, because a child job that the job waits for may live longer."""
+    if draft.job.expires_at is not None:
+        until = await connection.fetchval(sql("job_outlived"), draft.job.id)
+        if until is not None:
+            draft.outlive(until)
+    return draft.is_prolonged
 
 
 class Expirer:
@@ -33,6 +43,9 @@ class Expirer:
                     draft = await drafts.load_open(connection, row["id"], (), lambda h: read_plan(connection, h))
                     if draft is not None:
                         draft.source = self.name
+                        if await _outlives(connection, draft) and not row["is_deadline"]:
+                            await connection.execute(sql("draft_prolong"), draft.job.id, draft.job.expires_at)
+                            return
                         overdue(draft, is_deadline=row["is_deadline"])
                         await drafts.write(connection, [draft])
 

@@ -15,6 +15,7 @@ from windlass.core.observer import Observer
 from windlass.engine.loops.duty import Duty
 from windlass.engine.loops.runner import UNAVAILABLE_PAUSE_S, turn
 from windlass.store.database import Database
+from windlass.store.outage import OutageLog
 
 EVERY_S = 0.25
 IDLE_S = 5.0
@@ -34,6 +35,7 @@ class Followers:
         self.duties = tuple(duties)
         self.alive_s = 0.0
         self._db = db
+        self._outages = OutageLog(log, "the follower of the feed")
         self._every_s = every_s
         self._observer = observer
         self._bell = asyncio.Event()
@@ -75,8 +77,9 @@ class Followers:
                 restless_until_s = loop.time() + RESTLESS_S
             try:
                 is_more = await self.run_once()
+                self._outages.over()
             except Unavailable as error:
-                log.warning("the followers wait for the database: %s", error)
+                self._outages.note(error)
                 await asyncio.sleep(UNAVAILABLE_PAUSE_S)
                 continue
             except Exception:

@@ -156,10 +156,12 @@ async def _refunded(connection: asyncpg.Connection, budget: Budget) -> list[Any]
     """Those who waited for this budget and can be paid now."""
     [found] = await connection.fetch(sql("budget_lock"), [budget[0]], [budget[1]]) or [None]
     rows: list[Any] = await connection.fetch(sql("grant_short"), ":".join(budget), SHORT_MAX)
+    is_cut = len(rows) >= SHORT_MAX
     if found is not None:
         money = _Money({budget: found})
         rows = [row for row in rows if money.takes(budget, row["cost"])]
-    elif len(rows) >= SHORT_MAX:
+    if rows and is_cut:
+        # More steps may wait behind this batch, and the budget's change was taken with it.
         await connection.execute(sql("slot_change"), [budget[0]], [budget[1]])
     if rows:
         await connection.execute(sql("grant_back"), [row["job_id"] for row in rows], [row["no"] for row in rows])

@@ -20,7 +20,7 @@ from windlass.engine.children import NO_ATTEMPT
 from windlass.engine.loops.duty import Done
 from windlass.engine.recipes import plan_of
 from windlass.engine.settle import settle
-from windlass.store.artifact import INLINE_MAX, Artifacts, ref_in
+from windlass.store.artifact import INLINE_MAX, Artifacts, fitted
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -80,8 +80,5 @@ class Relay:
             value = await read.output_of(self._db, self._artifacts, self._resolver, child, plan)
         except Refused as error:
             return Failure(Fault("bad_output", f"child job {child.id} has no output: {error}"), is_retryable=False)
-        body = msgspec.json.encode(value)
-        # What only looks like a reference must not become one.
-        if len(body) > INLINE_MAX or ref_in(value) is not None:
-            body = msgspec.json.encode((await self._artifacts.put(body)).as_json())
-        return Success(body.decode())
+        text = msgspec.json.encode(value).decode()
+        return Success(await fitted(self._artifacts, text, INLINE_MAX))

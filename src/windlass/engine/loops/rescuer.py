@@ -1,14 +1,19 @@
 """The rescuer finds attempts that nobody runs any more.
 
-A worker whose lease ran out is marked lost, once and for good; its attempts are settled as Lost and queued again. An
-attempt that outran its time limit, whose worker lives but does not say so (it hangs), is settled as a timeout.
-Both go through the same door as every other report, so a worker that was only slow finds its late report refused.
+A worker whose lease ran out is marked lost, once and for good; its attempts are settled as Lost and queued again. If no
+engine could look for a while, the database was away: workers could not renew either, so their leases are prolonged
+before a worker is marked (core/lease.py). An attempt that outran its time limit, whose worker lives but does not say so
+(it hangs), is settled as a timeout. Both go through the same door as every other report, so a worker that was only slow
+finds its late report refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import asyncpg
+
+from windlass.core.lease import GAP_PART, left_after
 from windlass.core.outcome import Failure, Fault, Lost, Outcome, Report
 from windlass.engine.loops.duty import Done
 from windlass.engine.settle import settle
@@ -31,7 +36,8 @@ class Rescuer:
 
     async def run_once(self) -> Done:
         """Mark the lost, and settle one batch of what they held."""
-        await self._db.run(lambda connection: connection.fetch(sql("worker_mark_lost")))
+        if not await self._db.run(lambda connection: connection.fetchval(sql("worker_mark_lost"), GAP_PART)):
+            await self._db.run(_after_gap)
         rows = await self._db.run(lambda connection: connection.fetch(sql("step_lost"), BATCH_MAX, GRACE_S))
         reports = [
             Report(
@@ -42,12 +48,22 @@ class Rescuer:
                 source=self.name,
                 plan_hash=row["plan"],
                 node=row["node"],
+                worker=row["worker"],
             )
             for row in rows
         ]
         if reports:
             await settle(self._db, reports, chance=self._chance)
         return Done(len(rows), len(rows) >= BATCH_MAX)
+
+
+async def _after_gap(connection: asyncpg.Connection) -> None:
+    """Prolong every lease by the time in which it could not be renewed, and mark the workers whose lease is over."""
+    async with connection.transaction():
+        gap_s = await connection.fetchval(sql("worker_look_lock"))
+        rows = await connection.fetch(sql("worker_leases"))
+        left = [left_after(row["left_s"], row["lease_s"], gap_s) for row in rows]
+        await connection.execute(sql("worker_leases_put"), [row["id"] for row in rows], left)
 
 
 def _outcome(is_lost: bool) -> Outcome:

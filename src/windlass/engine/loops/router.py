@@ -4,12 +4,27 @@ A READY step has a condition, a fan-out, a timer, a child recipe, an event to wa
 for. Its expressions are evaluated outside any transaction, as they may take long; what they gave is then decided on
 and written under the job's lock, if the step is still READY. Two routers that resolve the same step come to the same
 value, and the second finds it done.
+
+Callers take turns. Steps whose expressions need the evaluator are resolved in one task per caller; a caller whose task
+takes longer than `patience_s` is left behind, its task goes on beside the router, and no further steps of that caller
+are read until it has ended. After a full batch the other callers' steps are read first.
+
+    read READY steps ─► plain ones: resolve ───────────────────────────────────┐
+      of callers whose    │                                                    ├─► write ─► read again
+      turn it is          └► expressions: a task per caller ─► within patience ┘
+                                    │ longer                                   ▲
+                                    ▼                                          │
+                                 goes on; the caller is passed over ─► ends ───┘
+
+A fan-out adds its children as its caller has room for them (`engine/backlog.py`). Until then its step stays READY and
+is passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard
 from uuid import UUID
 
 import asyncpg
@@ -21,8 +36,9 @@ from windlass.core.errors import BadExpression, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
-from windlass.core.template import as_condition, as_items, as_key, plan_templates
+from windlass.core.template import Template, as_condition, as_items, as_key, plan_templates
 from windlass.engine import rerun
+from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
 from windlass.engine.loops.duty import Done
 from windlass.engine.read import Resolver
@@ -41,6 +57,27 @@ BATCH_MAX = 200
 # A batch stops growing once it would add this many children.
 CHILDREN_MAX = 10_000
 MATCH_CHARS_MAX = 64 * 1024
+# The items of a fan-out.
+FAN_OUT_MAX = 100_000
+# How long a batch waits for expressions before it goes on without them.
+PATIENCE_S = 0.05
+
+Ready = tuple[asyncpg.Record, Plan, Mapping[str, Any]]
+Resolved = tuple[asyncpg.Record, Resolution]
+
+
+class _Slow:
+    """The steps of one caller whose expressions are being resolved."""
+
+    def __init__(self, task: asyncio.Task[None], found: list[Resolved]) -> None:
+        self.task = task
+        self.found = found
+
+    def take(self) -> list[Resolved]:
+        """What was resolved since the last time."""
+        found = self.found[:]
+        self.found.clear()
+        return found
 
 
 class Router:
@@ -48,32 +85,129 @@ class Router:
 
     name = "router"
 
-    def __init__(self, db: Database, artifacts: Artifacts, resolver: Resolver, new_id: Callable[[], UUID]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        artifacts: Artifacts,
+        resolver: Resolver,
+        new_id: Callable[[], UUID],
+        *,
+        backlog: Backlog,
+        fan_out_max: int = FAN_OUT_MAX,
+        on_resolved: Callable[[], None] = lambda: None,
+    ) -> None:
         self._db = db
         self._artifacts = artifacts
         self._resolver = resolver
         self._new_id = new_id
+        self._backlog = backlog
+        self._fan_out_max = fan_out_max
+        self._on_resolved = on_resolved
+        self.patience_s = PATIENCE_S
+        # By caller: the steps that are resolved beside the router.
+        self._slow: dict[str, _Slow] = {}
+        # Callers who had their turn, since the last time that there was a turn for everybody.
+        self._served: set[str] = set()
 
     async def run_once(self) -> Done:
         """Resolve one batch of READY steps."""
-        rows = await self._db.run(lambda connection: connection.fetch(sql("step_ready"), BATCH_MAX))
-        if not rows:
+        is_round = bool(self._served)
+        rows = await self._read()
+        if not rows and is_round:
+            self._served.clear()
+            rows = await self._read()
+        if not rows and not self._slow:
             return Done(0)
+        is_full = len(rows) >= BATCH_MAX
+        self._served = self._served | {row["caller"] for row in rows} if is_full else set()
         plans = [await plan_of(self._db, row["plan"]) for row in rows]
         wanted = [(row["job_id"], plan, _names(plan, row)) for row, plan in zip(rows, plans, strict=True)]
         outputs = await outputs_of_many(self._db, self._artifacts, wanted)
-        resolved: list[tuple[asyncpg.Record, Resolution]] = []
+        resolved = await self._paced(await self._resolve_all(list(zip(rows, plans, outputs, strict=True))))
+        if resolved:
+            calls = await self._calls(resolved)
+            await self._db.run(lambda connection: self._write(connection, resolved, calls))
+        for error in self._ended():
+            raise error
+        is_fan = any(isinstance(resolution, Fan) and resolution.items for _, resolution in resolved)
+        return Done(len(resolved), bool(resolved) and (is_round or is_full or is_fan))
+
+    async def _read(self) -> list[asyncpg.Record]:
+        if self._backlog.full:
+            await self._backlog.refresh()
+        passed_over, full = sorted(self._served | self._slow.keys()), sorted(self._backlog.full)
+        found: list[asyncpg.Record] = await self._db.run(
+            lambda connection: connection.fetch(sql("step_ready"), BATCH_MAX, passed_over, full)
+        )
+        return found
+
+    async def resolving(self) -> bool:
+        """Wait for what lets the router go on: slow expressions, room for fan-outs. False if there is nothing.
+
+        For tests: loops that are started find out by themselves.
+        """
+        if full := set(self._backlog.full):
+            await self._backlog.refresh(at_once=True)
+            if self._backlog.full < full:
+                return True
+        tasks = [slow.task for slow in self._slow.values()]
+        if tasks:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return bool(tasks)
+
+    async def close(self) -> None:
+        """Give up what is being resolved. The steps are READY still, for another router or after a restart."""
+        slow, self._slow = self._slow, {}
+        for one in slow.values():
+            one.task.cancel()
+        await asyncio.gather(*(one.task for one in slow.values()), return_exceptions=True)
+
+    async def _resolve_all(self, ready: Sequence[Ready]) -> list[Resolved]:
+        """What these steps and those beside the router came to, as far as it is known now."""
+        resolved: list[Resolved] = []
+        by_caller: dict[str, list[Ready]] = {}
         children = 0
-        for row, plan, values in zip(rows, plans, outputs, strict=True):
-            resolution = await self._resolve(plan, row, values)
-            resolved.append((row, resolution))
-            children += len(resolution.items) if isinstance(resolution, Fan) else 0
-            if children >= CHILDREN_MAX:
-                break
-        calls = await self._calls(resolved)
-        await self._db.run(lambda connection: self._write(connection, resolved, calls))
-        is_more = len(rows) >= BATCH_MAX or children > 0
-        return Done(len(resolved), is_more)
+        for one in ready:
+            row, plan, outputs = one
+            if _needs_evaluator(plan, row):
+                by_caller.setdefault(row["caller"], []).append(one)
+            elif children < CHILDREN_MAX:
+                resolution = await self._resolve(plan, row, outputs)
+                resolved.append((row, resolution))
+                children += len(resolution.items) if isinstance(resolution, Fan) else 0
+        for caller, steps in by_caller.items():
+            self._begin(caller, steps)
+        if by_caller:
+            tasks = [self._slow[caller].task for caller in by_caller]
+            _, late = await asyncio.wait(tasks, timeout=self.patience_s)
+            for task in late:
+                task.add_done_callback(lambda _: self._on_resolved())
+        for slow in self._slow.values():
+            resolved += slow.take()
+        return resolved
+
+    def _ended(self) -> list[BaseException]:
+        """Give the callers whose tasks have ended turns again; how those tasks failed, if any did."""
+        ended = {caller: slow.task for caller, slow in self._slow.items() if slow.task.done() and not slow.found}
+        for caller in ended:
+            del self._slow[caller]
+        tasks = [task for task in ended.values() if not task.cancelled()]
+        return [error for task in tasks if (error := task.exception()) is not None]
+
+    def _begin(self, caller: str, steps: Sequence[Ready]) -> None:
+        found: list[Resolved] = []
+
+        async def resolve() -> None:
+            children = 0
+            for row, plan, outputs in steps:
+                resolution = await self._resolve(plan, row, outputs)
+                found.append((row, resolution))
+                children += len(resolution.items) if isinstance(resolution, Fan) else 0
+                if children >= CHILDREN_MAX:
+                    break
+
+        task = asyncio.create_task(resolve(), name="windlass-resolving")
+        self._slow[caller] = _Slow(task, found)
 
     async def _resolve(self, plan: Plan, row: asyncpg.Record, outputs: Mapping[str, Any]) -> Resolution:
         node = plan.nodes[row["node"]]
@@ -82,24 +216,44 @@ class Router:
         place = f"steps.{node.name}"
         try:
             if row["index"] is None and row["fan"] is None and templates.when is not None:
-                held = await self._resolver.resolve_async(templates.when, values)
+                held = await self._resolver.resolve_async(templates.when, values, row["caller"])
                 if not as_condition(held, f"{place}.when"):
                     return Skip()
             if row["index"] is None and templates.each is not None:
-                items = as_items(await self._resolver.resolve_async(templates.each, values), f"{place}.each")
+                found = await self._resolver.resolve_async(templates.each, values, row["caller"])
+                items = as_items(found, f"{place}.each")
+                # One that has begun goes on, if the limit was lowered meanwhile.
+                if len(items) > self._fan_out_max and row["fan"] is None:
+                    told = f"{place}.each has {len(items):,} items, and a fan-out may have {self._fan_out_max:,}"
+                    return Unresolvable(Fault("fan_out_too_large", told))
                 return _fan(items, row["fanned"] or 0)
             if node.kind is NodeKind.TASK:
                 if templates.concurrency is None:
                     return Run()
-                key = await self._resolver.resolve_async(templates.concurrency, values)
+                key = await self._resolver.resolve_async(templates.concurrency, values, row["caller"])
                 return Run(as_key(key, f"{place}.concurrency"))
-            arguments = await self._resolver.resolve_async(templates.with_, values)
+            arguments = await self._resolver.resolve_async(templates.with_, values, row["caller"])
             if node.kind is NodeKind.EVENT:
                 return _await(arguments)
             return _sleep(arguments) if node.kind is NodeKind.TIMER else Call(arguments)
         except Refused as error:
             code = "bad_expression" if isinstance(error, BadExpression) else error.code
             return Unresolvable(Fault(code, str(error)))
+
+    async def _paced(self, resolved: list[Resolved]) -> list[Resolved]:
+        """The same, without the children of fan-outs whose callers have no room for them now.
+
+        A fan-out that has not begun is written without children: from then on it is known as one that waits.
+        """
+        if any(_is_charged(resolution) for _, resolution in resolved):
+            await self._backlog.refresh()
+        paced: list[Resolved] = []
+        for row, resolution in resolved:
+            if not _is_charged(resolution) or self._backlog.take(row["caller"], len(resolution.items)):
+                paced.append((row, resolution))
+            elif row["fan"] is None:
+                paced.append((row, Fan((), 0, resolution.total)))
+        return paced
 
     async def _calls(self, resolved: list[tuple[asyncpg.Record, Resolution]]) -> dict[tuple[UUID, int], Submission]:
         """The child jobs that the batch starts; one that cannot be started becomes Unresolvable in place."""
@@ -135,9 +289,11 @@ class Router:
         calls: dict[tuple[UUID, int], Submission],
     ) -> None:
         wanted: dict[UUID, set[int]] = {}
-        for row, _ in resolved:
+        for row, resolution in resolved:
             plan = await read_plan(connection, row["plan"])
-            touched = touched_by(plan, row["no"], row["node"], is_success=False)
+            # Only these can fail the step, and with it all that come after.
+            can_fail = isinstance(resolution, Fan | Unresolvable)
+            touched = touched_by(plan, row["no"], row["node"], is_success=not can_fail)
             wanted.setdefault(row["job_id"], set()).update(touched)
         async with connection.transaction():
             await drafts.lock(connection, wanted)
@@ -181,15 +337,28 @@ class Router:
         }
 
 
-def _names(plan: Plan, row: asyncpg.Record) -> frozenset[str]:
+def _templates(plan: Plan, row: asyncpg.Record) -> list[Template]:
+    """The templates that this step needs the router for."""
     templates = plan_templates(plan).nodes[row["node"]]
-    names = templates.with_.steps if plan.nodes[row["node"]].kind is not NodeKind.TASK else frozenset[str]()
+    asked = [templates.with_] if plan.nodes[row["node"]].kind is not NodeKind.TASK else []
     if templates.concurrency is not None:
-        names |= templates.concurrency.steps
-    for template in (templates.when, templates.each):
-        if template is not None and row["index"] is None:
-            names |= template.steps
-    return names
+        asked.append(templates.concurrency)
+    if row["index"] is None:
+        asked += [template for template in (templates.when, templates.each) if template is not None]
+    return asked
+
+
+def _names(plan: Plan, row: asyncpg.Record) -> frozenset[str]:
+    return frozenset[str]().union(*(template.steps for template in _templates(plan, row)))
+
+
+def _needs_evaluator(plan: Plan, row: asyncpg.Record) -> bool:
+    return any(template.expressions for template in _templates(plan, row))
+
+
+def _is_charged(resolution: Resolution) -> TypeGuard[Fan]:
+    """Whether its caller needs room for it: a large fan-out."""
+    return isinstance(resolution, Fan) and resolution.total > FREE_MAX
 
 
 def _fan(items: list[Any], start: int) -> Fan:

@@ -13,8 +13,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from windlass.core import lease
 from windlass.core.errors import Unavailable
 from windlass.core.observer import Observer
+from windlass.engine import installation
+from windlass.engine.backlog import BACKLOG_MAX, Backlog
 from windlass.engine.loops.answerer import Answerer
 from windlass.engine.loops.duty import Done, Duty
 from windlass.engine.loops.expirer import Expirer
@@ -22,11 +25,12 @@ from windlass.engine.loops.granter import Granter
 from windlass.engine.loops.pruner import RETENTION_S, Pruner
 from windlass.engine.loops.relay import Relay
 from windlass.engine.loops.rescuer import GRACE_S, Rescuer
-from windlass.engine.loops.router import Router
+from windlass.engine.loops.router import FAN_OUT_MAX, Router
 from windlass.engine.loops.waker import Waker
 from windlass.engine.read import Resolver
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.outage import OutageLog
 from windlass.store.statements import sql
 
 LOOK_EVERY_S = 5.0
@@ -55,13 +59,24 @@ class Loops:
         chance: Callable[[], float],
         retention_s: float = RETENTION_S,
         observer: Observer | None = None,
+        fan_out_max: int = FAN_OUT_MAX,
+        backlog_max: int = BACKLOG_MAX,
         engine: tuple[UUID, str, int] | None = None,
     ) -> None:
         self._db = db
         self._observer = observer
         self._engine = engine
+        self._outages = OutageLog(log, "the engine")
         self.turned_s = 0.0
-        self.router = Router(db, artifacts, resolver, new_id)
+        self.router = Router(
+            db,
+            artifacts,
+            resolver,
+            new_id,
+            fan_out_max=fan_out_max,
+            backlog=Backlog(db, backlog_max, lambda: asyncio.get_running_loop().time()),
+            on_resolved=lambda: self._ring(self.router),
+        )
         self.relay = Relay(db, artifacts, resolver, chance)
         self.answerer = Answerer(db, chance)
         self.granter = Granter(db)
@@ -95,6 +110,7 @@ class Loops:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+            await self.router.close()
             await self._leave()
 
     async def run_until_idle(self) -> int:
@@ -104,7 +120,8 @@ class Loops:
             done = [await duty.run_once() for duty in self.duties]
             count = sum(one.count for one in done)
             total += count
-            if not count:
+            # Expressions that take long are resolved beside the duties.
+            if not count and not await self.router.resolving():
                 return total
 
     def _ring(self, *duties: Duty) -> None:
@@ -113,12 +130,17 @@ class Loops:
 
     async def _run(self) -> None:
         next_prune_s = next_seen_s = 0.0
+        losses = self._db.losses
         loop = asyncio.get_running_loop()
         while True:
             self.turned_s = loop.time()
             try:
-                if self._engine is not None and loop.time() >= next_seen_s:
+                is_due = loop.time() >= next_seen_s or self._db.losses != losses
+                if self._engine is not None and is_due:
+                    losses = self._db.losses
                     await self._show(*self._engine)
+                    # A server whose connections broke may be a promoted standby now.
+                    await installation.look(self._db)
                     next_seen_s = loop.time() + SEEN_EVERY_S
                 if self._rung:
                     rung = [duty for duty in self.duties if duty.name in self._rung]
@@ -128,8 +150,9 @@ class Loops:
                 if loop.time() >= next_prune_s:
                     await self._drain((self.pruner,))
                     next_prune_s = loop.time() + PRUNE_EVERY_S
+                self._outages.over()
             except Unavailable as error:
-                log.warning("the engine waits for the database: %s", error)
+                self._outages.note(error)
                 await asyncio.sleep(UNAVAILABLE_PAUSE_S)
                 continue
             except Exception:
@@ -148,16 +171,18 @@ class Loops:
 
     async def look(self) -> float:
         """Do what is due, and say how long nothing will be."""
-        row = await self._db.run(lambda connection: connection.fetchrow(sql("due_times")))
+        row = await self._db.run(lambda connection: connection.fetchrow(sql("due_times"), lease.GAP_PART))
         now: datetime = row["now"]
 
         def wait_s(at: datetime | None, grace_s: float = 0.0) -> float:
             return LOOK_EVERY_S if at is None else (at - now).total_seconds() + grace_s
 
+        shortest_s = row["shortest_s"] or LOOK_EVERY_S / lease.LOOK_PART
+        has_lost = row["has_lost"] or lease.is_gap(row["gap_s"], shortest_s)
         waits: dict[Duty, float] = {
             self.waker: wait_s(row["waker"]),
             self.expirer: wait_s(row["expirer"]),
-            self.rescuer: 0.0 if row["has_lost"] else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
+            self.rescuer: 0.0 if has_lost else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
             self.relay: 0.0 if row["has_inbox"] else LOOK_EVERY_S,
             self.answerer: 0.0 if row["has_answers"] else LOOK_EVERY_S,
             self.router: 0.0 if row["has_ready"] else LOOK_EVERY_S,
@@ -168,7 +193,7 @@ class Loops:
             # Something due that could not be done (another process is at it) must not be asked for in a tight loop.
             return 0.0 if await self._drain(due) else BUSY_PAUSE_S
         # A hair late is right on time: PostgreSQL compares with its own clock.
-        return min(LOOK_EVERY_S, min(waits.values()) + 0.005)
+        return min(LOOK_EVERY_S, lease.look_every_s(shortest_s), min(waits.values()) + 0.005)
 
     async def _drain(self, duties: Sequence[Duty]) -> int:
         count = 0

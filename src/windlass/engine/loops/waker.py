@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core.draft import touched_by
+from windlass.core.plan import NodeKind
 from windlass.core.route import wake
 from windlass.engine.loops.duty import Done
 from windlass.engine.recipes import read_plan
@@ -35,7 +36,9 @@ class Waker:
             wanted: dict[UUID, set[int]] = {}
             for row in rows:
                 plan = await read_plan(connection, row["plan"])
-                touched = touched_by(plan, row["no"], row["node"], is_success=False)
+                # A timer cannot fail, and so abandons nothing that comes after it.
+                is_timer = plan.nodes[row["node"]].kind is NodeKind.TIMER
+                touched = touched_by(plan, row["no"], row["node"], is_success=is_timer)
                 wanted.setdefault(row["job_id"], set()).update(touched)
             async with connection.transaction():
                 await drafts.lock(connection, wanted)

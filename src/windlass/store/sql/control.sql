@@ -5,13 +5,26 @@ SELECT id, coalesce(deadline_at <= windlass.clock(), false) AS is_deadline
 -- A parent's deadline is its children's too, and it is the parent that ran out of time.
 FROM windlass.jobs WHERE due_at <= windlass.clock() ORDER BY due_at, depth LIMIT $1
 
+-- name: job_outlived
+-- When the last of the open jobs below a job expires, if that is later than the job does. Most expire with it: their
+-- times were read from the clock a moment apart.
+WITH RECURSIVE below AS (
+    SELECT id, expires_at, 0 AS depth FROM windlass.jobs WHERE id = $1
+    UNION ALL
+    SELECT c.id, c.expires_at, b.depth + 1
+    FROM below b JOIN windlass.jobs c ON c.parent_job = b.id AND c.parent_attempt > 0 AND c.finished_at IS NULL
+)
+SELECT max(c.expires_at) FROM below c
+WHERE c.depth > 0 AND c.expires_at > windlass.clock()
+  AND c.expires_at > (SELECT p.expires_at FROM below p WHERE p.depth = 0) + interval '1 minute'
+
 -- name: job_delete
 UPDATE windlass.jobs SET deleted_at = coalesce(deleted_at, windlass.clock()) WHERE id = $1 RETURNING id
 
 -- name: job_row
 SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total, deleted_at,
        extract(epoch FROM deadline_at - created_at)::float8 AS deadline_s,
-       extract(epoch FROM expires_at - created_at)::float8 AS ttl_s,
+       CASE WHEN NOT is_ttl_default THEN extract(epoch FROM expires_at - created_at)::float8 END AS ttl_s,
        (SELECT is_served FROM windlass.installation) AS is_served
 FROM windlass.jobs WHERE id = $1
 
@@ -39,20 +52,27 @@ RETURNING xmax = 0
 UPDATE windlass.jobs SET steps_total = $2, steps_open = $3, event_seq = 2 WHERE id = $1
 
 -- name: retry_step
+-- OFFSET 0: from the given steps to their rows. The other way each row would be compared with all that are given.
 UPDATE windlass.steps s
 SET state = d.state, unmet = d.unmet, fan = d.fan, fanned = d.fanned, output = d.output, waiting_for = d.waiting_for,
     finished_at = CASE WHEN d.state IN ('COMPLETED', 'SKIPPED') THEN windlass.clock() END
-FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::json[], $8::text[])
-    AS d (no, state, unmet, fan, fanned, output, waiting_for)
-WHERE s.job_id = $1 AND s.no = d.no
+FROM (
+    SELECT $1::uuid AS job_id, u.*
+    FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::json[], $8::text[])
+        AS u (no, state, unmet, fan, fanned, output, waiting_for)
+    OFFSET 0
+) AS d
+WHERE s.job_id = d.job_id AND s.no = d.no
 
 -- name: retry_children
-INSERT INTO windlass.steps (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item, output, finished_at)
+-- A child's lane is that of its fan-out, whose number is its node's.
+INSERT INTO windlass.steps
+    (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item, output, finished_at, lane)
 SELECT $1, d.no, d.node, d.index, d.state, d.queue, j.priority, 0, d.timeout_s, d.item, d.output,
-       CASE WHEN d.state = 'COMPLETED' THEN windlass.clock() END
+       CASE WHEN d.state = 'COMPLETED' THEN windlass.clock() END, fan.lane
 FROM unnest($2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::real[], $8::json[], $9::json[])
-    AS d (no, node, index, state, queue, timeout_s, item, output), windlass.jobs j
-WHERE j.id = $1
+    AS d (no, node, index, state, queue, timeout_s, item, output), windlass.jobs j, windlass.steps fan
+WHERE j.id = $1 AND fan.job_id = $1 AND fan.no = d.node
 
 -- name: retry_event
 INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
@@ -119,11 +139,27 @@ USING unnest($1::uuid[], $2::int[], $3::int[], $4::text[]) AS d (job_id, no, att
 WHERE i.job_id = d.job_id AND i.no = d.no AND i.attempt = d.attempt AND i.source = d.source
 
 -- name: due_times
--- When each duty has something to do next; one look for all loops.
+-- When each duty has something to do next; one look for all loops. It notes that an engine looked at the leases, at most
+-- once a second, unless the last look was too long ago ($1 parts of the shortest lease): that is left to the rescuer.
+WITH lease AS MATERIALIZED (
+    SELECT min(w.lease_until) AS until, min(coalesce(c.lease_s, 15))::float8 AS shortest_s
+    FROM windlass.workers w LEFT JOIN windlass.capabilities c ON c.worker = w.id
+    WHERE w.lost_at IS NULL
+), looked AS (
+    UPDATE windlass.installation i SET looked_at = windlass.clock()
+    FROM lease
+    WHERE i.looked_at > windlass.clock()
+       OR i.looked_at < windlass.clock() - make_interval(secs => least(1, lease.shortest_s / 6))
+          AND (lease.shortest_s IS NULL
+               OR i.looked_at >= windlass.clock() - make_interval(secs => $1::float8 * lease.shortest_s))
+)
 SELECT (SELECT min(wake_at) FROM windlass.steps WHERE state = 'PARKED' AND wake_at IS NOT NULL) AS waker,
        (SELECT min(due_at) FROM windlass.jobs WHERE due_at IS NOT NULL) AS expirer,
-       (SELECT min(lease_until) FROM windlass.workers WHERE lost_at IS NULL) AS lease,
-       (SELECT min(wake_at) FROM windlass.steps WHERE state = 'RUNNING') AS running,
+       (SELECT until FROM lease) AS lease,
+       (SELECT shortest_s FROM lease) AS shortest_s,
+       (SELECT extract(epoch FROM windlass.clock() - looked_at)::float8 FROM windlass.installation) AS gap_s,
+       (SELECT greatest(min(wake_at), (SELECT back_at FROM windlass.installation))
+        FROM windlass.steps WHERE state = 'RUNNING' HAVING min(wake_at) IS NOT NULL) AS running,
        EXISTS (SELECT FROM windlass.steps s JOIN windlass.workers w ON w.id = s.worker
                WHERE s.state = 'RUNNING' AND w.lost_at IS NOT NULL) AS has_lost,
        EXISTS (SELECT FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id

@@ -9,8 +9,9 @@ SELECT id FROM windlass.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE
 -- name: draft_load
 SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total, j.steps_open, j.steps_failed,
        j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
+       CASE WHEN j.is_ttl_default THEN j.expires_at END AS expires_at,
        s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
-       s.wake_at, (SELECT windlass.clock()) AS now
+       s.wake_at, s.worker, s.queue, (SELECT windlass.clock()) AS now
 FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
 JOIN windlass.jobs j ON j.id = t.job_id
 JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
@@ -19,17 +20,20 @@ JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
 -- The same for every step of one job in the given states.
 SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total, j.steps_open, j.steps_failed,
        j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
+       CASE WHEN j.is_ttl_default THEN j.expires_at END AS expires_at,
        s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
-       s.wake_at, windlass.clock() AS now
+       s.wake_at, s.worker, s.queue, windlass.clock() AS now
 FROM windlass.jobs j
 LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
 WHERE j.id = $1
 
 -- name: draft_write
--- Jobs are $1 to $9, steps $10 to $23, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job is no
--- longer at the version that was read, `require` ends the transaction. $23 is the attempt of a step that was not read
--- but remembered from its claim; it must be running still, as a crash may have undone the claim and with it the version.
--- A column that can hold no NULL and has one value throughout comes with that value once.
+-- Jobs are $1 to $9, steps $10 to $23, $35 and $36, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job
+-- is no longer at the version that was read, `require` ends the transaction. $23 and $35 are the attempt and the worker
+-- of a step that was not read but remembered from its claim. It must be running still, on that worker: a crash or a
+-- failover may have undone the claim and with it the version, and another worker may have got the same number.
+-- A column that can hold no NULL and has one value throughout comes with that value once. $36 is the queue of steps that
+-- wait apart.
 WITH won AS (
     UPDATE windlass.jobs j
     SET version = j.version + 1,
@@ -73,11 +77,12 @@ WITH won AS (
         wake_at = d.wake_at,
         output = d.output,
         error = CASE WHEN d.state <> 'COMPLETED' THEN coalesce(d.error, s.error) END,
+        queue = coalesce(d.queue, s.queue),
         finished_at = CASE WHEN d.state IN
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
             THEN (SELECT windlass.clock()) END
     FROM (
-        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, fence,
+        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, fence, fence_worker, queue,
                coalesce(no, ($11::int[])[1]) AS no,
                coalesce(state, ($12::text[])[1]) AS state,
                coalesce(unmet, ($13::int[])[1]) AS unmet,
@@ -85,12 +90,13 @@ WITH won AS (
                coalesce(failures, ($15::int[])[1]) AS failures,
                coalesce(losses, ($16::int[])[1]) AS losses
         FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
-                    $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[])
+                    $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[],
+                    $35::uuid[], $36::text[])
             AS u (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output,
-                  error, fence)
+                  error, fence, fence_worker, queue)
     ) AS d
     WHERE s.job_id = d.job_id AND s.no = d.no
-      AND (d.fence IS NULL OR (s.attempt = d.fence AND s.state || '' = 'RUNNING'))
+      AND (d.fence IS NULL OR (s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING'))
     RETURNING s.no
 ), event AS (
     INSERT INTO windlass.events
@@ -109,8 +115,9 @@ SELECT windlass.require(jobs = cardinality($1::uuid[])),
 FROM base
 
 -- name: draft_complete
--- What draft_write does, for one job of which one step completed and others became ready for it. The job is $1 to $4, the
--- step $5 to $7, the steps after it $8 and $9, events $10 to $14, bells $15 and $16.
+-- What draft_write does, for one job of which one step completed. Of the other steps that the draft changed, only the
+-- state and `unmet` differ. The job is $1 to $4, the step $5 to $7 with its worker $18, the other steps $8, $9 and $17,
+-- events $10 to $14, bells $15 and $16.
 WITH won AS (
     UPDATE windlass.jobs
     SET version = version + 1,
@@ -126,13 +133,16 @@ WITH won AS (
     UPDATE windlass.steps
     SET state = 'COMPLETED', worker = NULL, waiting_for = NULL, wake_at = NULL, output = $7::json, error = NULL,
         finished_at = windlass.clock()
-    WHERE job_id = $1 AND no = $5::int AND attempt = $6::int AND state || '' = 'RUNNING'
+    WHERE job_id = $1 AND no = $5::int AND attempt = $6::int AND worker = $18::uuid AND state || '' = 'RUNNING'
     RETURNING no
 ), after AS (
     UPDATE windlass.steps s
-    SET state = d.state, unmet = 0
-    FROM unnest($8::int[], $9::text[]) AS d (no, state)
-    WHERE s.job_id = $1 AND s.no = d.no
+    SET state = d.state, unmet = d.unmet
+    -- OFFSET 0: from the given steps to their rows, never the other way; there may be thousands.
+    FROM (
+        SELECT $1::uuid AS job_id, u.* FROM unnest($8::int[], $9::text[], $17::int[]) AS u (no, state, unmet) OFFSET 0
+    ) AS d
+    WHERE s.job_id = d.job_id AND s.no = d.no
     RETURNING s.no
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
@@ -148,7 +158,7 @@ SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2
 
 -- name: draft_finish
 -- What draft_complete does, for the step that was the last one: the job is COMPLETED with it. The job is $1 and $2, the
--- step $3 to $5, its events $6 and $7, the bell $8. A job of one step ends here, so this is written out.
+-- step $3 to $5 with its worker $9, its events $6 and $7, the bell $8. A job of one step ends here, so this is written out.
 WITH won AS (
     UPDATE windlass.jobs
     SET version = version + 1, event_seq = event_seq + 2, state = 'COMPLETED', steps_open = 0, trouble = NULL,
@@ -159,7 +169,7 @@ WITH won AS (
     UPDATE windlass.steps
     SET state = 'COMPLETED', worker = NULL, waiting_for = NULL, wake_at = NULL, output = $5::json, error = NULL,
         finished_at = windlass.clock()
-    WHERE job_id = $1 AND no = $3::int AND attempt = $4::int AND state || '' = 'RUNNING'
+    WHERE job_id = $1 AND no = $3::int AND attempt = $4::int AND worker = $9::uuid AND state || '' = 'RUNNING'
     RETURNING no
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
@@ -169,6 +179,10 @@ WITH won AS (
 )
 SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2 THEN windlass.require(false) END,
        pg_notify('windlass_done', $8::text)
+
+-- name: draft_prolong
+-- The default expiry of an open job moves; the job's row is locked.
+UPDATE windlass.jobs SET expires_at = $2, due_at = least(deadline_at, $2) WHERE id = $1 AND finished_at IS NULL
 
 -- name: draft_sweep
 -- Every step that is still open is cancelled; the job's row is locked and already in its last state.
@@ -188,11 +202,12 @@ WITH swept AS (
 UPDATE windlass.jobs SET event_seq = event_seq + (SELECT count(*) FROM swept) WHERE id = $1
 
 -- name: draft_children
--- The children of fan-outs; their node's queue and time limit are given, all else starts afresh.
-INSERT INTO windlass.steps (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item)
-SELECT $1, d.no, $2, d.index, $3, $4, j.priority, 0, $5, d.item
-FROM unnest($6::int[], $7::int[], $8::json[]) AS d (no, index, item), windlass.jobs j
-WHERE j.id = $1
+-- The children of fan-outs; their node's queue and time limit are given, their lane is the fan-out's, and all else
+-- starts afresh.
+INSERT INTO windlass.steps (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item, lane)
+SELECT $1, d.no, $2, d.index, $3, $4, j.priority, 0, $5, d.item, fan.lane
+FROM unnest($6::int[], $7::int[], $8::json[]) AS d (no, index, item), windlass.jobs j, windlass.steps fan
+WHERE j.id = $1 AND fan.job_id = $1 AND fan.no = $2
 
 -- name: inbox_put
 INSERT INTO windlass.inbox (job_id, no, attempt, source, outcome, at)

@@ -13,6 +13,7 @@
 WITH step AS MATERIALIZED (
     SELECT no FROM windlass.steps
     WHERE job_id = $1::uuid AND no = $2::int AND attempt = $3::int AND state || '' = 'RUNNING'
+      AND ($6::uuid IS NULL OR worker = $6)
     FOR UPDATE
 ), taken AS (
     UPDATE windlass.provider_jobs SET attempt = $3
@@ -81,17 +82,17 @@ WITH moved AS (
     FROM unnest($1::uuid[], $2::int[], $3::text[]) AS d (job_id, no, state)
     WHERE w.job_id = d.job_id AND w.no = d.no
       AND (w.state = 'RUNNING' OR (w.state = 'SUBMITTING' AND d.state <> 'SUBMITTING'))
-    RETURNING w.state
+    RETURNING w.state, w.provider, w.external_id
 )
-SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM moved WHERE state = 'CANCELLING')
+SELECT provider, external_id, CASE WHEN state = 'CANCELLING' THEN pg_notify('windlass_poll', '') END FROM moved
 
 -- name: work_swept
 WITH moved AS (
     UPDATE windlass.provider_jobs SET state = 'CANCELLING', polls = 0, due_at = windlass.clock()
     WHERE job_id = ANY($1::uuid[]) AND state IN ('SUBMITTING', 'RUNNING')
-    RETURNING no
+    RETURNING provider, external_id
 )
-SELECT pg_notify('windlass_poll', '') WHERE EXISTS (SELECT FROM moved)
+SELECT provider, external_id, pg_notify('windlass_poll', '') FROM moved
 
 -- name: work_recorded
 -- Attempts that wait for a provider now, and what it calls their work. A step that told nobody before it asked gets its

@@ -2,29 +2,36 @@
 
 -- name: gauge_queues
 -- Every queue that holds something: how many steps, counted up to $1, and how old the oldest job among them is. The
--- index of queued steps is walked from one (queue, priority) to the next, of which there are few; a job's id begins
--- with the millisecond in which it was made.
-WITH RECURSIVE place AS (
-    (SELECT queue, priority, job_id FROM windlass.steps
-     WHERE state = 'QUEUED' ORDER BY queue, priority DESC, job_id LIMIT 1)
+-- index of queued steps is walked from queue to queue, and in each from one (lane, priority) to the next, through the
+-- first 500 of them; a job's id begins with the millisecond in which it was made.
+WITH RECURSIVE name AS (
+    (SELECT queue FROM windlass.steps WHERE state = 'QUEUED' ORDER BY queue LIMIT 1)
     UNION ALL
-    SELECT next.queue, next.priority, next.job_id
-    FROM place CROSS JOIN LATERAL (
-        SELECT same.*, 0 AS rank FROM (
-            SELECT s.queue, s.priority, s.job_id FROM windlass.steps s
-            WHERE s.state = 'QUEUED' AND s.queue = place.queue AND s.priority < place.priority
-            ORDER BY s.priority DESC, s.job_id LIMIT 1
-        ) AS same
-        UNION ALL
-        SELECT other.*, 1 AS rank FROM (
-            SELECT s.queue, s.priority, s.job_id FROM windlass.steps s
-            WHERE s.state = 'QUEUED' AND s.queue > place.queue
-            ORDER BY s.queue, s.priority DESC, s.job_id LIMIT 1
-        ) AS other
-        ORDER BY rank LIMIT 1
+    SELECT next.queue FROM name CROSS JOIN LATERAL (
+        SELECT s.queue FROM windlass.steps s WHERE s.state = 'QUEUED' AND s.queue > name.queue ORDER BY s.queue LIMIT 1
     ) AS next
 ), queues AS (
-    SELECT queue, min(job_id::text) AS oldest FROM place GROUP BY queue
+    SELECT name.queue, (
+        WITH RECURSIVE place AS (
+            (SELECT s.lane, s.priority, s.job_id FROM windlass.steps s
+             WHERE s.state = 'QUEUED' AND s.queue = name.queue ORDER BY s.lane, s.priority DESC, s.job_id LIMIT 1)
+            UNION ALL
+            SELECT next.lane, next.priority, next.job_id
+            FROM place CROSS JOIN LATERAL (
+                (SELECT s.lane, s.priority, s.job_id FROM windlass.steps s
+                 WHERE s.state = 'QUEUED' AND s.queue = name.queue AND s.lane = place.lane
+                   AND s.priority < place.priority
+                 ORDER BY s.priority DESC, s.job_id LIMIT 1)
+                UNION ALL
+                (SELECT s.lane, s.priority, s.job_id FROM windlass.steps s
+                 WHERE s.state = 'QUEUED' AND s.queue = name.queue AND s.lane > place.lane
+                 ORDER BY s.lane, s.priority DESC, s.job_id LIMIT 1)
+                LIMIT 1
+            ) AS next
+        )
+        SELECT min(few.job_id::text) FROM (SELECT place.job_id FROM place LIMIT 500) AS few
+    ) AS oldest
+    FROM name
 )
 SELECT q.queue,
        (SELECT count(*) FROM (
@@ -33,6 +40,22 @@ SELECT q.queue,
        greatest(0, extract(epoch FROM windlass.clock())
            - ('x' || left(replace(q.oldest, '-', ''), 12))::bit(48)::bigint / 1000.0)::float8 AS age_s
 FROM queues q
+
+-- name: gauge_callers
+-- How many steps of each caller wait for a worker or for the router; so many of either kind are counted in all. Steps are
+-- counted per job first, so that a fan-out of thousands looks its caller up once.
+SELECT j.caller, sum(q.count)::int AS count
+FROM (
+    SELECT s.job_id, count(*) AS count
+    FROM (
+        (SELECT job_id FROM windlass.steps WHERE state = 'QUEUED' LIMIT $1)
+        UNION ALL
+        (SELECT job_id FROM windlass.steps WHERE state = 'READY' LIMIT $1)
+    ) AS s
+    GROUP BY s.job_id
+) AS q
+JOIN windlass.jobs j ON j.id = q.job_id
+GROUP BY j.caller
 
 -- name: gauge_tallies
 -- Jobs by recipe and state since the installation is served, as the auditor counted them.

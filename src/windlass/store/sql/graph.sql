@@ -30,8 +30,19 @@ GROUP BY node ORDER BY node
 SELECT index, output FROM windlass.steps
 WHERE job_id = $1 AND node = $2 AND index > $3 ORDER BY no LIMIT $4
 
+-- name: graph_fan_sizes
+-- How many bytes each child of a fan-out returned. What may be the name of an artifact comes as well.
+SELECT no, octet_length(output::text) AS size,
+       CASE WHEN octet_length(output::text) < 300 AND output::text LIKE '%$artifact%' THEN output END AS ref
+FROM windlass.steps
+WHERE job_id = $1 AND node = $2 AND index IS NOT NULL AND no > $3 ORDER BY no LIMIT $4
+
+-- name: graph_fan_texts
+SELECT output FROM windlass.steps
+WHERE job_id = $1 AND node = $2 AND index IS NOT NULL AND no BETWEEN $3 AND $4 ORDER BY no
+
 -- name: graph_output
-SELECT state, output FROM windlass.steps WHERE job_id = $1 AND no = $2
+SELECT state, fan, output FROM windlass.steps WHERE job_id = $1 AND no = $2
 
 -- name: graph_jobs
 -- Several jobs at once, each as `read_job` gives it.

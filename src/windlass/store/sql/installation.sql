@@ -7,7 +7,7 @@ SELECT is_served, epoch FROM windlass.installation
 SELECT secret_check = ANY ($1::bytea[]) FROM windlass.installation
 
 -- name: installation_lock
-SELECT is_served, epoch, system_id, secret_check FROM windlass.installation FOR UPDATE
+SELECT is_served, epoch, system_id, secret_check, timeline FROM windlass.installation FOR UPDATE
 
 -- name: installation_put
 UPDATE windlass.installation SET is_served = $1, epoch = $2, system_id = coalesce($3, system_id), secret_check = $4
@@ -15,6 +15,19 @@ UPDATE windlass.installation SET is_served = $1, epoch = $2, system_id = coalesc
 -- name: installation_system
 -- Which cluster this is. Not everybody may ask, on some hosted servers.
 SELECT system_identifier FROM pg_control_system()
+
+-- name: installation_timeline
+-- The timeline that the server writes on: the first eight digits of its log file's name. Any role may ask that, and it is
+-- right from the moment of a promotion, unlike what the last checkpoint says.
+SELECT is_served, epoch, timeline, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int AS now
+FROM windlass.installation
+
+-- name: installation_set_timeline
+UPDATE windlass.installation SET timeline = $1, epoch = $2
+
+-- name: installation_forget_timeline
+-- After a restore: the timeline was that of another cluster.
+UPDATE windlass.installation SET timeline = NULL
 
 -- name: installation_begin
 -- The auditor begins where the service does: what happened before is not made up.

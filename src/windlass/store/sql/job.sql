@@ -7,12 +7,23 @@ SELECT body FROM windlass.plans WHERE hash = $1
 INSERT INTO windlass.plans (hash, body) VALUES ($1, $2) ON CONFLICT DO NOTHING
 
 -- name: recipe_put
--- A new version, unless the newest one is this very plan already.
+-- A new version, unless this plan is a version already. An old worker that restarts must not put its plan in force again.
+INSERT INTO windlass.recipes (name, version, plan)
+SELECT $1, coalesce(max(version), 0) + 1, $2
+FROM windlass.recipes WHERE name = $1
+HAVING NOT coalesce(bool_or(plan = $2), false)
+ON CONFLICT DO NOTHING
+
+-- name: recipe_put_newest
+-- A new version, unless this plan is the newest already: a roll-back that was asked for.
 INSERT INTO windlass.recipes (name, version, plan)
 SELECT $1, coalesce(max(version), 0) + 1, $2
 FROM windlass.recipes WHERE name = $1
 HAVING (SELECT r.plan FROM windlass.recipes r WHERE r.name = $1 ORDER BY r.version DESC LIMIT 1) IS DISTINCT FROM $2
 ON CONFLICT DO NOTHING
+
+-- name: recipe_of_plan
+SELECT max(version) FILTER (WHERE plan = $2) AS version, max(version) AS newest FROM windlass.recipes WHERE name = $1
 
 -- name: recipe_latest
 SELECT version, plan FROM windlass.recipes WHERE name = $1 ORDER BY version DESC LIMIT 1
@@ -27,17 +38,18 @@ SELECT DISTINCT ON (name) name, version, plan, created_at FROM windlass.recipes 
 SELECT version, plan, created_at FROM windlass.recipes WHERE name = $1 ORDER BY version DESC
 
 -- name: job_submit
--- Jobs are $1 to $20 with their first events, steps $21 to $27, bells $28 and $29. A job whose id or idempotency key is
--- already there is left out, with its steps: the caller reads it and compares. A column that can hold no NULL and has
--- one value throughout comes with that value once.
+-- Jobs are $1 to $20 and $31 with their first events, steps $21 to $28, bells $29 and $30. A job whose id or idempotency
+-- key is already there is left out, with its steps: the caller reads it and compares. A column that can hold no NULL and
+-- has one value throughout comes with that value once.
 WITH job AS (
     INSERT INTO windlass.jobs
         (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
          idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of,
-         created_at, deadline_at, expires_at, due_at)
+         created_at, deadline_at, expires_at, due_at, is_ttl_default)
     SELECT d.id, d.recipe, d.plan, d.state, d.caller, d.priority, 1, d.steps_total, d.steps_open, d.input, d.labels,
            d.idempotency_key, d.body_hash, d.correlation_id, d.parent_job, d.parent_no, d.parent_attempt, d.depth,
-           d.retry_of, t.now, t.now + d.deadline, t.now + d.ttl, t.now + least(d.deadline, d.ttl)
+           d.retry_of, t.now, t.now + d.deadline, t.now + d.ttl, t.now + least(d.deadline, d.ttl),
+           d.is_ttl_default
     FROM (
             SELECT id, input, labels, idempotency_key, body_hash, correlation_id, parent_job, parent_no,
                    parent_attempt, retry_of, deadline,
@@ -49,25 +61,28 @@ WITH job AS (
                    coalesce(steps_total, ($7::int[])[1]) AS steps_total,
                    coalesce(steps_open, ($8::int[])[1]) AS steps_open,
                    coalesce(depth, ($17::smallint[])[1]) AS depth,
-                   coalesce(ttl, ($20::interval[])[1]) AS ttl
+                   coalesce(ttl, ($20::interval[])[1]) AS ttl,
+                   coalesce(is_ttl_default, ($31::bool[])[1]) AS is_ttl_default
             FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::int[],
                         $8::int[], $9::json[], $10::jsonb[], $11::text[], $12::text[], $13::text[], $14::uuid[],
-                        $15::int[], $16::int[], $17::smallint[], $18::uuid[], $19::interval[], $20::interval[])
+                        $15::int[], $16::int[], $17::smallint[], $18::uuid[], $19::interval[], $20::interval[],
+                        $31::bool[])
                 AS u (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels,
                       idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth,
-                      retry_of, deadline, ttl)
+                      retry_of, deadline, ttl, is_ttl_default)
         ) AS d,
         (SELECT windlass.clock() AS now) AS t
     ON CONFLICT DO NOTHING
     RETURNING id, caller, recipe, correlation_id
 ), step AS (
-    INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
+    INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s, lane)
     SELECT d.job_id, coalesce(d.no, ($22::int[])[1]), coalesce(d.no, ($22::int[])[1]),
            coalesce(d.state, ($23::text[])[1]), coalesce(d.queue, ($24::text[])[1]),
            coalesce(d.priority, ($25::smallint[])[1]), coalesce(d.unmet, ($26::int[])[1]),
-           coalesce(d.timeout_s, ($27::real[])[1])
-    FROM unnest($21::uuid[], $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[])
-        AS d (job_id, no, state, queue, priority, unmet, timeout_s)
+           coalesce(d.timeout_s, ($27::real[])[1]), coalesce(d.lane, ($28::text[])[1])
+    FROM unnest($21::uuid[], $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[],
+                $28::text[])
+        AS d (job_id, no, state, queue, priority, unmet, timeout_s, lane)
     -- Mostly all are new. The second half is a hashed look-up only because it stands behind an OR; by itself it would be
     -- planned as a join of every step with every job.
     WHERE (SELECT count(*) FROM job) = cardinality($1::uuid[]) OR d.job_id IN (SELECT id FROM job)
@@ -75,31 +90,34 @@ WITH job AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
     SELECT id, 1, (SELECT windlass.clock()), 'job.submitted', caller, NULL, correlation_id FROM job
 ), bell AS (
-    SELECT pg_notify(channel, payload) FROM unnest($28::text[], $29::text[]) AS b (channel, payload)
+    SELECT pg_notify(channel, payload) FROM unnest($29::text[], $30::text[]) AS b (channel, payload)
 )
 SELECT id, (SELECT count(*) FROM bell) FROM job
 
 -- name: job_submit_one
 -- The same for a job that is submitted alone, as far as values go: what is sent as arrays of one costs more than the
--- work itself. The job is $1 to $18, its steps $19 to $22 in their order, the bells $23 to $25. With $26 its commit does
--- not wait for the disk: a worker may begin while the submitter waits for that (engine/submit.py).
+-- work itself. The job is $1 to $18, its steps $19 to $22 and $26 in their order, the bells $23 to $25. With $27 its
+-- commit does not wait for the disk: a worker may begin while the submitter waits for that (engine/submit.py). $28 says
+-- that the time to live is a default.
 WITH job AS (
     INSERT INTO windlass.jobs
         (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
          idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of,
-         created_at, deadline_at, expires_at, due_at)
+         created_at, deadline_at, expires_at, due_at, is_ttl_default)
     SELECT $1::uuid, $2::text, $3::text, 'QUEUED', $4::text, $5::smallint, 1, $6::int, $6::int, $7::json, $8::jsonb,
            $9::text, $10::text, $11::text, $12::uuid, $13::int, $14::int, $15::smallint, $16::uuid,
-           t.now, t.now + $17::interval, t.now + $18::interval, t.now + least($17::interval, $18::interval)
+           t.now, t.now + $17::interval, t.now + $18::interval, t.now + least($17::interval, $18::interval),
+           $28::bool
     FROM (SELECT windlass.clock() AS now) AS t
     ON CONFLICT DO NOTHING
     RETURNING id, created_at
 ), step AS (
-    INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s)
+    INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s, lane)
     SELECT $1, d.place - 1, d.place - 1, d.state, coalesce(d.queue, ($20::text[])[1]), $5,
-           coalesce(d.unmet, ($21::int[])[1]), coalesce(d.timeout_s, ($22::real[])[1])
-    FROM unnest($19::text[], $20::text[], $21::int[], $22::real[]) WITH ORDINALITY
-        AS d (state, queue, unmet, timeout_s, place)
+           coalesce(d.unmet, ($21::int[])[1]), coalesce(d.timeout_s, ($22::real[])[1]),
+           coalesce(d.lane, ($26::text[])[1])
+    FROM unnest($19::text[], $20::text[], $21::int[], $22::real[], $26::text[]) WITH ORDINALITY
+        AS d (state, queue, unmet, timeout_s, lane, place)
     WHERE EXISTS (SELECT FROM job)
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
@@ -109,7 +127,7 @@ SELECT id,
        CASE WHEN $23::text <> '' THEN pg_notify('windlass_work', $23) END,
        CASE WHEN $24::bool THEN pg_notify('windlass_route', '') END,
        CASE WHEN $25::bool THEN pg_notify('windlass_timer', '') END,
-       CASE WHEN $26::bool THEN set_config('synchronous_commit', 'off', true) END
+       CASE WHEN $27::bool THEN set_config('synchronous_commit', 'off', true) END
 FROM job
 
 -- name: flush
@@ -137,7 +155,7 @@ SELECT id, parent_job FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND parent_
 -- second event of a retry tells what it kept, and of a re-run from a step also which nodes begin afresh.
 SELECT j.id, j.caller, j.priority, j.depth, j.correlation_id,
        extract(epoch FROM j.deadline_at - windlass.clock())::float8,
-       extract(epoch FROM j.expires_at - windlass.clock())::float8,
+       extract(epoch FROM j.expires_at - windlass.clock())::float8, j.is_ttl_default,
        CASE WHEN e.seq IS NOT NULL THEN j.retry_of END, e.payload ->> 'fresh'
 FROM windlass.jobs j
 LEFT JOIN windlass.events e ON e.job_id = j.id AND e.seq = 2 AND e.type = 'job.kept'
@@ -169,17 +187,17 @@ WHERE c.id = ANY ($1::uuid[]) AND p.id = c.parent_job AND p.deadline_at IS NOT N
 SELECT DISTINCT ON (c.parent_job, s.node, s.index) c.parent_job, s.node, s.index, c.id, c.plan, c.input
 FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) AS p
 CROSS JOIN LATERAL (
-    SELECT id, parent_job, parent_no, plan, input FROM windlass.jobs
+    SELECT id, parent_job, parent_no, parent_attempt, plan, input FROM windlass.jobs
     WHERE parent_job = p.id AND parent_attempt > 0
       AND state IN ('FAILED', 'DENIED', 'TIMEOUT', 'CANCELLED', 'EXPIRED')
     OFFSET 0
 ) AS c
 JOIN windlass.steps s ON s.job_id = c.parent_job AND s.no = c.parent_no AND s.node = ANY ($2::int[])
-ORDER BY c.parent_job, s.node, s.index, c.id DESC
+ORDER BY c.parent_job, s.node, s.index, c.parent_attempt DESC
 
 -- name: child_spawner
 -- The step whose handler starts a job, and how many it has started.
-SELECT j.state AS job_state, s.state, s.attempt,
+SELECT j.state AS job_state, s.state, s.attempt, s.worker,
        (SELECT count(*) FROM windlass.jobs c WHERE c.parent_job = $1 AND c.parent_no = $2) AS spawned
 FROM windlass.jobs j JOIN windlass.steps s ON s.job_id = j.id AND s.no = $2
 WHERE j.id = $1

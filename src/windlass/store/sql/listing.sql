@@ -218,6 +218,28 @@ LEFT JOIN LATERAL (
 ) v ON true
 ORDER BY j.id DESC
 
+-- name: list_ids
+-- By jobs_pkey: of these jobs ($13) those that match, of one caller ($14) or of all. `reach` is not needed: the ids say it.
+SELECT NULL::uuid AS reach, j.id, j.recipe, v.version AS recipe_version, j.plan, j.state, j.caller, j.priority,
+       j.is_paused, j.event_seq, j.version, j.steps_total, j.steps_open, j.steps_failed, NULL::json AS input, j.error,
+       j.labels, j.progress, j.idempotency_key, j.correlation_id, j.parent_job, j.parent_no, j.retry_of, j.created_at,
+       j.started_at, j.finished_at, j.deadline_at, j.expires_at, j.deleted_at
+FROM windlass.jobs j
+LEFT JOIN LATERAL (
+    SELECT x.version FROM windlass.recipes x WHERE x.name = j.recipe AND x.plan = j.plan ORDER BY x.version DESC LIMIT 1
+) v ON true
+WHERE j.id = ANY ($13::uuid[]) AND j.id < $1 AND j.id >= $2
+  AND ($14::text IS NULL OR j.caller = $14)
+  AND ($5::text[] IS NULL OR j.state = ANY($5))
+  AND ($6::text IS NULL OR j.recipe = $6)
+  AND ($7::jsonb IS NULL OR j.labels @> $7)
+  AND ($8::text IS NULL OR j.labels ->> 'corpus' = $8)
+  AND ($9::text IS NULL OR j.error ->> 'step' = $9)
+  AND ($10::timestamptz IS NULL OR j.created_at >= $10)
+  AND ($11::timestamptz IS NULL OR j.created_at < $11)
+  AND ($12 OR j.deleted_at IS NULL)
+ORDER BY j.id DESC LIMIT least($3::int, $4::int)
+
 -- name: list_retried
 -- Which of these jobs somebody ran again, or discarded.
 SELECT job_id FROM windlass.redriven WHERE job_id = ANY ($1::uuid[])

@@ -100,39 +100,28 @@ FROM (
 ) j
 WHERE j.finished_at > windlass.clock() - make_interval(mins => $1)
 
--- name: overview_open
--- Open jobs by state, among the $1 that are due first (by jobs_due, which has no others).
-SELECT j.state, count(*) AS count FROM (
-    SELECT state FROM windlass.jobs WHERE due_at IS NOT NULL ORDER BY due_at LIMIT $1
-) j
-GROUP BY j.state
-
--- name: overview_open_caller
--- The same among the newest $1 jobs of one caller (by jobs_caller).
-SELECT j.state, count(*) AS count FROM (
-    SELECT state, due_at FROM windlass.jobs WHERE caller = $2 ORDER BY id DESC LIMIT $1
-) j
-WHERE j.due_at IS NOT NULL
-GROUP BY j.state
-
 -- name: overview_running
 -- Attempts under way (by steps_running), $1 at most.
 SELECT s.queue, count(*) AS steps FROM (SELECT queue FROM windlass.steps WHERE state = 'RUNNING' LIMIT $1) s
 GROUP BY s.queue
 
--- name: overview_running_jobs
--- Jobs with an attempt under way, of all callers or of one.
-SELECT count(DISTINCT s.job_id) FROM (
-    SELECT job_id FROM windlass.steps WHERE state = 'RUNNING' LIMIT $1
-) s
-WHERE $2::text IS NULL OR EXISTS (SELECT FROM windlass.jobs j WHERE j.id = s.job_id AND j.caller = $2)
-
 -- name: overview_waits
--- Jobs that wait to be told something, by what; $1 at most are looked at.
+-- Jobs that wait for an event, by its name; $1 waits at most are looked at, the newest. A paused job asks for nothing.
 SELECT w.name, count(DISTINCT w.job_id) AS jobs, min(w.job_id::text)::uuid AS oldest
-FROM (SELECT job_id, name FROM windlass.waits LIMIT $1) w
-JOIN windlass.jobs j ON j.id = w.job_id AND j.due_at IS NOT NULL AND ($2::text IS NULL OR j.caller = $2)
+FROM (SELECT job_id, name FROM windlass.waits ORDER BY job_id DESC, no DESC LIMIT $1) w
+JOIN windlass.jobs j ON j.id = w.job_id AND j.due_at IS NOT NULL AND NOT j.is_paused
+                    AND ($2::text IS NULL OR j.caller = $2)
 GROUP BY w.name ORDER BY jobs DESC, w.name
+
+-- name: overview_short
+-- Steps that wait for money, by the budget that is used up; $1 at most are looked at (by slots_short).
+SELECT k.behind, count(*) AS steps, count(DISTINCT k.job_id) AS jobs, min(k.job_id::text)::uuid AS oldest
+FROM (
+    SELECT job_id, behind FROM windlass.slots
+    WHERE state = 'WAITING' AND behind <> 'key' AND ($2::text IS NULL OR caller = $2) LIMIT $1
+) k
+JOIN windlass.jobs j ON j.id = k.job_id AND j.due_at IS NOT NULL AND NOT j.is_paused
+GROUP BY k.behind ORDER BY steps DESC, k.behind
 
 -- name: overview_workers
 -- Which queues are served by how many live workers, and how many workers were lost lately.

@@ -62,9 +62,11 @@ SELECT id FROM windlass.jobs WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2
 SELECT id FROM windlass.jobs WHERE deleted_at IS NULL ORDER BY id DESC LIMIT 1
 
 -- name: read_queue_ahead
+-- Steps of the same handler and caller that are claimed before this one.
 SELECT count(*) FROM (
     SELECT FROM windlass.steps s
     WHERE s.state = 'QUEUED' AND s.queue = $1
+      AND s.lane = (SELECT own.lane FROM windlass.steps own WHERE own.job_id = $3 AND own.no = $4)
       AND (s.priority > $2 OR (s.priority = $2 AND (s.job_id, s.no) < ($3, $4)))
     LIMIT 1000
 ) AS ahead

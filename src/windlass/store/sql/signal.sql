@@ -40,6 +40,9 @@ SELECT count(*) FROM windlass.signals WHERE job_id = $1 AND taken_no IS NULL
 INSERT INTO windlass.signals (job_id, id, name, body, sender, at, taken_no)
 VALUES ($1, $2, $3, $4, $5, windlass.clock(), $6)
 
+-- name: waits_get
+SELECT name, match FROM windlass.waits WHERE job_id = $1 AND no = $2
+
 -- name: signal_early
 -- Events that came before anybody waited for them, in the order they came.
 SELECT job_id, id, name, body FROM windlass.signals

@@ -56,22 +56,33 @@ SELECT 0 AS told, (SELECT count(*) FROM due) AS due,
        (SELECT count(pg_notify('windlass_webhook', '')) FROM (SELECT FROM due LIMIT 1) one) AS rung
 
 -- name: webhook_claim
--- $1 at most this many, $2 the lease in seconds, $3 hosts that this courier is sending to and $4 how often, $5 how often
--- it may. A host that is slow takes the places that it may take and no others: rows of hosts without a free place are
--- passed over. Candidates are looked at without a lock, as a window cannot be locked; whoever locks them first has them.
+-- $1 at most this many, $2 the lease in seconds; $3 hosts that this courier is sending to, $4 how many requests to each,
+-- $5 how many it may send to a host at a time; $6 to $8 the same for callers. Rows of a host or a caller without a free
+-- place are passed over, so slow receivers hold up their own caller only. Callers take turns: the one with the fewest
+-- requests under way goes first. Candidates are read without a lock, as a window cannot be locked; whoever locks them
+-- first has them.
 WITH busy AS (
     SELECT b.host, b.count FROM unnest($3::text[], $4::int[]) AS b (host, count)
+), callers AS (
+    SELECT b.caller, b.count FROM unnest($6::text[], $7::int[]) AS b (caller, count)
 ), near AS (
-    SELECT w.job_id, w.host, w.due_at FROM windlass.webhooks w
+    SELECT w.job_id, w.host, w.caller, w.due_at FROM windlass.webhooks w
     WHERE w.state = 'DUE' AND w.due_at <= windlass.clock()
       AND w.host <> ALL (ARRAY(SELECT b.host FROM busy b WHERE b.count >= $5::int))
+      AND w.caller <> ALL (ARRAY(SELECT c.caller FROM callers c WHERE c.count >= $8::int))
     ORDER BY w.due_at LIMIT 500
 ), placed AS (
-    SELECT n.job_id, n.host, n.due_at, row_number() OVER (PARTITION BY n.host ORDER BY n.due_at, n.job_id) AS place
-    FROM near n
+    SELECT n.*, row_number() OVER (PARTITION BY n.host ORDER BY n.due_at, n.job_id) AS place FROM near n
+), room AS (
+    SELECT p.job_id, p.due_at, coalesce(c.count, 0) + row_number() OVER (
+               PARTITION BY p.caller ORDER BY p.due_at, p.job_id
+           ) AS turn
+    FROM placed p
+    LEFT JOIN busy b ON b.host = p.host
+    LEFT JOIN callers c ON c.caller = p.caller
+    WHERE p.place + coalesce(b.count, 0) <= $5::int
 ), chosen AS (
-    SELECT p.job_id FROM placed p LEFT JOIN busy b ON b.host = p.host
-    WHERE p.place + coalesce(b.count, 0) <= $5::int ORDER BY p.due_at, p.job_id LIMIT $1
+    SELECT r.job_id FROM room r WHERE r.turn <= $8::int ORDER BY r.turn, r.due_at, r.job_id LIMIT $1
 ), mine AS (
     SELECT w.job_id FROM windlass.webhooks w
     WHERE w.job_id = ANY (ARRAY(SELECT c.job_id FROM chosen c)) AND w.state = 'DUE' AND w.due_at <= windlass.clock()

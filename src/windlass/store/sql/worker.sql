@@ -1,32 +1,92 @@
 -- Workers and their leases.
 
 -- name: worker_enlist
-INSERT INTO windlass.workers (id, host, pid, queues, concurrency, started_at, seen_at, lease_until)
-VALUES ($1, $2, $3, $4, $5, windlass.clock(), windlass.clock(), windlass.clock() + make_interval(secs => $6))
-ON CONFLICT (id) DO NOTHING
+WITH worker AS (
+    INSERT INTO windlass.workers (id, host, pid, queues, concurrency, started_at, seen_at, lease_until)
+    VALUES ($1, $2, $3, $4, $5, windlass.clock(), windlass.clock(), windlass.clock() + make_interval(secs => $6))
+    ON CONFLICT (id) DO NOTHING
+)
+INSERT INTO windlass.capabilities (worker, host, handlers, lease_s, since)
+VALUES ($1, $2, $7, $6, windlass.clock())
+ON CONFLICT (worker) DO NOTHING
 
 -- name: worker_renew
--- A lease that ran out is never revived, even if nobody noticed yet.
+-- A lease that ran out goes on, unless the worker was marked as lost: until then its steps are still its own, and the
+-- database may have been away when the renewal was due. A lost worker never comes back under the same id.
 UPDATE windlass.workers
 SET seen_at = windlass.clock(), lease_until = windlass.clock() + make_interval(secs => $2)
-WHERE id = $1 AND lost_at IS NULL AND lease_until > windlass.clock()
+WHERE id = $1 AND lost_at IS NULL
 RETURNING id
 
 -- name: worker_dismiss
 -- A worker that leaves in good order holds nothing any more.
-DELETE FROM windlass.workers w WHERE id = $1
-  AND NOT EXISTS (SELECT FROM windlass.steps s WHERE s.worker = w.id AND s.state = 'RUNNING')
+WITH gone AS (
+    DELETE FROM windlass.workers w WHERE id = $1
+      AND NOT EXISTS (SELECT FROM windlass.steps s WHERE s.worker = w.id AND s.state = 'RUNNING')
+    RETURNING id
+)
+UPDATE windlass.capabilities c SET until = windlass.clock() FROM gone WHERE c.worker = gone.id
 
 -- name: worker_mark_lost
-UPDATE windlass.workers SET lost_at = windlass.clock()
-WHERE lost_at IS NULL AND lease_until <= windlass.clock()
-RETURNING id
+-- Notes that an engine looked, and marks the workers whose leases are over; neither if the last look was too long ago
+-- ($1 parts of the shortest lease): then the gap is reckoned with first (core/lease.py). Says whether it was done.
+WITH lease AS (
+    SELECT min(coalesce(c.lease_s, 15)) AS shortest_s
+    FROM windlass.workers w LEFT JOIN windlass.capabilities c ON c.worker = w.id
+    WHERE w.lost_at IS NULL
+), looked AS (
+    UPDATE windlass.installation i SET looked_at = windlass.clock()
+    FROM lease
+    WHERE i.looked_at > windlass.clock() OR lease.shortest_s IS NULL
+       OR i.looked_at >= windlass.clock() - make_interval(secs => $1::float8 * lease.shortest_s)
+    RETURNING i.one
+), lost AS (
+    UPDATE windlass.workers w SET lost_at = windlass.clock()
+    FROM looked
+    WHERE w.lost_at IS NULL AND w.lease_until <= windlass.clock()
+)
+SELECT EXISTS (SELECT FROM looked)
+
+-- name: worker_look_lock
+-- How long ago an engine last looked; the row's lock keeps other engines from reckoning with the same gap.
+SELECT extract(epoch FROM windlass.clock() - looked_at)::float8 AS gap_s
+FROM windlass.installation FOR UPDATE
+
+-- name: worker_leases
+SELECT w.id, coalesce(c.lease_s, 15)::float8 AS lease_s,
+       extract(epoch FROM w.lease_until - windlass.clock())::float8 AS left_s
+FROM windlass.workers w LEFT JOIN windlass.capabilities c ON c.worker = w.id
+WHERE w.lost_at IS NULL
+ORDER BY w.id
+FOR UPDATE OF w
+
+-- name: worker_leases_put
+-- What is left of each lease after a gap; with nothing left the worker is lost.
+WITH looked AS (
+    UPDATE windlass.installation SET looked_at = windlass.clock(), back_at = windlass.clock()
+)
+UPDATE windlass.workers w
+SET lease_until = windlass.clock() + make_interval(secs => d.left_s),
+    lost_at = CASE WHEN d.left_s <= 0 THEN windlass.clock() END
+FROM unnest($1::uuid[], $2::float8[]) AS d (id, left_s)
+WHERE w.id = d.id
+
+-- name: worker_died
+-- The process is known to be dead, so its lease ends now.
+UPDATE windlass.workers SET lost_at = windlass.clock(), lease_until = least(lease_until, windlass.clock())
+WHERE id = $1 AND lost_at IS NULL
 
 -- name: worker_forget
 -- Lost workers are kept for a day, so that a person can see them.
-DELETE FROM windlass.workers w
-WHERE lost_at < windlass.clock() - interval '1 day'
-  AND NOT EXISTS (SELECT FROM windlass.steps s WHERE s.worker = w.id AND s.state = 'RUNNING')
+WITH gone AS (
+    DELETE FROM windlass.workers w
+    WHERE lost_at < windlass.clock() - interval '1 day'
+      AND NOT EXISTS (SELECT FROM windlass.steps s WHERE s.worker = w.id AND s.state = 'RUNNING')
+)
+-- What they could run is kept for a month, so that `why` can name the last worker that had a handler.
+DELETE FROM windlass.capabilities c
+WHERE coalesce(c.until, c.since) < windlass.clock() - interval '30 days'
+  AND NOT EXISTS (SELECT FROM windlass.workers w WHERE w.id = c.worker)
 
 -- name: worker_steps
 -- What workers have in hand (by steps_running), $1 at most.

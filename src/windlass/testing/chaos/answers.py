@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from windlass.testing.chaos.workload import BULK
+from windlass.testing.chaos.workload import BULK, WIDE
 
 SKIPPED = {"skipped": True}
 # How a job may fail although nothing is wrong with Windlass, by recipe.
-FAILS_WITH = {"forsaken": "wait_timeout", "doomed": "permanent"}
+FAILS_WITH = {"forsaken": "wait_timeout", "doomed": "permanent", "poison": "worker_lost"}
 
 
 def _crunched(n: int) -> int:
@@ -60,6 +60,8 @@ ANSWERS: dict[str, Callable[[int], Any]] = {
     "picture": lambda n: n + 1,
     "album": _album,
     "approval": lambda n: n + 1,
+    "wide": lambda n: sum(item + 1 for item in range(n, n + WIDE)),
+    "visitor": lambda n: n + 3,
     "family": lambda n: _fan(n) + sum(_chain(item) for item in _items(n)),
 }
 

@@ -14,13 +14,17 @@ from uuid import UUID
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable, WrongState
 from windlass.engine import control, rerun, signals
+from windlass.testing.chaos import other_workload, workload
 from windlass.testing.chaos.answers import FAILS_WITH
 from windlass.testing.chaos.ledger import Ledger, Wish
-from windlass.testing.chaos.workload import APPROVED, RECIPES
+from windlass.testing.chaos.workload import APPROVED, POISON
 
 T = TypeVar("T")
 
+RECIPES = {recipe.name: recipe for recipe in (*workload.RECIPES, *other_workload.RECIPES)}
 SUBMITTERS = 10
+# One submitter asks for poison: with its third job, and then every so many.
+POISON_AT, POISON_EVERY = 3, 100
 # Each submitter rests this long between two jobs.
 REST_S = (0.05, 0.4)
 AGAIN_AFTER_S = 0.2
@@ -31,7 +35,7 @@ DEADLINES = 0.05
 # How often each recipe is asked for. Providers have few places, and should be done with most of it while faults go on.
 WEIGHTS: dict[str, float] = {
     "chain": 6, "diamond": 4, "fan": 3, "cpu_fan": 2, "choice": 4, "patient": 3, "bulk": 2, "family": 2,
-    "picture": 1, "album": 0.5, "approval": 2,
+    "picture": 1, "album": 0.5, "approval": 2, "wide": 0.1, "visitor": 3,
 }  # fmt: skip
 MEDDLE_EVERY_S = 0.5
 MEDDLE_AMONG = 15
@@ -74,12 +78,14 @@ class Clients:
         while not await self._rest(self._chance.uniform(*REST_S)):
             count += 1
             with contextlib.suppress(GaveUp):
-                await self._submit(self._wish(f"{self._seed}-{place}-{count}"))
+                is_poison = place == 0 and count % POISON_EVERY == POISON_AT
+                await self._submit(self._wish(f"{self._seed}-{place}-{count}", is_poison=is_poison))
 
-    def _wish(self, key: str) -> Wish:
-        recipe = self._chance.choices(RECIPES, [WEIGHTS.get(recipe.name, 1) for recipe in RECIPES])[0]
+    def _wish(self, key: str, *, is_poison: bool) -> Wish:
+        names = [name for name in RECIPES if name != POISON.name]
+        name = POISON.name if is_poison else self._chance.choices(names, [WEIGHTS.get(name, 1) for name in names])[0]
         deadline_s = DEADLINE_S if self._chance.random() < DEADLINES else None
-        wish = self._ledger.wishes[key] = Wish(key, recipe.name, self._chance.randrange(1000), deadline_s)
+        wish = self._ledger.wishes[key] = Wish(key, name, self._chance.randrange(1000), deadline_s)
         return wish
 
     async def _submit(self, wish: Wish) -> None:
@@ -93,7 +99,7 @@ class Clients:
             await self._ask(wish)
 
     async def _ask(self, wish: Wish) -> None:
-        recipe = next(recipe for recipe in RECIPES if recipe.name == wish.recipe)
+        recipe = RECIPES[wish.recipe]
         job = await self._insist(
             lambda: self._windlass.submit(recipe, key=wish.key, deadline=wish.deadline_s, inputs={"n": wish.n})
         )

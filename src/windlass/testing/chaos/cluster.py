@@ -30,6 +30,7 @@ WORKERS = 4
 WORKER_CONCURRENCY = 20
 SECRET = "chaos" * 8
 WORKLOAD = "windlass.testing.chaos.workload"
+OTHER_WORKLOAD = "windlass.testing.chaos.other_workload"
 # So many may be stopped at once; some must go on, or nothing would happen that a fault could hit.
 WORKERS_STOPPED_MAX = 2
 ENGINES_STOPPED_MAX = 1
@@ -100,8 +101,9 @@ class Cluster:
         self.members.append(self._member("api", "serve", "api", "--listen", f"127.0.0.1:{self.outside.api_port}"))
         for place in range(ENGINES):
             self.members.append(self._member(f"engine-{place}", "engine"))
-        for place in range(WORKERS):
-            arguments = ("worker", WORKLOAD, "--no-loops", "--concurrency", str(WORKER_CONCURRENCY))
+        # Two apps share the database and the default queue; each worker has the steps of one of them.
+        for place, workload in enumerate([*[WORKLOAD] * WORKERS, OTHER_WORKLOAD]):
+            arguments = ("worker", workload, "--no-loops", "--concurrency", str(WORKER_CONCURRENCY))
             self.members.append(self._member(f"worker-{place}", *arguments))
         supervising = asyncio.create_task(self._supervise())
         try:
@@ -120,7 +122,7 @@ class Cluster:
             FOLDER_VARIABLE: str(self.journal),
             **self.outside.environment,
         }
-        command = command or [sys.executable, "-m", "windlass.cli.main", *arguments]
+        command = command or [sys.executable, "-m", "windlass.testing.chaos.process", *arguments]
         return Member(name, command, environment, self.folder / "logs" / f"{name}.log")
 
     async def _supervise(self) -> None:
@@ -133,7 +135,7 @@ class Cluster:
         """End every fault that is still under way: all processes run, and the server answers."""
         for timer in list(self._pending):
             self._undo(timer)
-        await self.server.whole()
+        await self.server.heal()
         await self.outside.heal()
 
     async def dismiss(self) -> list[str]:
@@ -228,6 +230,10 @@ class Cluster:
                 return self.server.crash(signal.SIGKILL)
             case Fault.POSTMASTER_QUIT:
                 return self.server.crash(signal.SIGQUIT)
+            case Fault.SERVER_AWAY:
+                return self.server.leave(self._deck.stop_s(fault))
+            case Fault.SERVER_READ_ONLY:
+                return await self.server.become_read_only(self._deck.stop_s(fault))
             case Fault.BACKEND_KILLED | Fault.BACKEND_STOPPED | Fault.BACKEND_TERMINATED:
                 return await self._hurt_backend(fault)
             case Fault.ENGINE_KILLED | Fault.ENGINE_STOPPED:

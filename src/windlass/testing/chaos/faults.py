@@ -31,6 +31,8 @@ class Fault(StrEnum):
     BACKEND_KILLED = "backend killed"
     BACKEND_STOPPED = "backend stopped"
     BACKEND_TERMINATED = "backend terminated"
+    SERVER_AWAY = "PostgreSQL away for longer than a lease"
+    SERVER_READ_ONLY = "PostgreSQL read-only"
 
 
 PER_MINUTE: dict[Fault, int] = {
@@ -50,6 +52,8 @@ PER_MINUTE: dict[Fault, int] = {
     Fault.BACKEND_KILLED: 2,
     Fault.BACKEND_STOPPED: 4,
     Fault.BACKEND_TERMINATED: 12,
+    Fault.SERVER_AWAY: 1,
+    Fault.SERVER_READ_ONLY: 2,
 }
 FAULTS_A_MINUTE = sum(PER_MINUTE.values())
 # A run with fewer than this has not shown what it is for.
@@ -60,6 +64,9 @@ STOP_S = (1.0, 8.0)
 LONG_STOP_S = (16.0, 25.0)
 LONG_STOPS = 0.3
 BACKEND_STOP_S = (1.0, 6.0)
+# Longer than the lease, so that every lease lapses while no process can renew it.
+AWAY_S = (17.0, 22.0)
+READ_ONLY_S = (3.0, 9.0)
 
 
 class Deck:
@@ -90,9 +97,16 @@ class Deck:
         self._cards.append(card)
 
     def stop_s(self, fault: Fault) -> float:
-        """How long the victim of this fault is stopped."""
-        if fault is Fault.BACKEND_STOPPED:
-            return self._chance.uniform(*BACKEND_STOP_S)
+        """How long this fault lasts."""
+        match fault:
+            case Fault.BACKEND_STOPPED:
+                return self._chance.uniform(*BACKEND_STOP_S)
+            case Fault.SERVER_AWAY:
+                return self._chance.uniform(*AWAY_S)
+            case Fault.SERVER_READ_ONLY:
+                return self._chance.uniform(*READ_ONLY_S)
+            case _:
+                pass
         return self._chance.uniform(*(LONG_STOP_S if self._chance.random() < LONG_STOPS else STOP_S))
 
 

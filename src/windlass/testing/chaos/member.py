@@ -24,6 +24,7 @@ class Exited:
     """A process that ended without having been killed."""
 
     name: str
+    pid: int
     code: int
     at_s: float
 
@@ -73,7 +74,7 @@ class Member:
         """Take note of a process that ended, and start another one a moment later."""
         if self.process is not None and (code := self.process.poll()) is not None:
             if not self._is_killed and self.is_wanted:
-                self.exits.append(Exited(self.name, code, time.time()))
+                self.exits.append(Exited(self.name, self.process.pid, code, time.time()))
             self.process, self._ended_s = None, time.monotonic()
         if self.process is None and self.is_wanted and time.monotonic() - self._ended_s > RESTART_AFTER_S:
             self.start()

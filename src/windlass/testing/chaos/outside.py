@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import json
 import socket
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from windlass.testing.fake_provider import Entry, FakeProvider, Fault, read_jour
 # The providers by the names that recipes use: the adapter, where the fake speaks its protocol, places, requests/s.
 PROVIDERS = {"painter": ("http", "generic", 5, 50), "singer": ("replicate", "replicate", 4, 50)}
 SECRET_VARIABLE = "CHAOS_WEBHOOK_SECRET"
+SINGERS_SECRET = "whsec_" + base64.b64encode(b"a secret of its own, for singers").decode()
 CREDENTIAL_VARIABLE = "CHAOS_CREDENTIAL"
 CREDENTIAL = "chaos-credential"
 # Polls are often, so that a webhook and a poll meet; a wait is short, so that some work comes too late.
@@ -84,8 +87,10 @@ class Outside:
         return {
             "FAKE_PROVIDER_CREDENTIAL": CREDENTIAL,
             "FAKE_PROVIDER_SECRET": self._hand.secret,
+            "FAKE_PROVIDER_SECRETS": json.dumps({"replicate": SINGERS_SECRET}),
             CREDENTIAL_VARIABLE: CREDENTIAL,
-            SECRET_VARIABLE: self._hand.secret,
+            f"{SECRET_VARIABLE}_PAINTER": self._hand.secret,
+            f"{SECRET_VARIABLE}_SINGER": SINGERS_SECRET,
             "WINDLASS_PROVIDERS": str(self._folder / "providers.yaml"),
             "WINDLASS_PUBLIC_URL": f"http://127.0.0.1:{self.api_port}",
         }
@@ -97,7 +102,7 @@ class Outside:
             url = self._hand.base_url(protocol)
             text += _FILE.format(
                 name=name, adapter=adapter, url=url, places=places, rate=rate,
-                credential=CREDENTIAL_VARIABLE, secret=SECRET_VARIABLE,
+                credential=CREDENTIAL_VARIABLE, secret=f"{SECRET_VARIABLE}_{name.upper()}",
             )  # fmt: skip
             if adapter == "replicate":
                 text += "    options: {honours_keys: true}\n"

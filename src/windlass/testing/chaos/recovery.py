@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from windlass.engine.hand_back import SOURCE
 from windlass.engine.read import EventView
 from windlass.testing.chaos.cluster import Kill
 from windlass.testing.chaos.evidence import Evidence, JobHistory
@@ -36,6 +37,6 @@ def _waits(job: JobHistory, killed: dict[UUID, float]) -> list[float]:
             if at_s is None or event.at.timestamp() > at_s or events[place + 1].at.timestamp() < at_s:
                 continue
             again = [later for later in events[place + 1 :] if later.type == "step.running"]
-            if again and events[place + 1].source == "rescuer":
+            if again and events[place + 1].source in (SOURCE, "rescuer"):
                 waits.append(again[0].at.timestamp() - at_s)
     return waits

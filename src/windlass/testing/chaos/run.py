@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable
-from windlass.store.database import Database, is_transient
+from windlass.store.database import Database
 from windlass.store.migrate import migrate
+from windlass.store.outage import is_transient
 from windlass.testing.chaos import lines
 from windlass.testing.chaos.clients import Clients
 from windlass.testing.chaos.cluster import Cluster
@@ -29,6 +31,7 @@ DRAIN_S = 120.0
 # Without a single event for this long, nothing more will come.
 STILL_S = 75.0
 STUCK_SHOWN = 3
+DEADLY = "deadly"
 
 Say = Callable[[str], None]
 
@@ -81,7 +84,7 @@ async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell
         evidence = await gather(windlass, cluster.journal, cluster.outside.entries())
     violations += [Violation("goodbye", None, complaint) for complaint in complaints]
     violations += judge(evidence, ledger, crashes=cluster.server.crashes, dismissed=cluster.dismissed)
-    violations += _faults(cluster, minutes)
+    violations += _faults(cluster, minutes, {line.pid for line in evidence.journal if line.step == DEADLY})
     say(summary(cluster, evidence, ledger))
     return violations
 
@@ -125,13 +128,13 @@ async def _drain(windlass: Windlass, folder: Path, say: Say) -> list[Violation]:
     return [Violation("stuck", job.id, f"{job.recipe} is still {job.state}") for job in jobs]
 
 
-def _faults(cluster: Cluster, minutes: float) -> list[Violation]:
-    """A run that did not do what it is for has shown nothing."""
+def _faults(cluster: Cluster, minutes: float, poisoned: Collection[int]) -> list[Violation]:
+    """A run that did not do what it is for has shown nothing. `poisoned` are the processes that ran poison."""
     found = [
         Violation("no chaos", None, f"{member.name} ended by itself with {one.code}")
         for member in cluster.members
         for one in member.exits
-        if one.code not in (0, UNREACHABLE)
+        if one.code not in (0, UNREACHABLE) and not (one.code == -signal.SIGKILL and one.pid in poisoned)
     ]
     if minutes < 1:
         return found
@@ -139,6 +142,8 @@ def _faults(cluster: Cluster, minutes: float) -> list[Violation]:
     if played < FAULTS_A_MINUTE_MIN * minutes:
         found.append(Violation("no chaos", None, f"{played} faults in {minutes:g} min are too few"))
     found += [Violation("no chaos", None, f"never: {fault}") for fault in missing(cluster.played)]
+    if not poisoned:
+        found.append(Violation("no chaos", None, "no poison was run"))
     return found
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import time
 from pathlib import Path
+from typing import Literal
 
 import asyncpg
 
@@ -22,6 +24,8 @@ class Server:
         self._path = folder / "pg"
         self._postgres = EmbeddedPostgres(self._path, durable=True)
         self._repair: asyncio.Task[None] | None = None
+        self._read_only: asyncio.Task[None] | None = None
+        self._is_healed = asyncio.Event()
         self.dsn = ""
         self.crashes: list[float] = []
         # From a crash to the first connection after it.
@@ -44,6 +48,13 @@ class Server:
         await asyncio.to_thread(self._postgres.start)
         return self.dsn
 
+    async def heal(self) -> None:
+        """End a read-only phase, and wait until the server answers."""
+        self._is_healed.set()
+        await self.whole()
+        if self._read_only is not None:
+            await self._read_only
+
     async def stop(self) -> None:
         """Stop it in good order."""
         await self.whole()
@@ -60,6 +71,21 @@ class Server:
         if not self.is_up or pid is None or not send(pid, number):
             return False
         self._repair = asyncio.create_task(self._start_again(time.time()))
+        return True
+
+    def leave(self, seconds: float) -> bool:
+        """Shut the server down in good order, and start it again after this time."""
+        if not self.is_up or self._postgres.pid is None:
+            return False
+        self._repair = asyncio.create_task(self._away_for(seconds, time.time()))
+        return True
+
+    async def become_read_only(self, seconds: float) -> bool:
+        """Refuse every write for this time, in open sessions too, as a primary does while it is demoted."""
+        if self._read_only is not None and not self._read_only.done():
+            return False
+        await self._set_read_only("on")
+        self._read_only = asyncio.create_task(self._read_only_for(seconds))
         return True
 
     async def kill_backend(self, pid: int) -> bool:
@@ -108,6 +134,33 @@ class Server:
         self._postgres = EmbeddedPostgres(self._path, durable=True)
         await asyncio.to_thread(self._postgres.start)
         await self._answers(since_s)
+
+    async def _away_for(self, seconds: float, since_s: float) -> None:
+        # An orderly shutdown loses nothing, so it is no crash: an attempt that begins twice is not excused by it.
+        await asyncio.to_thread(self._postgres.stop)
+        await asyncio.sleep(seconds)
+        self._postgres = EmbeddedPostgres(self._path, durable=True)
+        await asyncio.to_thread(self._postgres.start)
+        await self._answers(since_s)
+
+    async def _read_only_for(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._is_healed.wait(), seconds)
+        while True:
+            try:
+                await self._set_read_only("off")
+                return
+            except Exception:
+                # The server may be down at this moment, which the driver reports in many ways. It must end in any case.
+                await asyncio.sleep(0.1)
+
+    async def _set_read_only(self, value: Literal["on", "off"]) -> None:
+        connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
+        try:
+            await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}", timeout=CONNECT_S)
+            await connection.execute("SELECT pg_reload_conf()", timeout=CONNECT_S)
+        finally:
+            connection.terminate()
 
     async def _wait_for_recovery(self, since_s: float) -> None:
         self.crashes.append(since_s)

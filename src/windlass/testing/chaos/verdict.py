@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
+from windlass.core.draft import SNOOZE
 from windlass.core.plan import NodeKind
-from windlass.core.retry import LOSSES_MAX
 from windlass.core.states import JobState, StepState
 from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
 from windlass.testing.chaos.evidence import Evidence, JobHistory
@@ -23,6 +23,8 @@ from windlass.testing.chaos.ledger import Ledger
 from windlass.testing.chaos.reckoning import complaints
 from windlass.testing.checker import check_tables
 
+# The only handler of the workload that asks to be run again later.
+SNOOZER = "snoozing"
 # A claim does not wait for the disk. When PostgreSQL loses its memory, the claims of its last moments are undone, and
 # their attempts have no event; they are begun again under the same number. The worker may have begun them this long
 # after the claim (it may have been stopped meanwhile), or this long before the crash.
@@ -52,6 +54,7 @@ def judge(
     found += _submissions(evidence, ledger)
     found += _workers(evidence, dismissed)
     found += _handlers(evidence, crashes)
+    found += _claims(evidence)
     found += [Violation(rule, None, text) for rule, text in complaints(evidence.outside, ledger.signals)]
     found += [Violation("surprise", None, text) for text in ledger.surprises]
     return found
@@ -122,8 +125,6 @@ def _outcome(job: JobHistory, evidence: Evidence, ledger: Ledger) -> Iterator[Vi
 
 def _may_fail(job: JobHistory) -> bool:
     code = (job.view.error or {}).get("code")
-    if code == "worker_lost":
-        return any(step.losses >= LOSSES_MAX for step in job.steps)
     if code == "child_failed":
         return any(node.kind is NodeKind.RECIPE for node in job.plan.nodes)
     return code is not None and code == FAILS_WITH.get(job.view.recipe)
@@ -143,6 +144,20 @@ def _workers(evidence: Evidence, dismissed: Collection[int]) -> Iterator[Violati
             yield Violation("held", None, f"worker {worker.id} still holds {worker.running} steps")
         if worker.lost_at is None and worker.pid in dismissed:
             yield Violation("enlisted", None, f"worker {worker.id} left, and is still on the list")
+
+
+def _claims(evidence: Evidence) -> Iterator[Violation]:
+    """A worker that claims a step which it does not have puts it off."""
+    for job in evidence.jobs.values():
+        for event in job.events:
+            is_put_off = event.type == "step.parked" and (event.payload or {}).get("waiting_for") == SNOOZE
+            if is_put_off and event.no is not None and not _can_snooze(job, event.no):
+                yield Violation("wrong claim", job.view.id, f"step {event.no} was put off, and never asks for that")
+
+
+def _can_snooze(job: JobHistory, no: int) -> bool:
+    step = next(step for step in job.steps if step.no == no)
+    return job.plan.nodes[step.node].run == SNOOZER
 
 
 # What the handlers wrote down.

@@ -7,6 +7,8 @@ Whatever a handler computes follows from its arguments alone, so what a job must
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 import zlib
 from typing import Any
@@ -16,6 +18,7 @@ from windlass.testing.chaos.journal import journal
 from windlass.worker.context import Context
 
 BULK = 300 * 1024
+WIDE = 120
 PATIENT = wl.Retry(max_attempts=25, base_s=0.1, factor=1.5, cap_s=1.0)
 PARKED_WITHIN_S = 2.0
 APPROVED = "approved"
@@ -254,4 +257,49 @@ def approval(n: int) -> Any:
     return quick(n).after(word)
 
 
-RECIPES = (chain, diamond, fan, cpu_fan, choice, patient, bulk, family, picture, album, approval, forsaken, doomed)
+@wl.step(retry=PATIENT)
+async def many(n: int, ctx: Context) -> list[int]:
+    """A list longer than one batch of the router."""
+    with journal(ctx):
+        return list(range(n, n + WIDE))
+
+
+@wl.recipe
+def wide(n: int) -> Any:
+    """A fan-out whose children are born in several batches, while the first of them already end."""
+    return add_up(quick.map(many(n)))
+
+
+@wl.step(retry=PATIENT)
+async def deadly(n: int, ctx: Context) -> int:
+    """Kills the process that runs it."""
+    with journal(ctx):
+        os.kill(os.getpid(), signal.SIGKILL)
+        return n
+
+
+@wl.recipe
+def poison(n: int) -> Any:
+    """Can never complete, and must not take another job with it."""
+    return deadly(n)
+
+
+# Submitted at fixed places in the order of jobs, as a few of them do for a minute.
+POISON = poison
+RECIPES = (
+    wide,
+    chain,
+    diamond,
+    fan,
+    cpu_fan,
+    choice,
+    patient,
+    bulk,
+    family,
+    picture,
+    album,
+    approval,
+    forsaken,
+    doomed,
+    poison,
+)

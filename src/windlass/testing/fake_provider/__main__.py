@@ -61,7 +61,8 @@ async def run(args: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
     journal = Journal(args.journal, is_durable=not args.no_fsync)
     secret = os.environ.get("FAKE_PROVIDER_SECRET", "")
-    sender = Sender(secret, FalKeys() if args.fal_keys else None)
+    by_protocol = json.loads(os.environ.get("FAKE_PROVIDER_SECRETS") or "{}")
+    sender = Sender(secret, FalKeys() if args.fal_keys else None, by_protocol)
     service = FakeService(
         journal, url="", seed=args.seed, credential=os.environ.get("FAKE_PROVIDER_CREDENTIAL", ""), sender=sender
     )

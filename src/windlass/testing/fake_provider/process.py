@@ -37,6 +37,7 @@ class FakeProvider:
         port: int = 0,
         credential: str = "",
         secret: str = SECRET,
+        secrets: Mapping[str, str] | None = None,
         seed: int = 0,
         is_durable: bool = True,
         has_fal_keys: bool = False,
@@ -45,6 +46,8 @@ class FakeProvider:
         self.journal = Path(journal)
         self.credential = credential
         self.secret = secret
+        # By protocol, for those with a secret of their own.
+        self.secrets = dict(secrets or {})
         self.url = ""
         self._port = port
         self._flags = ["--seed", str(seed)]
@@ -78,6 +81,7 @@ class FakeProvider:
         command = [sys.executable, "-m", "windlass.testing.fake_provider", "--port", str(self._port)]
         command += ["--journal", str(self.journal), *self._flags]
         environ = {**os.environ, "FAKE_PROVIDER_CREDENTIAL": self.credential, "FAKE_PROVIDER_SECRET": self.secret}
+        environ["FAKE_PROVIDER_SECRETS"] = json.dumps(self.secrets)
         self._process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=environ)
         if self._process.stdout is None:
             raise RuntimeError("the fake provider has no output")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from windlass.core.external import ProviderStatus
@@ -44,10 +44,16 @@ class FalKeys:
 
 
 class Sender:
-    """Sends webhooks. `secret` is what they are signed with, as people write it; `fal_keys` sign FAL's besides."""
+    """Sends webhooks. `secret` is what they are signed with, as people write it; `fal_keys` sign FAL's besides.
 
-    def __init__(self, secret: str, fal_keys: FalKeys | None = None) -> None:
+    `by_protocol` has the secrets of protocols with one of their own.
+    """
+
+    def __init__(
+        self, secret: str, fal_keys: FalKeys | None = None, by_protocol: Mapping[str, str] | None = None
+    ) -> None:
         self._secret = secret
+        self._by_protocol = by_protocol or {}
         self.fal_keys = fal_keys
         self._poster = Poster()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -136,7 +142,8 @@ class Sender:
         for no in range(max(1, manner.webhook_tries)):
             if no:
                 await asyncio.sleep(manner.webhook_again_s * 2 ** (no - 1))
-            answer = await self._try(teller, work, body, way, event, self._secret)
+            secret = self._by_protocol.get(work.protocol, self._secret)
+            answer = await self._try(teller, work, body, way, event, secret)
             if 200 <= answer < 300:
                 return
 

@@ -24,13 +24,13 @@ from windlass.testing.sim.log import Answer, Log, Told
 from windlass.testing.sim.reruns import rerun_from
 from windlass.testing.sim.worker import is_away
 
-CALLERS = ("ada", "bob")
+CALLERS = ("ada", "bob", "cy")
 
 
 class PlainResolver:
     """Fills templates that hold plain paths only, which is all that the simulated recipes use."""
 
-    async def resolve_async(self, template: Template, scope: Mapping[str, Any]) -> Any:
+    async def resolve_async(self, template: Template, scope: Mapping[str, Any], caller: str = "") -> Any:
         """The value of the template."""
         return template.resolve(scope, _no_evaluator)
 
@@ -112,7 +112,7 @@ def wishes_of(stage: Stage, rng: random.Random, count: int) -> list[Submission]:
         old = rng.choice(wishes) if wishes and rng.random() < 0.2 else None
         inputs = {
             "flag": rng.random() < 0.6,
-            "items": list(range(rng.choice([0, 1, 2, 4]))),
+            "items": list(range(rng.choice([0, 1, 2, 4, 7]))),
             "seconds": rng.choice([0, 3, 15]),
         }
         wishes.append(
@@ -124,7 +124,7 @@ def wishes_of(stage: Stage, rng: random.Random, count: int) -> list[Submission]:
                 idempotency_key=old.idempotency_key if old else (f"key {number}" if rng.random() < 0.5 else None),
                 priority=rng.choice([0, 0, 0, 5]),
                 deadline_s=rng.uniform(5, 60) if rng.random() < 0.1 else None,
-                ttl_s=rng.uniform(10, 90) if rng.random() < 0.1 else 86400.0,
+                ttl_s=rng.uniform(10, 90) if rng.random() < 0.1 else None,
                 correlation_id=f"c{number}" if rng.random() < 0.3 else None,
             )
         )

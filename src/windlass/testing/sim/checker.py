@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from windlass.core.lease import COUNTED_PART, is_gap
 from windlass.core.outcome import Cancel, Failure, Parked, Success
 from windlass.core.states import StepState
 from windlass.engine.workers import LEASE_S
 from windlass.testing.checker import Tables, check_tables
-from windlass.testing.sim.log import Log
+from windlass.testing.sim.log import Key, Log
 from windlass.testing.sim.reruns import check_reruns
 from windlass.testing.sim.scheduler import START
+from windlass.testing.sim.suspects import check_suspects
 
 # How soon word travels from job to job once nothing goes wrong any more.
 HEARD_WITHIN_S = 20.0
@@ -33,6 +34,7 @@ def check(tables: Tables, log: Log, *, is_serial: bool = True) -> list[str]:
         *_orphans(tables, log),
         *_leases(log),
         *check_reruns(tables, log),
+        *check_suspects(tables, log),
     ]
 
 
@@ -74,10 +76,13 @@ def _reports(tables: Tables, log: Log) -> list[str]:
     wrong = []
     heard: dict[tuple[Any, bool], int] = defaultdict(int)
     steps = {(row["job_id"], row["no"]): row for rows in tables.steps.values() for row in rows}
+    claimed_by = _claims(tables)
     for told in log.told:
         if not told.took_effect:
             continue
         job_id, no, attempt = told.key
+        if told.worker is not None and str(told.worker) != claimed_by.get(told.key):
+            wrong.append(f"the report of {told.worker} ended {told.key}, which {claimed_by.get(told.key)} had claimed")
         # One attempt may first say that it waits outside, and then end.
         heard[told.key, isinstance(told.outcome, Parked)] += 1
         step = steps[job_id, no]
@@ -93,6 +98,12 @@ def _reports(tables: Tables, log: Log) -> list[str]:
                     wrong.append(f"{told.key} cancelled its job, which is {tables.jobs[job_id]['state']}")
     wrong += [f"{count} reports of {key} took effect" for (key, _), count in heard.items() if count > 1]
     return wrong
+
+
+def _claims(tables: Tables) -> dict[Key, str]:
+    """The worker of every attempt, by the database's own account."""
+    begun = [event for events in tables.events.values() for event in events if event["type"] == "step.running"]
+    return {(e["job_id"], e["no"], e["attempt"]): msgspec.json.decode(e["payload"])["worker"] for e in begun}
 
 
 def _attempts(log: Log) -> list[str]:
@@ -122,10 +133,19 @@ def _orphans(tables: Tables, log: Log) -> list[str]:
 
 
 def _leases(log: Log) -> list[str]:
-    """A lease is extended only while it lasts."""
+    """A lost worker's lease is never extended; no worker is lost before it was silent for a lease, outages apart."""
     wrong = []
-    for worker, moments in log.leases.items():
-        for before, at in pairwise(moments):
-            if at - before >= LEASE_S + 0.001:
-                wrong.append(f"the lease of worker {worker} was revived {at:.3f} s into the run")
+    for worker, at in log.lost.items():
+        moments = log.leases[worker]
+        if moments[-1] > at:
+            wrong.append(f"the lease of worker {worker} was revived {moments[-1]:.3f} s into the run")
+        if worker in log.died:
+            continue
+        heard = max(moment for moment in moments if moment <= at)
+        away = [min(until, at) - max(since, heard) for since, until in log.outages if until > heard and since < at]
+        long = [span for span in away if is_gap(span, LEASE_S)]
+        if at - heard - sum(long) < LEASE_S * (1 - COUNTED_PART * len(long)) - 0.001:
+            wrong.append(
+                f"worker {worker} was lost {at - heard:.3f} s after it was heard, {sum(long):.3f} s of them away"
+            )
     return wrong

@@ -7,6 +7,7 @@ lost; and at each of these moments the process may be killed instead of being to
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -36,6 +37,8 @@ class Faults:
     kill_chance: float
     amnesia_chance: float
     is_on: bool = True
+    # Until when the database answers no one.
+    away_until: float = 0.0
     errors: int = 0
     kills: int = 0
 
@@ -58,6 +61,10 @@ class Faults:
 
 class SimDatabase(Database):
     """See the module. One for all processes; who is asking is whoever has the turn."""
+
+    # Real time decides nothing here.
+    budget_s = math.inf
+    losses = 0
 
     def __init__(self, real: asyncpg.Connection, scheduler: Scheduler, faults: Faults, log: Log) -> None:
         self.real = real
@@ -98,11 +105,23 @@ class SimDatabase(Database):
         await self.scheduler.point()
         strand = self.scheduler.current
         assert strand is not None
+        if self.scheduler.now < self.faults.away_until:
+            raise lost_connection(Moment.BEFORE)
         moment, is_kill = self.faults.draw(can_die=strand.process.restart is not None)
         if moment is Moment.BEFORE:
             await self.lose(moment, is_kill)
         await self.set_clock()
         return moment, is_kill
+
+    async def inspect(self, args: tuple[Any, ...], result: Any) -> None:
+        """What must be true right after a statement."""
+        if args[0] in _claims() and result:
+            is_live = "SELECT lost_at IS NULL AND lease_until > windlass.clock() FROM windlass.workers WHERE id = $1"
+            if not await self.real.fetchval(is_live, args[1]):
+                self.log.violations.append(f"worker {args[1]} is not live, and was given {len(result)} attempts")
+        elif args[0] in (sql("worker_mark_lost"), sql("worker_leases_put")):
+            for row in await self.real.fetch("SELECT id FROM windlass.workers WHERE lost_at IS NOT NULL ORDER BY id"):
+                self.log.lost.setdefault(row["id"], self.scheduler.now)
 
     async def looked_at(self) -> None:
         """A commit that touched the lines."""
@@ -156,7 +175,9 @@ class SimConnection:
     async def _statement(self, call: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
         if self.is_in_unit:
             self.is_line_touched = self.is_line_touched or Watch.is_touched(args[0])
-            return await call(*args)
+            result = await call(*args)
+            await self._db.inspect(args, result)
+            return result
         moment, is_kill = await self._db.begin()
         if self._is_cut_off:
             await self._db.lose(Moment.BEFORE, is_kill)
@@ -167,6 +188,7 @@ class SimConnection:
             return await self._forgotten(call, args)
         result = await call(*args)
         self._db.committed(args, result)
+        await self._db.inspect(args, result)
         if Watch.is_touched(args[0]):
             await self._db.looked_at()
         if moment is not None:
@@ -193,9 +215,13 @@ class SimConnection:
             await transaction.rollback()
 
 
+def _claims() -> tuple[str, ...]:
+    return sql("step_claim"), sql("step_claim_lane"), sql("step_claim_one")
+
+
 def _is_ahead(args: tuple[Any, ...]) -> bool:
     """Whether a statement commits ahead of the disk."""
-    return args[0] in (sql("step_claim"), sql("step_claim_one")) or (args[0] == sql("job_submit_one") and args[-1])
+    return args[0] in _claims() or (args[0] == sql("job_submit_one") and args[-1])
 
 
 class SimTransaction:

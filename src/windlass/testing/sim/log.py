@@ -31,6 +31,8 @@ class Told:
     outcome: Outcome
     source: str
     took_effect: bool
+    # The worker that the report names.
+    worker: UUID | None = None
 
 
 @dataclass
@@ -48,6 +50,11 @@ class Log:
     over: dict[tuple[UUID, int], float] = field(default_factory=dict)
     # The moments at which a worker's lease began or was extended, by the database's own account.
     leases: dict[UUID, list[float]] = field(default_factory=dict)
+    # When a worker was marked as lost, and when the database was away, from and until.
+    lost: dict[UUID, float] = field(default_factory=dict)
+    # Workers whose process died while its heartbeat lived, which ends the lease at once.
+    died: set[UUID] = field(default_factory=set)
+    outages: list[tuple[float, float]] = field(default_factory=list)
     cancelled: list[UUID] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     retried: dict[UUID, UUID] = field(default_factory=dict)
@@ -55,6 +62,12 @@ class Log:
     reran: dict[UUID, tuple[UUID, str, frozenset[str]]] = field(default_factory=dict)
     # Attempts whose claim a crash undid: another worker may get the same number.
     forgotten: set[Key] = field(default_factory=set)
+    # Attempts that were claimed from the twin of a queue by a process that ran nothing else.
+    apart: set[Key] = field(default_factory=set)
+    # Attempts that were claimed and had not begun when their process died.
+    fresh: set[Key] = field(default_factory=set)
+    # Whether some steps kill the processes that run them.
+    has_poison: bool = False
     # What happened outside: when, and what.
     outside: list[tuple[float, str]] = field(default_factory=list)
     # The ids of webhooks that were answered for.

@@ -17,6 +17,9 @@ LEAVES = 12
 PLANS = 60
 OUTER_PLANS = 40
 _NAMES = "abcdefg"
+# A handler for each node's name; and two kinds of workers, each with a part of them.
+HANDLERS = _NAMES
+PARTS = ("abcd", "defg")
 EVENTS = ("go", "stop")
 # Keys that steps of many jobs share, and how many may run under each.
 KEYS = (("one-${inputs.seconds}", 1), ("two", 2))

@@ -26,11 +26,13 @@ from windlass.testing.sim.database import Faults, SimDatabase
 from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer, with_budget
-from windlass.testing.sim.plans import PLANS, library, outer_library
+from windlass.testing.sim.plans import HANDLERS, PARTS, PLANS, library, outer_library
 from windlass.testing.sim.reckoning import check_outside, still_open
 from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
 from windlass.testing.sim.slots import Watch, too_often
+from windlass.testing.sim.small import small_batches
+from windlass.testing.sim.suspects import run_heartbeat
 from windlass.testing.sim.worker import ModelWorker
 from windlass.testing.sim.world import PROVIDERS, RECEIVER, World
 
@@ -40,6 +42,7 @@ T = TypeVar("T")
 END_WITHIN_S = 3600.0
 END_WITHIN_TURNS = 6_000
 LOOK_EVERY_TURNS = 25
+POISON_CHANCE = 0.25
 _CLEARED = [table for table in TABLES if table not in ("plans", "recipes")]
 
 
@@ -60,6 +63,11 @@ class Knobs:
     # Whether work is done outside as well, and how often that goes wrong.
     is_outer: bool
     trouble: float
+    # How often the database is away, and whether each kind of worker has a part of the handlers only.
+    outage_chance: float
+    is_split: bool
+    # Whether some steps kill the processes that run them, and heartbeats outlive their workers.
+    has_poison: bool = False
 
     @classmethod
     def of(cls, seed: int) -> Knobs:
@@ -82,7 +90,11 @@ class Knobs:
             skew_s=rng.choice([0.0, 40.0, 3600.0]),
             is_outer=rng.random() < 0.4,
             trouble=rng.choice([0.05, 0.2, 0.4]),
+            outage_chance=rng.choice([0.0, 0.0, 0.005, 0.015]),
+            is_split=rng.random() < 0.5,
         )
+        # Drawn apart, so that all other seeds are as they were.
+        drawn = replace(drawn, has_poison=random.Random(str(drawn)).random() < POISON_CHANCE)
         # More goes on where work is done outside.
         return replace(drawn, turns=drawn.turns + 150, jobs=drawn.jobs + 2) if drawn.is_outer else drawn
 
@@ -137,7 +149,8 @@ class Simulation:
             for plan in plans:
                 await recipes.register(db, plan)
             async with db.connection() as connection:
-                yield cls(connection, plans)
+                with small_batches():
+                    yield cls(connection, plans)
         finally:
             await db.close()
 
@@ -164,6 +177,7 @@ class Simulation:
             await self._connection.execute("TRUNCATE " + ", ".join(f"windlass.{table}" for table in _CLEARED))
         else:
             await self._connection.execute("; ".join(f"DELETE FROM windlass.{table}" for table in _CLEARED))
+        await self._connection.execute("UPDATE windlass.installation SET looked_at = $1, back_at = NULL", START)
 
 
 def _line(row: asyncpg.Record) -> str:
@@ -185,7 +199,7 @@ class _Run:
         self.faults = Faults(
             random.Random(rng.getrandbits(64)), knobs.error_chance, knobs.kill_chance, knobs.amnesia_chance
         )
-        self.log = Log()
+        self.log = Log(has_poison=knobs.has_poison)
         self.ids = SkewedIds(self.scheduler, random.Random(rng.getrandbits(64)), knobs.skew_s)
         self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)
         self.world = World(
@@ -202,13 +216,15 @@ class _Run:
         self._people()
         if self.knobs.is_outer:
             await self._outside()
+        is_split = self.knobs.is_split and self.knobs.workers > 1
         for number in range(self.knobs.workers):
-            self._worker(f"worker {number}", 0.0)
+            self._worker(f"worker {number}", PARTS[number % 2] if is_split else HANDLERS)
         for number in range(self.knobs.engines):
             self._engine(f"engine {number}", 0.0)
         while self.scheduler.turns < self.knobs.turns and not self.scheduler.crashes:
             await self.scheduler.turn()
             self._maybe_pause()
+            self._maybe_outage()
         wrong = await self._come_to_an_end()
         self.scheduler.clear()
         tables = await Tables.read(self.connection)
@@ -250,12 +266,27 @@ class _Run:
             if too_often(grants.get(name, []), gate.rate, gate.burst)
         ]
 
-    def _worker(self, name: str, after_s: float) -> None:
+    def _worker(self, name: str, handlers: str) -> None:
+        last: list[ModelWorker] = []
+
         def strands(rng: random.Random) -> list[object]:
-            worker = ModelWorker(self.db, self.log, self.ids, rng, lambda: self.stage.is_kind, self.world.providers)
+            if last and self.knobs.has_poison:
+                self._heartbeat(last.pop(), rng)
+            worker = ModelWorker(
+                self.db, self.log, self.ids, rng, lambda: self.stage.is_kind, self.world.providers, handlers
+            )
+            last[:] = [worker]
             return [worker.main(), worker.pulse()]
 
-        self._keep_up(name, strands, after_s)
+        self._keep_up(name, strands, 0.0)
+
+    def _heartbeat(self, dead: ModelWorker, rng: random.Random) -> None:
+        """The heartbeat process of a dead worker hands its steps back, if it lives."""
+        begun = dead.dies()
+        if rng.random() < 0.75:
+            self.log.died.add(dead.id)
+            process = Process("heartbeat", restart=lambda: None)
+            self.scheduler.spawn(process, run_heartbeat(self.db, rng, dead.id, begun), rng.uniform(0.0, 2.0))
 
     def _engine(self, name: str, after_s: float) -> None:
         self._keep_up(name, lambda rng: [run_engine(self.stage, rng)], after_s)
@@ -284,10 +315,20 @@ class _Run:
             for process in chosen:
                 process.paused_until = max(process.paused_until, until)
 
+    def _maybe_outage(self) -> None:
+        """Take the database away for a while, often for longer than a lease lasts."""
+        now = self.scheduler.now
+        if now >= self.faults.away_until and self.rng.random() < self.knobs.outage_chance:
+            self.faults.away_until = now + self.rng.choice([3, 12, 20, 60])
+            self.log.outages.append((now, self.faults.away_until))
+
     async def _come_to_an_end(self) -> list[str]:
         """No more faults: everything that was accepted must now end, and soon."""
         self.faults.is_on = False
         self.log.calm_at = self.scheduler.now
+        if self.faults.away_until > self.scheduler.now:
+            self.faults.away_until = self.scheduler.now
+            self.log.outages[-1] = (self.log.outages[-1][0], self.scheduler.now)
         self.stage.is_kind = True
         for process in self.processes:
             process.paused_until = 0.0

@@ -1,7 +1,8 @@
 """Clocks of the simulated machines, which disagree: by seconds, or by an hour.
 
-The only thing that the engine takes from a machine's own clock is the time inside an id; all else is the database's.
-So every process makes its ids by a clock of its own, and nothing but their order may depend on it.
+The engine takes nothing from a machine's own clock, but the time inside an id can still be wrong: in ids of older
+releases, and as far as a process reckons the server's time badly. So every simulated process makes its ids by a clock
+of its own, and nothing but their order may depend on it.
 """
 
 from __future__ import annotations

@@ -29,23 +29,29 @@ from windlass.core.outcome import (
     Success,
 )
 from windlass.core.plan import Node
+from windlass.core.queue import apart
 from windlass.core.settle import DATABASE_LOST
 from windlass.engine import workers
-from windlass.engine.claim import Claimed, claim, held
+from windlass.engine.claim import Claimed, Turns, claim, held
 from windlass.engine.note import Note, note
 from windlass.engine.recipes import PLANS
 from windlass.engine.settle import settle
 from windlass.providers.desk import Desk, HasAdapter, Place, Worked, _Handed
 from windlass.providers.errors import ProviderError, failure_of
-from windlass.store.database import is_transient
+from windlass.store.outage import is_transient
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Key, Log, Told
-from windlass.testing.sim.plans import QUEUES
+from windlass.testing.sim.plans import HANDLERS, QUEUES
+from windlass.testing.sim.suspects import is_poison
 
 CONCURRENCY = 3
+TWINS = tuple(map(apart, QUEUES))
+_SUSPECTS_WAIT = "SELECT EXISTS (SELECT FROM windlass.steps WHERE state = 'QUEUED' AND queue = ANY ($1::text[]))"
 RENEW_EVERY_S = 5.0
 POLL_S = 10.0
 AGAIN_S = 1.0
+# So few that the lanes of a few jobs are more than one walk sees.
+LANES_MAX = 2
 
 
 def is_away(error: BaseException) -> bool:
@@ -64,6 +70,8 @@ class Running:
     cost: Cost | None = None
     # Its handler was stopped.
     is_over: bool = False
+    # Its handler begins a moment after the claim.
+    begins_at: float = 0.0
 
 
 class SimDesk(Desk):
@@ -112,6 +120,7 @@ class ModelWorker:
         rng: random.Random,
         is_kind: Callable[[], bool],
         providers: Mapping[str, HasAdapter] | None = None,
+        handlers: str = HANDLERS,
     ) -> None:
         self._db = db
         self._scheduler = db.scheduler
@@ -122,12 +131,23 @@ class ModelWorker:
         self._is_kind = is_kind
         self._desk = SimDesk(db, providers or {}, is_alone=True)
         self.id = ids.new()
+        self._handlers = handlers
+        self._turns = Turns(handlers, LANES_MAX)
         self._is_ready = False
         self._is_unsure = False
         self._running: dict[Key, Running] = {}
         self._hung: set[Key] = set()
         # Attempts that were lost with the lease, of which the handlers do not know yet.
         self._ghosts: list[Running] = []
+        # A suspect is in hand, and nothing else may be.
+        self._is_alone = False
+
+    def dies(self) -> set[Key]:
+        """The process is dead: the attempts whose handlers had begun."""
+        now = self._scheduler.now
+        fresh = {key for key, one in self._running.items() if one.begins_at > now}
+        self._log.fresh |= fresh
+        return (self._running.keys() | self._hung) - fresh
 
     async def main(self) -> None:
         """Claim, run, report."""
@@ -175,33 +195,70 @@ class ModelWorker:
         if self._is_unsure:
             worker, taken = self.id, await held(self._db, self.id)
             self._is_unsure = False
+            if self._is_alone:
+                self._log.apart.update((one.job_id, one.no, one.attempt) for one in taken)
             self._begin(worker, sorted(taken, key=lambda one: (one.job_id, one.no)))
             return 0.0
+        if self._log.has_poison and any(self._is_deadly(one) for one in self._running.values()):
+            await self._scheduler.die()
         if due := self._due():
             await self._report(due)
             return 0.0
         if self._running and self._rng.random() < 0.05:
             await self._speak(self._rng.choice(list(self._running.values())))
-        if self._may_claim():
-            worker = self.id
+        if not self._running:
+            self._is_alone = False
+        if self._may_claim() and (queues := await self._queues()):
+            self._is_alone = queues is TWINS
+            worker, limit = self.id, 1 if self._is_alone else CONCURRENCY - len(self._running)
             try:
-                taken = await claim(self._db, worker=worker, queues=QUEUES, limit=CONCURRENCY - len(self._running))
+                taken = await claim(self._db, worker=worker, queues=queues, limit=limit, turns=self._turns)
             except Unavailable:
                 self._is_unsure = True
                 raise
+            if self._is_alone:
+                self._log.apart.update((one.job_id, one.no, one.attempt) for one in taken)
             self._begin(worker, taken)
-            if taken:
+            if taken.is_lost and worker == self.id:
+                self._lose_everything()
+            if taken or taken.is_lost:
                 return 0.0
-        ends = [one.ends_at for one in (*self._running.values(), *self._ghosts)]
+            if taken.is_lapsed:
+                return AGAIN_S
+        ends = [max(one.ends_at, one.begins_at) for one in (*self._running.values(), *self._ghosts)]
         return max(0.0, min([POLL_S, *(end - self._scheduler.now for end in ends)]))
 
     def _may_claim(self) -> bool:
         # The lease may have been lost while it spoke; a claim under the next one has to wait for that to begin.
-        return self._is_ready and len(self._running) < CONCURRENCY
+        return self._is_ready and len(self._running) < CONCURRENCY and not self._is_alone
+
+    async def _queues(self) -> Sequence[str]:
+        """Where to claim from: all queues, or one, for which the cheaper claims are.
+
+        While suspects wait, it claims from their queues once nothing runs here, and until then from none.
+
+        The look is not part of the simulated history: where there are no suspects it must change nothing.
+        """
+        if not await self._has_suspects():
+            return QUEUES if self._rng.random() < 0.5 else [self._rng.choice(QUEUES)]
+        return () if self._running else TWINS
+
+    async def _has_suspects(self) -> bool:
+        # A crowd of these workers (tests/engine/crowd.py) has an ordinary database.
+        real: Any = getattr(self._db, "real", None)
+        if real is not None:
+            return bool(await real.fetchval(_SUSPECTS_WAIT, list(TWINS)))
+        async with self._db.connection() as connection:
+            return bool(await connection.fetchval(_SUSPECTS_WAIT, list(TWINS)))
+
+    def _is_deadly(self, one: Running) -> bool:
+        return self._scheduler.now >= max(one.begins_at, one.ends_at) and is_poison(one.claimed.job_id, one.claimed.no)
 
     async def _enlist(self) -> None:
         worker = self.id
-        await workers.enlist(self._db, worker, host="sim", pid=1, queues=QUEUES, concurrency=CONCURRENCY)
+        await workers.enlist(
+            self._db, worker, host="sim", pid=1, queues=QUEUES, concurrency=CONCURRENCY, handlers=self._handlers
+        )
         self._is_ready = worker == self.id
 
     def _begin(self, worker: UUID, taken: Sequence[Claimed]) -> None:
@@ -216,19 +273,24 @@ class ModelWorker:
             if (one.job_id, one.no) in self._log.over:
                 self._log.violations.append(f"step {one.no} of {one.job_id} runs again after it was over")
             node = _node(one)
+            if node.run not in self._handlers:
+                self._log.violations.append(f"a worker without the handler {node.run} claimed a step of it")
             if node.provider and (self._is_kind() or self._rng.random() < 0.93):
                 self._running[key] = running = Running(one, math.inf, None)
                 self._scheduler.spawn_here(self._ask(running, node))
                 continue
             outcome = self._outcome(one)
             takes_s = self._rng.expovariate(1 / 2.0) if outcome is not None else one.timeout_s + 15
-            self._running[key] = Running(one, now + min(takes_s, one.timeout_s + 15), outcome)
+            self._running[key] = running = Running(one, now + min(takes_s, one.timeout_s + 15), outcome)
+            if self._log.has_poison:
+                running.begins_at = now + self._rng.choice([0.0, 0.0, 0.5])
+                running.ends_at = max(running.ends_at, running.begins_at)
 
     async def _ask(self, running: Running, node: Node) -> None:
         """Have a provider do it, as a handler does that calls `ctx.provider.start`."""
         one = running.claimed
         place = Place(
-            one.job_id, one.no, one.attempt, node.name, node.provider, node.wait_s, is_over=lambda: running.is_over
+            one.job_id, one.no, one.attempt, node.name, node.provider, node.wait_s, lambda: running.is_over, one.worker
         )
         try:
             started = await self._desk.start(place, input={"n": one.no})
@@ -289,7 +351,7 @@ class ModelWorker:
         self._desk.heard(reports, settled.took_effect)
         for report, took_effect in zip(reports, settled.took_effect, strict=True):
             key = (report.job_id, report.no, report.attempt)
-            self._log.told.append(Told(key, report.outcome, "worker", took_effect))
+            self._log.told.append(Told(key, report.outcome, "worker", took_effect, report.worker))
             self._running.pop(key, None)
             if took_effect and isinstance(report.outcome, Success):
                 self._log.over.setdefault((report.job_id, report.no), self._scheduler.now)
@@ -303,7 +365,7 @@ class ModelWorker:
         if self._rng.random() < 0.8:
             return claimed.report(one.outcome)._replace(cost=one.cost)
         # As somebody who knows no more than which attempt it was.
-        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome, cost=one.cost)
+        return Report(claimed.job_id, claimed.no, claimed.attempt, one.outcome, cost=one.cost, worker=claimed.worker)
 
     async def _speak(self, one: Running) -> None:
         claimed, rng = one.claimed, self._rng
@@ -314,5 +376,6 @@ class ModelWorker:
             progress_pct=float(rng.randint(0, 100)) if rng.random() < 0.7 else None,
             preview="1" if rng.random() < 0.3 else None,
             checkpoint=str(rng.randint(0, 9)) if rng.random() < 0.5 else None,
+            worker=claimed.worker,
         )
         await note(self._db, [said])

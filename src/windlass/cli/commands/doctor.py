@@ -1,0 +1,61 @@
+"""`windlass doctor`: whether the installation can do its work, and what it promises."""
+
+from __future__ import annotations
+
+import typer
+
+from windlass.cli.command import Ambient, command
+from windlass.cli.exits import Exit
+
+PANEL = "Set up"
+MARKS = {"ok": "ok", "warn": "!", "fail": "FAIL"}
+
+# A check's name, its status, what was found and what to do about it.
+Row = tuple[str, str, str, str]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    command(app, "doctor", panel=PANEL, has_json=True, is_local=True)(doctor)
+
+
+async def doctor(at: Ambient) -> Exit:
+    """Check the database, its durability, clock, engines and workers. Exits with 2 if a check fails, 3 if no answer."""
+    import time
+
+    from windlass.cli.session import find_dsn
+    from windlass.engine.doctor import examine
+    from windlass.store.database import Database
+
+    db = await Database.open(find_dsn(at), max_size=2)
+    try:
+        found = await examine(db, now_s=time.time())
+    finally:
+        await db.close()
+    rows: list[Row] = [(one.name, one.status, one.found, one.remedy) for one in found.checks] + _disk(at)
+    is_well = all(status != "fail" for _, status, _, _ in rows)
+    if at.as_json:
+        names = ("name", "status", "found", "remedy")
+        checks = [dict(zip(names, row, strict=True)) for row in rows]
+        at.screen.document({"is_well": is_well, "promise": found.promise, "checks": checks})
+    else:
+        at.screen.table(("check", "", "found"), [(name, MARKS[status], text) for name, status, text, _ in rows])
+        for name, _, _, remedy in rows:
+            if remedy:
+                at.screen.note(f"{name}: {remedy}")
+    return Exit.DONE if is_well else Exit.USAGE
+
+
+def _disk(at: Ambient) -> list[Row]:
+    """The room on the disk of the embedded server. PostgreSQL tells nothing of another server's disk."""
+    import shutil
+
+    from windlass.app.embedded import START_FREE_MIN_MB
+
+    if at.settings.database_url:
+        return []
+    free_mb = shutil.disk_usage(at.settings.database_path).free // (1024 * 1024)
+    found = f"{free_mb:,} MB free in {at.settings.database_path}"
+    if free_mb < START_FREE_MIN_MB:
+        return [("disk", "fail", found, "Free some space")]
+    return [("disk", "ok", found, "")]

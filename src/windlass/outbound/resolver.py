@@ -1,0 +1,123 @@
+"""Resolves host names with the machine's own resolver, in threads that callers share.
+
+    caller ─► its line ─► a free thread ─► getaddrinfo ─► everybody who asked for this name
+                             │ the caller has its share of threads already
+                             ▼
+                          it waits in its own line
+
+`getaddrinfo` cannot be cancelled: a name whose servers do not answer keeps its thread for half a minute, long after
+the request gave up. So threads are counted until they return. A caller has at most `PER_CALLER_MAX` of them, a free
+thread goes to the caller with the fewest, and a name that is being resolved is not resolved twice at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from windlass.core.errors import Unavailable
+
+THREADS_MAX = 32
+PER_CALLER_MAX = 4
+# Look-ups of one caller that wait for a thread.
+LINE_MAX = 1_000
+
+_Name: TypeAlias = tuple[str, int]
+_Answer: TypeAlias = "asyncio.Future[list[str]]"
+
+
+def not_resolved() -> Unavailable:
+    """The answer for a name that could not be resolved now: trying again may help."""
+    return Unavailable("the name of the URL's host could not be resolved in time", remedy="Try again later")
+
+
+class SystemResolver:
+    """The machine's own resolver. Used from one event loop."""
+
+    def __init__(
+        self,
+        lookup: Callable[..., list[Any]] = socket.getaddrinfo,
+        *,
+        threads_max: int = THREADS_MAX,
+        per_caller_max: int = PER_CALLER_MAX,
+    ) -> None:
+        self._lookup = lookup
+        self._threads_max = threads_max
+        self._per_caller_max = per_caller_max
+        self._threads: Counter[str] = Counter()
+        self._running: dict[_Name, _Answer] = {}
+        # By caller, in the order of their turns: who waits for a thread, and for which name.
+        self._lines: dict[str, dict[asyncio.Future[_Answer], _Name]] = {}
+
+    async def resolve(self, host: str, port: int, caller: str = "") -> list[str]:
+        """The addresses of a name, in the order in which they should be tried. Raises what `getaddrinfo` raises."""
+        name = (host, port)
+        # A look-up that waits in another caller's line is not joined: that line may be long.
+        answer = self._running.get(name) or await self._turn(name, caller)
+        # A caller that gives up must not end the look-up for the others.
+        return await asyncio.shield(answer)
+
+    async def _turn(self, name: _Name, caller: str) -> _Answer:
+        line = self._lines.setdefault(caller, {})
+        if len(line) >= LINE_MAX:
+            raise not_resolved()
+        turn: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+        line[turn] = name
+        self._begin()
+        try:
+            return await turn
+        finally:
+            line.pop(turn, None)
+            if not line and self._lines.get(caller) is line:
+                del self._lines[caller]
+
+    def _begin(self) -> None:
+        """Give the free threads away."""
+        while self._threads.total() < self._threads_max:
+            waiting = [caller for caller, line in self._lines.items() if line]
+            free = [caller for caller in waiting if self._threads[caller] < self._per_caller_max]
+            if not free:
+                return
+            caller = min(free, key=self._threads.__getitem__)
+            # To the end: callers with equally many threads take turns.
+            line = self._lines[caller] = self._lines.pop(caller)
+            turn = next(iter(line))
+            name = line.pop(turn)
+            if not turn.done():
+                turn.set_result(self._running.get(name) or self._start(name, caller))
+
+    def _start(self, name: _Name, caller: str) -> _Answer:
+        loop = asyncio.get_running_loop()
+        answer = self._running[name] = loop.create_future()
+        # With nobody left to hear it, a failure is not worth a line in the log.
+        answer.add_done_callback(lambda done: done.exception())
+        self._threads[caller] += 1
+
+        def ended(found: list[Any] | BaseException) -> None:
+            del self._running[name]
+            self._threads[caller] -= 1
+            self._threads += Counter()  # drops the zeros
+            if isinstance(found, BaseException):
+                answer.set_exception(found)
+            else:
+                answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in found)))
+            self._begin()
+
+        def look() -> None:
+            found: list[Any] | BaseException
+            try:
+                found = self._lookup(*name, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+            except BaseException as error:
+                found = error
+            # The process may have ended its loop meanwhile.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ended, found)
+
+        # A daemon: the process must not wait for a name at its end.
+        threading.Thread(target=look, name="windlass-resolver", daemon=True).start()
+        return answer
