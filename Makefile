@@ -38,13 +38,13 @@ storyboard: $(RUN) ## work that a provider does: one that loses webhooks, here, 
 test: $(DEV) ## every test, on real PostgreSQL, and the branch coverage of the core
 ifeq ($(strip $(PYTEST_ARGS)),)
 	@$(MAKE) --no-print-directory cover
-	$(BIN)/python -m pytest --ignore=tests/core
+	$(BIN)/python -m pytest --ignore=tests/core --ignore=tests/pure
 else
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
 cover: $(DEV) ## the core's tests alone: every branch of it must be taken
-	$(BIN)/python -m pytest tests/core -q --cov --cov-report=term --cov-fail-under=100
+	$(BIN)/python -m pytest tests/core tests/pure -q --cov --cov-report=term --cov-fail-under=100
 
 check: $(DEV) ## ruff, strict types, import contracts, tidy; no database
 	$(BIN)/ruff check .

@@ -17,9 +17,9 @@ from windlass.app.job import JobCancelled, JobFailed
 from windlass.cli import exits
 from windlass.cli.main import app
 from windlass.core import errors, states
-from windlass.core.problem import kind_of
 from windlass.providers import config as providers_config
 from windlass.providers import errors as provider_errors
+from windlass.pure.problem import kind_of
 from windlass.telemetry.meters import INSTRUMENTS
 
 

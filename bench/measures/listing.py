@@ -14,8 +14,8 @@ from bench.measures.run import Run
 from bench.schema import make_schema
 from bench.session import SystemFailed, make_database, tidy_up
 from windlass.core.states import JobState
-from windlass.engine.listing import JobFilter, way
 from windlass.store.statements import sql
+from windlass.views.listing import JobFilter, way
 
 TEST = "G GET /jobs"
 JOBS = 1_000_000

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from windlass.app.binaries import find_binaries, server_system
+from windlass.app.embedded.binaries import find_binaries, server_system
 
 # Only what a bench with many clients needs; everything that costs or saves time stays at PostgreSQL's own default.
 SETTINGS: Mapping[str, str] = {"max_connections": "200"}

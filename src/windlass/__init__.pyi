@@ -6,9 +6,9 @@ from windlass.client.async_client import AsyncClient
 from windlass.client.client import Client
 from windlass.core import errors
 from windlass.core.errors import Permanent, Transient, WindlassError
-from windlass.core.job_failed import JobCancelled, JobFailed
 from windlass.core.outcome import Cancel, Parked, Snooze
 from windlass.core.retry import Retry
+from windlass.pure.job_failed import JobCancelled, JobFailed
 from windlass.recipe.app import App, load
 from windlass.recipe.handle import index, item, text
 from windlass.recipe.provider import call, provider

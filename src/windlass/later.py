@@ -13,8 +13,8 @@ _HOMES = {
     "AsyncClient": "windlass.client.async_client",
     "Client": "windlass.client.client",
     "Job": "windlass.app.job",
-    "JobCancelled": "windlass.core.job_failed",
-    "JobFailed": "windlass.core.job_failed",
+    "JobCancelled": "windlass.pure.job_failed",
+    "JobFailed": "windlass.pure.job_failed",
     "Windlass": "windlass.app.windlass",
 }
 

@@ -14,10 +14,10 @@ from windlass.access import audit as module
 from windlass.access.audit import Audit, records, verify_chain, write_note
 from windlass.access.keys import Keys
 from windlass.access.secret import Secret
-from windlass.core.audit import GENESIS, AuditEvent, Record, chain_hash
 from windlass.core.caller import CallerContext, Scope
 from windlass.core.errors import DatabaseUnavailable
 from windlass.engine.loops.auditor import Auditor
+from windlass.pure.audit import GENESIS, AuditEvent, Record, chain_hash
 from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.testing.clock import VirtualClock

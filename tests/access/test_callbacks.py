@@ -9,7 +9,7 @@ import pytest
 from windlass.access.callbacks import Callbacks
 from windlass.access.secret import Secret
 from windlass.core.errors import BadSignature
-from windlass.core.token import Token
+from windlass.pure.token import Token
 
 OLD, NEW = "an old secret of the tests, long enough", "a new secret of the tests, long enough"
 JOB = UUID(int=5)

@@ -9,7 +9,7 @@ from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.access.depth import Depth
 from windlass.app.entropy import Ids
 from windlass.core.errors import Busy
-from windlass.engine import gauge
+from windlass.engine import backlog
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
@@ -86,14 +86,14 @@ async def test_callers_are_counted_only_when_one_could_be_over(rig: Rig, monkeyp
     async def callers(*_: Any) -> dict[str, int]:
         raise AssertionError("nobody can be over its depth")
 
-    monkeypatch.setattr(gauge, "callers", callers)
+    monkeypatch.setattr(backlog, "callers", callers)
     await Depth(rig.db, 100, per_caller_max=3).check(CROWD)
 
 
 async def test_steps_that_wait_for_the_router_count_too(rig: Rig) -> None:
     await rig.submit(plan(task("a"), task("b", when="inputs.x")), {"x": True}, caller=CROWD)
     await rig.submit(plan(task("a"), task("b"), task("c", "a")), caller=ADA)
-    assert await gauge.callers(rig.db, 100) == {CROWD: 2, ADA: 2}
+    assert await backlog.callers(rig.db, 100) == {CROWD: 2, ADA: 2}
 
 
 async def test_it_looks_once_a_second_however_many_ask(rig: Rig) -> None:

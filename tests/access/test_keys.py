@@ -15,7 +15,7 @@ from windlass.access.keys import Keys, NewKey
 from windlass.access.secret import Secret
 from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import BadInput, DatabaseUnavailable, NotFound, Unauthenticated
-from windlass.core.key import make_key
+from windlass.pure.key import make_key
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
 

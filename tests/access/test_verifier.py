@@ -20,7 +20,7 @@ from windlass.access.secret import Secret
 from windlass.access.verifier import Verifier
 from windlass.core.caller import USER_SCOPES, stranger
 from windlass.core.errors import Unauthenticated, Unavailable
-from windlass.core.key import make_key
+from windlass.pure.key import make_key
 from windlass.store.database import Database
 
 SECRET = Secret.of(["a secret of the tests, long enough to be one"])

@@ -14,12 +14,13 @@ from tests.api.rig import Rig
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Cost, Fault, Outcome, Parked, Report
 from windlass.core.plan import Node, Plan
-from windlass.core.signature import SignatureProfile, sign
-from windlass.engine import claim, explain, external, read, recipes, settle, workers
+from windlass.engine import claim, external, recipes, settle, workers
 from windlass.engine.claim import Claimed
 from windlass.engine.submit import Submission, submit
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest, WebhookNews
 from windlass.providers.errors import NotSupported
+from windlass.pure.signature import SignatureProfile, sign
+from windlass.views import explain, read
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 # The first is on its way out, the second is new: either is good.

@@ -12,7 +12,7 @@ from tests.api.rig import Rig
 from tests.api.streams.stage import Client, connect
 from tests.api.streams.test_console import documents, events
 from windlass.core.caller import Scope
-from windlass.core.key import parse_key
+from windlass.pure.key import parse_key
 
 OPEN: list[Client] = []
 

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from tests.api.rig import Rig, rig
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.core.errors import DatabaseUnavailable
 from windlass.store.database import Database
 from windlass.store.migrate import migrate

@@ -16,7 +16,7 @@ from tests.api.rig import Rig, rig
 from windlass.access import depth
 from windlass.core import route
 from windlass.core.caller import USER_SCOPES, Scope
-from windlass.engine import gauge
+from windlass.engine import backlog
 
 
 @wl.recipe
@@ -60,7 +60,7 @@ async def test_a_fan_out_of_one_caller_does_not_fill_the_queues(small: Rig) -> N
     loops = small.windlass.loops()
     loops.router.patience_s = 60.0
     await loops.run_until_idle()
-    waiting = await gauge.callers(small.windlass.db, 1_000)
+    waiting = await backlog.callers(small.windlass.db, 1_000)
     assert 5 <= waiting["other"] <= 5 + 3 + 1
     assert await submit(small.other) == (429, "busy")
     assert await submit(small.user) == (202, None)

@@ -77,7 +77,7 @@ async def test_a_failed_step_is_named(api: Rig) -> None:
 
 
 async def test_why_stops_at_its_limit(api: Rig, monkeypatch: object) -> None:
-    from windlass.engine import explain
+    from windlass.views import explain
 
     monkeypatch.setattr(explain, "REASONS_MAX", 2)  # type: ignore[attr-defined]
     job_id = await api.submit("fan")
@@ -86,12 +86,12 @@ async def test_why_stops_at_its_limit(api: Rig, monkeypatch: object) -> None:
 
 
 async def test_results_of_a_wide_fan_out_come_in_order_and_end_at_a_size(api: Rig, monkeypatch: object) -> None:
-    from windlass.engine import graph_view
+    from windlass.views import job_graph
 
     job_id = await api.run("fan", inputs={"many": 250})
     results = (await api.user.get(f"/jobs/{job_id}/graph?results=true")).json()["results"]["steps"]
     assert results["double"]["outputs"] == [2 * n for n in range(250)]
-    monkeypatch.setattr(graph_view, "RESULTS_BYTES_MAX", 300)  # type: ignore[attr-defined]
+    monkeypatch.setattr(job_graph, "RESULTS_BYTES_MAX", 300)  # type: ignore[attr-defined]
     answer = await api.user.get(f"/jobs/{job_id}/graph?results=true")
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert (await api.user.get(f"/jobs/{job_id}/graph")).status_code == 200

@@ -20,7 +20,7 @@ from tests.api.rig import Rig, rig
 from windlass.api import readiness
 from windlass.api.edge import Edge
 from windlass.api.routes import health
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.settings import Settings
 from windlass.store.database import Database
 from windlass.store.migrate import Standing, known, migrate

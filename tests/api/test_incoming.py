@@ -26,9 +26,9 @@ from tests.api.outside import (
     step,
 )
 from tests.api.rig import Rig, rig
-from windlass.core.signature import SignatureProfile, sign
 from windlass.core.states import StepState
 from windlass.engine import external
+from windlass.pure.signature import SignatureProfile, sign
 
 OLD = b"old secret that is going away!!!"
 

@@ -16,7 +16,7 @@ from windlass.api import app as app_module
 from windlass.api.app import bare
 from windlass.api.guard import GuardedRoute, guard_of, guarded_router
 from windlass.core.errors import Broken
-from windlass.core.problem import KINDS
+from windlass.pure.problem import KINDS
 
 APP = bare()
 ROUTES = [route for route in APP.routes if isinstance(route, GuardedRoute)]

@@ -10,7 +10,7 @@ from tests.api.rig import Rig
 from windlass.api import problem as problems
 from windlass.api.wire.problem import Problem
 from windlass.core import errors
-from windlass.core.problem import FAULT_OF_OURS, KINDS, hint_of, kind_of
+from windlass.pure.problem import FAULT_OF_OURS, KINDS, hint_of, kind_of
 
 
 def tree(root: type[errors.WindlassError] = errors.WindlassError) -> Iterator[type[errors.WindlassError]]:

@@ -14,9 +14,10 @@ import windlass as wl
 from tests.api.rig import Rig
 from windlass.app.service import serving
 from windlass.core.outcome import Lost, Report
-from windlass.engine import read, settle, workers
-from windlass.engine.attempts import attempts
+from windlass.engine import settle, workers
 from windlass.engine.claim import claim
+from windlass.views import read
+from windlass.views.attempts import attempts
 
 
 @wl.step(retry=wl.Retry(max_attempts=3, base_s=0.01))

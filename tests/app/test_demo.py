@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 from uuid import UUID
 
-from windlass.app.demo import LABELS, Demo
-from windlass.app.demo_worker import QUEUE
+from windlass.app.demo.demo import LABELS, Demo
+from windlass.app.demo.worker import QUEUE
 from windlass.app.service import serving
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.engine import read
 from windlass.examples.first_minute import first_minute
 from windlass.recipe.app import load
+from windlass.views import read
 
 
 async def waits_for_a_person(windlass: Windlass, job_id: UUID) -> None:

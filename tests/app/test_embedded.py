@@ -13,9 +13,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from windlass.app import binaries
-from windlass.app.embedded import EmbeddedPostgres
-from windlass.app.postmaster import find_running, running
+from windlass.app.embedded import binaries
+from windlass.app.embedded.postmaster import find_running, running
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.core.errors import BadSetting
 
 
@@ -98,7 +98,8 @@ async def test_a_throwaway_leaves_nothing() -> None:
 
 def test_a_throwaway_ends_with_its_process() -> None:
     script = (
-        "import os, signal; from windlass.app.embedded import EmbeddedPostgres; s = EmbeddedPostgres(durable=False);"
+        "import os, signal; from windlass.app.embedded.server import EmbeddedPostgres;"
+        "s = EmbeddedPostgres(durable=False);"
         "s.start(); print(s.pid, s._watch.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False)
@@ -125,7 +126,7 @@ def test_a_folder_that_cannot_be_made_is_explained() -> None:
 
 
 def test_a_full_disk_is_explained(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windlass.app.embedded.INIT_FREE_MIN_MB", 10**9)
+    monkeypatch.setattr("windlass.app.embedded.server.INIT_FREE_MIN_MB", 10**9)
     with pytest.raises(BadSetting, match="full"):
         EmbeddedPostgres(place / "pg").start()
     assert not (place / "pg").exists()

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from windlass.app.home import make_private
+from windlass.app.embedded.home import make_private
 from windlass.app.service import holding
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass

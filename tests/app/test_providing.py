@@ -17,10 +17,11 @@ from windlass.app.service import serving
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadInput, BadSetting
-from windlass.core.job_failed import JobFailed
-from windlass.engine import budgets, providers
+from windlass.engine import budgets
 from windlass.providers.config import ProviderConfig
+from windlass.pure.job_failed import JobFailed
 from windlass.testing.fake_provider import FakeProvider
+from windlass.views import providers as provider_views
 
 SECRET = "a secret of thirty-two characters"
 
@@ -96,7 +97,7 @@ async def test_a_recipe_that_only_calls_a_provider_runs_where_the_file_is_set(
         job = await windlass.submit(picture, prompt="a fox")
         assert (await job.result(timeout=20))["echo"] == {"prompt": "a fox"}
         assert service.alive()["poller"] < 20
-        [view] = await providers.views(windlass.db, "fake")
+        [view] = await provider_views.views(windlass.db, "fake")
         assert (view.concurrency, view.rate, view.holders) == (3, 500.0, ())
 
 

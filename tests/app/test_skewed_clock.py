@@ -9,9 +9,9 @@ import pytest
 
 import windlass as wl
 from windlass.app.windlass import Windlass
-from windlass.engine import read
-from windlass.engine.listing import JobFilter, page
 from windlass.store.database import Database
+from windlass.views import read
+from windlass.views.listing import JobFilter, page
 
 
 @wl.step(queue="nobody")

@@ -19,8 +19,9 @@ from windlass.app.windlass import Windlass
 from windlass.core.errors import BadInput, Conflict
 from windlass.core.outcome import Success
 from windlass.core.states import JobState
-from windlass.engine import callback, read, signals
+from windlass.engine import callback, signals
 from windlass.store.database import Database
+from windlass.views import read
 
 SECRET = "a secret of a test, which is long enough"
 # How the handlers below reach the installation, as a service elsewhere would by HTTP.

@@ -17,8 +17,9 @@ from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadInput, BadSetting, Conflict, NotFound, Refused, WaitTimeout, WrongState
 from windlass.core.states import JobState
-from windlass.engine import installation, read, recipes
+from windlass.engine import installation
 from windlass.engine.submit import Webhook
+from windlass.views import read, recipes
 
 
 @wl.step

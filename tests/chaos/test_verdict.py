@@ -8,8 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core.states import JobState, StepState
-from windlass.engine.read import EventView, JobView, StepView
-from windlass.engine.workers import WorkerView
 from windlass.testing.chaos.cluster import Kill
 from windlass.testing.chaos.evidence import Evidence, JobHistory
 from windlass.testing.chaos.journal import Line
@@ -18,6 +16,8 @@ from windlass.testing.chaos.recovery import recovery_times
 from windlass.testing.chaos.verdict import judge, undone_claims
 from windlass.testing.chaos.workload import bulk, forsaken, poison
 from windlass.testing.checker import Tables
+from windlass.views.read import EventView, JobView, StepView
+from windlass.views.workers import WorkerView
 
 JOB, OTHER, WORKER = UUID(int=1), UUID(int=2), UUID(int=3)
 OUTPUT = 300 * 1024 + 7

@@ -19,7 +19,7 @@ from windlass.core import errors
 from windlass.core.errors import BadInput, WindlassError
 from windlass.core.plan import Node, Plan
 from windlass.core.states import JobState, StepState
-from windlass.engine.read import StepView
+from windlass.views.read import StepView
 
 
 def box(name: str, *needs: str, **more: object) -> Box:

@@ -150,7 +150,7 @@ def test_nothing_outlives_an_up_that_is_killed(cli: Cli) -> None:
     up = Up(cli)
     until(up.demo_workers, "the demo worker has its lease")
     family = up.family()
-    assert [one for one in family if "windlass.app.demo_worker" in one.cmdline()]
+    assert [one for one in family if "windlass.app.demo.worker" in one.cmdline()]
     up.http.close()
     up.process.kill()
     up.process.communicate(timeout=20)
@@ -192,5 +192,5 @@ def test_an_own_app_has_the_demo_when_it_is_asked_for(cli: Cli, fresh_dsn: str) 
 
 
 def test_a_worker_whose_starter_died_before_a_word_ends() -> None:
-    command = [sys.executable, "-m", "windlass.app.demo_worker"]
+    command = [sys.executable, "-m", "windlass.app.demo.worker"]
     assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=30, check=False).returncode == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import APP, COMMAND, Cli, line_with
-from windlass.app.postmaster import find_running
+from windlass.app.embedded.postmaster import find_running
 
 FAILS = """
 import windlass as wl

@@ -17,8 +17,8 @@ from windlass.client.exchange import Answer, Lost
 from windlass.client.flows import Wanted
 from windlass.client.views import Event
 from windlass.core import errors
-from windlass.core.job_failed import JobCancelled, JobFailed
 from windlass.core.states import JobState
+from windlass.pure.job_failed import JobCancelled, JobFailed
 
 ID = UUID("0199aaaa-0000-7000-8000-000000000001")
 ANSWER_LOST = Lost("server closed the connection")

@@ -55,7 +55,7 @@ def test_without_a_server_it_says_how_to_get_one(tmp_path: Path) -> None:
 def test_the_client_loads_no_engine_and_the_library_no_client() -> None:
     check = "import sys, windlass; {}; print([m for m in ({}) if m in sys.modules])"
     for act, modules in (
-        ("windlass.Client, windlass.AsyncClient", "'asyncpg', 'windlass.engine.read', 'fastapi'"),
+        ("windlass.Client, windlass.AsyncClient", "'asyncpg', 'windlass.views.read', 'fastapi'"),
         ("windlass.Windlass", "'httpx', 'windlass.client.client', 'fastapi'"),
     ):
         code = check.format(act, modules)

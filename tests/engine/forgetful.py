@@ -13,7 +13,7 @@ from pathlib import Path
 
 import asyncpg
 
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
 

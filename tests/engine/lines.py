@@ -14,11 +14,12 @@ from windlass.core.outcome import Report, Success
 from windlass.core.plan import Node, Plan
 from windlass.core.slot import SlotState, slot_state
 from windlass.core.states import StepState
-from windlass.engine import providers, read, settle
+from windlass.engine import providers, settle
 from windlass.engine.providers import ProviderRow
-from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
+from windlass.views import read
 
 _SLOTS = "SELECT * FROM windlass.slots ORDER BY job_id, no"
 _BUDGETS = """

@@ -15,9 +15,10 @@ from windlass.core.retry import Retry
 from windlass.core.states import StepState
 from windlass.engine import external
 from windlass.engine.claim import Claimed
-from windlass.engine.external import Answer, Applied, InEvent, Intent, Work, WorkView
-from windlass.engine.recipes import read_plan
+from windlass.engine.external import Answer, Applied, InEvent, Intent, Work
 from windlass.store import drafts
+from windlass.store.plans import read_plan
+from windlass.views.work import WorkView, work_of
 
 P = ProviderStatus
 FAL = "fal"
@@ -102,7 +103,7 @@ async def answer(rig: Rig, *answers: Answer) -> list[Applied]:
 
 
 async def work(rig: Rig, job: UUID) -> list[WorkView]:
-    return await external.work_of(rig.db, job)
+    return await work_of(rig.db, job)
 
 
 async def states(rig: Rig, job: UUID) -> list[str]:

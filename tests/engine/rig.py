@@ -13,7 +13,7 @@ from windlass.core.errors import Conflict
 from windlass.core.outcome import Outcome, Report, Success
 from windlass.core.plan import Node, Plan
 from windlass.core.states import JobState, StepState
-from windlass.engine import claim, read, recipes, settle, submit, workers
+from windlass.engine import claim, recipes, settle, submit, workers
 from windlass.engine.claim import Claimed
 from windlass.engine.loops.runner import LOOK_EVERY_S, Loops
 from windlass.engine.submit import Submission
@@ -21,6 +21,7 @@ from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
+from windlass.views import read
 
 QUEUE = "main_processing"
 # Most tests let hours pass, and their worker does not renew its lease.

@@ -16,11 +16,12 @@ from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import Node, NodeKind
 from windlass.core.retry import Retry
 from windlass.core.states import JobState
-from windlass.engine import activity, budgets, control, listing, overview
-from windlass.engine.activity import Activity, Doing
-from windlass.engine.listing import JobFilter
+from windlass.engine import budgets, control
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views import activity, listing, overview
+from windlass.views.activity import Activity, Doing
+from windlass.views.listing import JobFilter
 
 A = Activity
 EVENT = Node("yes", NodeKind.EVENT, run="approved")

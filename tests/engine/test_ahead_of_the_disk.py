@@ -11,11 +11,11 @@ import pytest
 
 from tests.engine.forgetful import Crash, forgetful_server
 from tests.engine.rig import Rig, plan, task, undisturbed
-from windlass.core.cursor import ORIGIN
 from windlass.core.outcome import Success
 from windlass.engine import claim, feed, recipes, submit, workers
 from windlass.engine.settle import settle
 from windlass.engine.submit import Accepted, Submission
+from windlass.pure.cursor import ORIGIN
 from windlass.store.database import Database, flush
 
 ONE = plan(task("a"))

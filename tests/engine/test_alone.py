@@ -11,13 +11,14 @@ import pytest
 from tests.engine.rig import Rig, plan, task
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
-from windlass.engine import read, recipes
+from windlass.engine import recipes
 from windlass.engine import settle as settling
 from windlass.engine.claim import Claimed
 from windlass.engine.submit import Submission, submit
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store import drafts
 from windlass.store.statements import sql
+from windlass.views import read
 
 ONE = plan(task("a"), recipe="one", output="${steps.a.outputs}")
 CHAIN = plan(task("a"), task("b", "a"), task("c", "b"), recipe="chain", output="${steps.c.outputs}")

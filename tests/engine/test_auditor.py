@@ -16,13 +16,13 @@ import pytest
 from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.access.audit import Audit, records, verify_chain
 from windlass.app.entropy import Ids
-from windlass.core.audit import AuditEvent, Record
 from windlass.core.caller import CallerContext
 from windlass.core.errors import WindlassError
 from windlass.core.outcome import Failure, Fault
 from windlass.engine import control
 from windlass.engine.loops import auditor as module
 from windlass.engine.loops.auditor import Auditor
+from windlass.pure.audit import AuditEvent, Record
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock

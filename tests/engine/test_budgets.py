@@ -19,6 +19,7 @@ from windlass.engine import budgets, control, recipes, settle
 from windlass.engine.budgets import BudgetView
 from windlass.engine.claim import Claimed
 from windlass.engine.loops import granter
+from windlass.views import costs
 
 BOOM = Fault("boom", "it broke")
 FAN = plan(call("a", provider="", cost=0.1, each="inputs.items"))
@@ -104,7 +105,7 @@ async def test_an_expected_cost_is_spent_when_nobody_says_what_it_was(rig: Rig) 
     await budgets.set(rig.db, "job", str(job), 1)
     await granted(rig)
     await _finish(rig, job)
-    [cost] = await budgets.costs_of(rig.db, job)
+    [cost] = await costs.costs_of(rig.db, job)
     assert (cost.no, cost.attempt, cost.provider, cost.amount) == (0, 1, None, Decimal("0.3"))
     assert (await budget(rig, "job", str(job))).spent == Decimal("0.3")
     await check(rig.db)
@@ -117,7 +118,7 @@ async def test_what_was_said_while_it_waited_counts_and_adds_up(rig: Rig) -> Non
     claimed = await rig.claim_one()
     await report(rig, claimed, Cost("0.01", tokens_in=5), Parked("fal", 60))
     await report(rig, claimed, Cost("0.2", tokens_in=1, tokens_out=7, seconds=1.5))
-    [cost] = await budgets.costs_of(rig.db, job)
+    [cost] = await costs.costs_of(rig.db, job)
     assert (cost.amount, cost.tokens_in, cost.tokens_out, cost.seconds) == (Decimal("0.21"), 6, 7, 1.5)
     assert cost.provider == "fal"
 
@@ -128,7 +129,7 @@ async def test_what_was_said_while_it_waited_is_not_added_to_a_guess(rig: Rig) -
     claimed = await rig.claim_one()
     await report(rig, claimed, Cost("0.01"), Parked("fal", 60))
     await report(rig, claimed)
-    [cost] = await budgets.costs_of(rig.db, job)
+    [cost] = await costs.costs_of(rig.db, job)
     assert cost.amount == Decimal("0.01")
 
 
@@ -141,7 +142,7 @@ async def test_each_attempt_has_its_own_cost_and_a_failed_one_gives_the_rest_bac
     rig.clock.advance(1)
     await rig.loops.run_until_idle()
     await report(rig, await rig.claim_one(), Cost("0.3"))
-    assert [(cost.attempt, cost.amount) for cost in await budgets.costs_of(rig.db, job)] == [
+    assert [(cost.attempt, cost.amount) for cost in await costs.costs_of(rig.db, job)] == [
         (1, Decimal("0.2")),
         (2, Decimal("0.3")),
     ]
@@ -254,7 +255,7 @@ async def test_the_cost_of_a_step_that_stands_in_no_line_is_spent_too(rig: Rig) 
     await budgets.set(rig.db, "caller", "ann", 1)
     await report(rig, await rig.claim_one(), Cost("0.25"))
     assert (await budget(rig, "caller", "ann")).spent == Decimal("0.25")
-    assert [cost.amount for cost in await budgets.costs_of(rig.db, job)] == [Decimal("0.25")]
+    assert [cost.amount for cost in await costs.costs_of(rig.db, job)] == [Decimal("0.25")]
 
 
 async def test_a_late_report_costs_nothing(rig: Rig) -> None:
@@ -263,7 +264,7 @@ async def test_a_late_report_costs_nothing(rig: Rig) -> None:
     await report(rig, claimed, Cost("1"))
     again = Report(job, 0, claimed.attempt, Success("1"), cost=Cost("1"))
     assert (await settle.settle(rig.db, [again], chance=lambda: 0.0)).took_effect == (False,)
-    assert [cost.amount for cost in await budgets.costs_of(rig.db, job)] == [1]
+    assert [cost.amount for cost in await costs.costs_of(rig.db, job)] == [1]
 
 
 async def test_budgets_are_listed_and_removed(rig: Rig) -> None:

@@ -9,22 +9,25 @@ from uuid import UUID
 import pytest
 
 from tests.engine.rig import Rig, plan, task
+from windlass.core.control import BulkAction
 from windlass.core.errors import BadInput, CountChanged
 from windlass.core.outcome import Failure, Fault
 from windlass.core.states import JobState
-from windlass.engine import bulk, control, listing, read
+from windlass.engine import bulk, control
 from windlass.engine.bulk import Bulk
-from windlass.engine.listing import JobFilter
+from windlass.views import listing, read
+from windlass.views.listing import JobFilter
 
 ONE = plan(task("a"))
 S = JobState
 
 
-async def act(rig: Rig, action: bulk.Action, wanted: JobFilter | None = None, **given: Any) -> Bulk:
+async def act(rig: Rig, action: BulkAction, wanted: JobFilter | None = None, **given: Any) -> Bulk:
     asked: dict[str, Any] = {
         "limit": 500, "dry_run": False, "expect": None, "reason": "", "source": "ada", "request_id": None,
     }  # fmt: skip
-    return await bulk.bulk(rig.db, wanted or JobFilter("ada"), action, new_id=rig.ids.new, **{**asked, **given})
+    found = await listing.targets(rig.db, wanted or JobFilter("ada"), action)
+    return await bulk.bulk(rig.db, found, action, new_id=rig.ids.new, **{**asked, **given})
 
 
 async def submit(rig: Rig, count: int, **given: Any) -> list[UUID]:
@@ -107,7 +110,7 @@ async def test_a_job_that_ended_meanwhile_is_told_of(rig: Rig, monkeypatch: pyte
         await control.cancel(rig.db, made[0])
         return found
 
-    monkeypatch.setattr(bulk, "find", slow)
+    monkeypatch.setattr(listing, "find", slow)
     assert await act(rig, "cancel") == Bulk(2, False, ((made[1], None),), ((made[0], "wrong_state"),))
 
 

@@ -15,14 +15,15 @@ from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongSt
 from windlass.core.outcome import Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
-from windlass.engine import children, control, read, recipes, rerun
+from windlass.engine import children, control, recipes, rerun
 from windlass.engine.claim import Claimed
 from windlass.engine.loops import expirer
 from windlass.engine.loops.auditor import Auditor
-from windlass.engine.read import JobView
 from windlass.store.artifact import FolderArtifacts
 from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
+from windlass.views import read
+from windlass.views.read import JobView
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
 CHILD = plan(task("a"), task("b", "a", retry=Retry(max_attempts=1)), recipe="child", output="${steps.b.outputs}")

@@ -11,10 +11,11 @@ from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.core.errors import Broken
 from windlass.core.outcome import Failure, Fault, Parked, Released, Report, Snooze, Success
 from windlass.core.retry import Retry
-from windlass.engine import control, read
+from windlass.engine import control
 from windlass.engine.claim import CLAIM_MAX, claim, held, held_keys
 from windlass.engine.note import Note, note
 from windlass.engine.settle import settle
+from windlass.views import read
 
 BOOM = Fault("boom", "it broke")
 ONE = plan(task("a"))

@@ -11,8 +11,9 @@ from windlass.core.errors import BadInput, NotFound, WrongState
 from windlass.core.outcome import Cancel, Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure
 from windlass.core.retry import Retry
-from windlass.engine import control, installation, read, recipes, rerun
+from windlass.engine import control, installation, recipes, rerun
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.views import read
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
 WIDE = plan(task("a"), task("b"), task("c", "a"), task("d", when="inputs.x"))

@@ -12,9 +12,10 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, CountChanged, NotFound
 from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import Node, NodeKind
-from windlass.engine import control, dead_letters, read, recipes, rerun
+from windlass.engine import control, recipes, redrive, rerun
 from windlass.engine.bulk import Bulk
-from windlass.engine.dead_letters import DeadLetters
+from windlass.views import dead_letters, read
+from windlass.views.dead_letters import DeadLetters
 
 ONE = plan(task("a"), recipe="one")
 
@@ -38,13 +39,15 @@ async def kinds(rig: Rig, caller: str | None = None) -> list[DeadLetters]:
 
 async def deal(rig: Rig, kind: DeadLetters, caller: str | None = None, **given: Any) -> Bulk:
     wish = {"limit": 500, "dry_run": False, "expect": None, "source": "ada", "request_id": None, **given}
-    start = wish.pop("start", "failed")
-    return await dead_letters.redrive(rig.db, caller, kind.fingerprint, start, new_id=rig.ids.new, **wish)
+    start, expect = wish.pop("start", "failed"), wish.pop("expect")
+    found = await dead_letters.of_kind(rig.db, caller, kind.fingerprint, expect)
+    return await redrive.redrive(rig.db, found, start, new_id=rig.ids.new, **wish)
 
 
 async def drop(rig: Rig, kind: DeadLetters, caller: str | None = None, **given: Any) -> Bulk:
     wish = {"dry_run": False, "expect": None, "source": "ada", "reason": "old", **given}
-    return await dead_letters.discard(rig.db, caller, kind.fingerprint, **wish)
+    found = await dead_letters.of_kind(rig.db, caller, kind.fingerprint, wish.pop("expect"))
+    return await redrive.discard(rig.db, found, **wish)
 
 
 async def test_failures_are_told_by_kind_the_last_first(rig: Rig) -> None:

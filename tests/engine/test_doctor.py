@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from windlass.core.promise import Promise
-from windlass.engine import doctor
-from windlass.engine.doctor import Check, Diagnosis, examine
+from windlass.app import doctor
+from windlass.app.doctor import Check, Diagnosis, examine
+from windlass.pure.promise import Promise
 from windlass.store.database import Database
 from windlass.store.outage import DISK_FULL
 from windlass.testing.postgres import fresh_database

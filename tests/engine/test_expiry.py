@@ -12,7 +12,8 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput
 from windlass.core.plan import Node, NodeKind
 from windlass.core.states import JobState
-from windlass.engine import control, explain, read, recipes, rerun
+from windlass.engine import control, recipes, rerun
+from windlass.views import explain, read
 
 DAY_S = 86400.0
 

@@ -12,7 +12,7 @@ from windlass.core.outcome import Failure, Fault, Parked, Snooze
 from windlass.core.plan import Node, NodeKind
 from windlass.core.retry import Retry
 from windlass.engine import control, recipes, workers
-from windlass.engine.explain import why
+from windlass.views.explain import why
 
 BOOM = Fault("boom", "it broke")
 

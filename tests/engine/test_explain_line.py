@@ -10,7 +10,7 @@ from tests.engine.lines import call, declare, keyed, one
 from tests.engine.rig import Rig, plan
 from windlass.core.outcome import Parked
 from windlass.engine import budgets, control, providers
-from windlass.engine.explain import why
+from windlass.views.explain import why
 
 
 async def told(rig: Rig, job: UUID, step: str = "a") -> tuple[str, dict[str, Any]]:

@@ -31,13 +31,14 @@ from windlass.core.errors import NotFound
 from windlass.core.external import ID_MAX, Said, WorkKey
 from windlass.core.outcome import Cost, Failure, Fault, Lost, Parked, Released, Report, Snooze, Success
 from windlass.core.plan import OnFailure
-from windlass.engine import control, external, read
+from windlass.engine import control, external
 from windlass.engine import settle as settling
 from windlass.engine.answer import BATCH_MAX
 from windlass.engine.external import Answer, Applied
 from windlass.engine.loops.answerer import Answerer
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.pruner import Pruner
+from windlass.views import read
 
 A = Applied
 

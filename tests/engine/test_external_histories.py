@@ -15,10 +15,11 @@ from windlass.core.outcome import Failure, Fault, Lost, Outcome, Parked, Release
 from windlass.core.queue import apart
 from windlass.core.retry import Retry
 from windlass.core.states import JOB_TERMINAL, STEP_TERMINAL
-from windlass.engine import control, external, read
+from windlass.engine import control, external
 from windlass.engine.claim import Claimed
 from windlass.engine.external import Applied, Intent, Polled
 from windlass.engine.loops.answerer import Answerer
+from windlass.views import read
 
 RETRY = Retry(max_attempts=9, base_s=1, jitter=0)
 PLAN = plan(task("a", provider=FAL, retry=RETRY), task("b", "a", provider=FAL, retry=RETRY))

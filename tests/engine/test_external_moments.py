@@ -35,7 +35,7 @@ from tests.engine.rig import Rig
 from windlass.app.entropy import Ids
 from windlass.core.external import Said, poll_wait_s
 from windlass.core.outcome import Cost, Parked, Report
-from windlass.engine import control, external, read
+from windlass.engine import control, external
 from windlass.engine import settle as settling
 from windlass.engine.external import Applied, Polled
 from windlass.engine.loops.answerer import Answerer
@@ -45,6 +45,8 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
+from windlass.views import read
+from windlass.views.work import forgotten
 
 A = Applied
 MOMENTS = list(Moment)
@@ -300,9 +302,9 @@ async def test_what_is_not_over_can_be_listed_and_what_is_ours_told_from_the_res
     young = await parked(rig)
     done = await parked(rig)
     await answer(rig, poll(done.external_id))
-    assert [view.job_id for view in await external.forgotten(rig.db, FAL, 50.0)] == [old.job]
-    assert [view.job_id for view in await external.forgotten(rig.db, FAL, -1.0)] == [old.job, young.job]
-    assert await external.forgotten(rig.db, "other", -1.0) == []
+    assert [view.job_id for view in await forgotten(rig.db, FAL, 50.0)] == [old.job]
+    assert [view.job_id for view in await forgotten(rig.db, FAL, -1.0)] == [old.job, young.job]
+    assert await forgotten(rig.db, "other", -1.0) == []
     ids = [old.external_id, done.external_id, "theirs"]
     assert await external.known(rig.db, FAL, ids) == {old.external_id, done.external_id}
 

@@ -8,9 +8,9 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core import route
 from windlass.core.outcome import Success
 from windlass.core.states import JobState, StepState
-from windlass.engine import read
 from windlass.engine.settle import settle
 from windlass.testing.checker import Tables, check_tables
+from windlass.views import read
 
 READY, COMPLETED, BLOCKED = StepState.READY, StepState.COMPLETED, StepState.BLOCKED
 

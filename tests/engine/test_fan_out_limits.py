@@ -10,12 +10,13 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core import route
 from windlass.core.plan import Node, NodeKind
 from windlass.core.states import JobState
+from windlass.engine import backlog, recipes
 from windlass.engine import backlog as room
-from windlass.engine import explain, gauge, read, recipes
 from windlass.engine.loops import router
 from windlass.engine.loops.runner import Loops
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.testing.checker import Tables, check_tables
+from windlass.views import explain, read
 
 MOST = 6
 
@@ -47,7 +48,7 @@ FAN = plan(task("a", each="inputs.xs"), task("b", "a"))
 
 
 async def counts(rig: Rig) -> dict[str, int]:
-    return await gauge.callers(rig.db, 1_000)
+    return await backlog.callers(rig.db, 1_000)
 
 
 async def total(rig: Rig, job: UUID) -> int:
@@ -124,7 +125,7 @@ async def test_nothing_is_counted_for_small_fan_outs(rig: Rig, monkeypatch: pyte
     async def callers(*_: object) -> dict[str, int]:
         raise AssertionError("counted")
 
-    monkeypatch.setattr(gauge, "callers", callers)
+    monkeypatch.setattr(backlog, "callers", callers)
     job = await rig.submit(FAN, fan(1_000))
     await rig.loops.run_until_idle()
     assert await total(rig, job) == 1_000

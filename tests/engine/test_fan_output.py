@@ -9,9 +9,9 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import WrongState
 from windlass.core.outcome import Success
 from windlass.core.states import JobState
-from windlass.engine import fan_output
-from windlass.engine.fan_output import FanOutput
-from windlass.engine.graph_view import output_ref
+from windlass.views import fan_output
+from windlass.views.fan_output import FanOutput
+from windlass.views.job_graph import output_ref
 
 FAN = plan(task("fan", each="inputs.items"))
 

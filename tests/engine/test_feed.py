@@ -12,14 +12,15 @@ import pytest
 
 from tests.engine.forgetful import forgetful_server
 from tests.engine.rig import Rig, plan, task, undisturbed
-from windlass.core.cursor import ORIGIN, FeedAt, Place, arrange, rest
 from windlass.core.note import Note
 from windlass.engine import claim, control, feed, recipes, submit, workers
 from windlass.engine.feed import FeedRow
 from windlass.engine.note import note
 from windlass.engine.submit import Submission
+from windlass.pure.cursor import ORIGIN, FeedAt, Place, arrange, rest
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views import read
 
 ONE = plan(task("a"))
 Where = tuple[UUID, int]
@@ -292,7 +293,7 @@ async def test_many_writers_at_once_are_followed_without_gap_or_repeat(db: Datab
 async def test_the_events_of_some_jobs_come_in_order(rig: Rig) -> None:
     first, second, third = [await rig.submit(ONE) for _ in range(3)]
     await rig.run_one()
-    found = await feed.of_jobs(rig.db, {first: 1, second: 0, third: 1, rig.ids.new(): 0}, limit_each=2)
+    found = await read.events_of(rig.db, {first: 1, second: 0, third: 1, rig.ids.new(): 0}, limit_each=2)
     assert {job: [event.seq for event in events] for job, events in found.items()} == {first: [2, 3], second: [1]}
     assert (found[first][1].type, found[first][1].no, found[first][1].attempt) == ("step.running", 0, 1)
 

@@ -9,13 +9,13 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import DatabaseUnavailable
-from windlass.engine import read
 from windlass.engine.loops import followers as module
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.followers import Followers
 from windlass.engine.loops.runner import Loops
 from windlass.engine.submit import Webhook
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.views import read
 
 ONE = plan(task("a"))
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.engine import gauge
 from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.testing.clock import VirtualClock
+from windlass.views import gauge
 
 STEP = "INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s) "
 

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from tests.engine.rig import Rig, plan, task, undisturbed
-from windlass.core.cursor import ORIGIN
 from windlass.core.errors import BadSetting
 from windlass.engine import feed, installation
 from windlass.engine.installation import Installation
+from windlass.pure.cursor import ORIGIN
 from windlass.store.database import Database
 
 CHECK = b"one"

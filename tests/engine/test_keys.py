@@ -9,7 +9,7 @@ import pytest
 from tests.engine.lines import slots
 from tests.engine.rig import Rig, plan, task
 from windlass.core.plan import Node
-from windlass.engine import read
+from windlass.views import read
 
 
 async def keys(rig: Rig) -> list[tuple[int, str]]:

@@ -12,10 +12,10 @@ from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import Node, NodeKind, Plan
 from windlass.engine import recipes, rerun, workers
 from windlass.engine.claim import Taken, Turns, claim
-from windlass.engine.explain import why
-from windlass.engine.handlers import missing
 from windlass.engine.submit import Submission, submit
 from windlass.engine.workers import LEASE_S
+from windlass.views.explain import why
+from windlass.views.handlers import missing
 
 ONE = plan(task("a"))
 

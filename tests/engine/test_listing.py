@@ -17,10 +17,10 @@ from tests.engine.crowd import Row
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput
 from windlass.core.states import JobState
-from windlass.engine import listing
-from windlass.engine.listing import JobFilter, Page
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views import listing
+from windlass.views.listing import JobFilter, Page
 
 ONE = plan(task("a"))
 S = JobState

@@ -13,7 +13,7 @@ from windlass.core.outcome import Failure, Fault, Lost, Report, Success
 from windlass.core.plan import Node, NodeKind
 from windlass.core.queue import apart
 from windlass.core.retry import SILENT_LOSSES_MAX, SUSPECT_LOSSES, Retry
-from windlass.engine import control, read, recipes, workers
+from windlass.engine import control, recipes, workers
 from windlass.engine.claim import claim
 from windlass.engine.hand_back import hand_back
 from windlass.engine.loops.pruner import Pruner
@@ -22,6 +22,8 @@ from windlass.engine.loops.runner import Loops
 from windlass.engine.settle import settle
 from windlass.engine.workers import LEASE_S
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.views import read
+from windlass.views import workers as worker_views
 
 ONE = plan(task("a"))
 
@@ -191,25 +193,25 @@ async def test_a_worker_that_leaves_in_good_order_is_forgotten(rig: Rig) -> None
     await rig.submit(ONE)
     one = await rig.claim_one()
     await workers.dismiss(rig.db, rig.worker)
-    assert len(await workers.listing(rig.db)) == 1, "it still holds a step"
+    assert len(await worker_views.listing(rig.db)) == 1, "it still holds a step"
     await rig.settle(one)
     await workers.dismiss(rig.db, rig.worker)
-    assert await workers.listing(rig.db) == []
+    assert await worker_views.listing(rig.db) == []
 
 
 async def test_a_lost_worker_is_shown_for_a_day(rig: Rig) -> None:
     worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
     await rig.submit(ONE)
     await rig.claim_one(worker)
-    _, view = await workers.listing(rig.db)
+    _, view = await worker_views.listing(rig.db)
     assert (view.running, view.lost_at, view.queues) == (1, None, (QUEUE,))
     await rig.silence(LEASE_S)
     await rig.loops.run_until_idle()
-    _, view = await workers.listing(rig.db)
+    _, view = await worker_views.listing(rig.db)
     assert (view.id, view.running, view.lost_at) == (worker, 0, rig.clock.now())
     rig.clock.advance("25h")
     await rig.loops.pruner.run_once()
-    assert [view.id for view in await workers.listing(rig.db)] == [rig.worker]
+    assert [view.id for view in await worker_views.listing(rig.db)] == [rig.worker]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.retry import Retry
-from windlass.engine import read, workers
+from windlass.engine import workers
 from windlass.engine.loops.rescuer import GRACE_S
 from windlass.engine.workers import LEASE_S
+from windlass.views import read
 
 ONE = plan(task("a"))
 

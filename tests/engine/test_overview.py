@@ -9,11 +9,12 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.outcome import Failure, Fault
-from windlass.engine import control, overview, read
+from windlass.engine import control
 from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.pruner import Pruner
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views import overview, read
 
 FILL = """
     INSERT INTO windlass.jobs (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input,

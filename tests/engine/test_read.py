@@ -10,8 +10,9 @@ from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, NotFound, WaitTimeout, WrongState
 from windlass.core.outcome import Failure, Fault, Success
 from windlass.core.states import JobState
-from windlass.engine import control, read
+from windlass.engine import control
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.views import read
 
 ONE = plan(task("a"))
 

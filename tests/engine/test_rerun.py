@@ -13,10 +13,12 @@ from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongSt
 from windlass.core.outcome import Failure, Fault, Success
 from windlass.core.plan import Node, NodeKind, Plan
 from windlass.core.retry import Retry
-from windlass.engine import budgets, control, read, recipes, rerun
+from windlass.engine import budgets, control, recipes, rerun
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.rerun import Wish
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.store import plans
+from windlass.views import read
 from windlass.worker.handler import Prepared
 from windlass.worker.resolve import Arguments
 
@@ -51,7 +53,7 @@ async def film(rig: Rig, **inputs: Any) -> UUID:
 async def ran(rig: Rig, job: UUID) -> set[str]:
     """The nodes of which something happened in this job."""
     steps = {step.no: step.node for step in await read.steps(rig.db, job)}
-    of = await recipes.plan_of(rig.db, (await read.job(rig.db, job)).plan)
+    of = await plans.plan_of(rig.db, (await read.job(rig.db, job)).plan)
     return {of.nodes[steps[event.no]].name for event in await read.events(rig.db, job) if event.no is not None}
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.plan import Node
-from windlass.engine import read
 from windlass.engine.loops import router as room
+from windlass.views import read
 
 EXPENSIVE = "[inputs.word]" + ".map(a, [a, a])" * 26
 

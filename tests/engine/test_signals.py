@@ -16,13 +16,14 @@ from windlass.app.entropy import Ids
 from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongState
 from windlass.core.plan import Node, NodeKind, Plan
 from windlass.core.signal import fits
-from windlass.engine import control, read, rerun, signals
+from windlass.engine import control, rerun, signals
 from windlass.engine.loops.pruner import Pruner
-from windlass.engine.recipes import plan_of
 from windlass.engine.signals import Sent
 from windlass.store.artifact import FolderArtifacts
+from windlass.store.plans import plan_of
 from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
+from windlass.views import read
 
 
 def event(name: str, *needs: str, of: str = "approved", **given: Any) -> Node:

@@ -22,7 +22,7 @@ from windlass.core.plan import Plan
 from windlass.core.queue import apart
 from windlass.core.retry import Retry
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.engine import budgets, claim, control, read, recipes, settle, submit, workers
+from windlass.engine import budgets, claim, control, recipes, settle, submit, workers
 from windlass.engine.loops import granter as granting
 from windlass.engine.loops import runner
 from windlass.engine.loops.granter import Granter
@@ -34,6 +34,7 @@ from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
+from windlass.views import read
 
 PATIENCE_S = 60.0
 # After so long without an end, a crowd without its locks is given up, and the next one is watched.

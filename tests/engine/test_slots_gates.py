@@ -14,6 +14,7 @@ from windlass.engine.loops.granter import Granter
 from windlass.engine.loops.runner import LOOK_EVERY_S
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views import providers as provider_views
 
 OPEN_S = 30.0
 
@@ -114,7 +115,7 @@ async def test_an_open_breaker_holds_the_line_and_lets_one_try(rig: Rig) -> None
     assert OPEN_S <= (await wait_s(rig) or 0) < OPEN_S + 0.1
     rig.clock.advance(OPEN_S + 0.1)
     assert await held(rig) == jobs[:1]
-    [view] = await providers.views(rig.db)
+    [view] = await provider_views.views(rig.db)
     assert view.breaker == "half_open"
     await fail(rig)
     assert await held(rig) == jobs[:1]
@@ -161,7 +162,7 @@ async def test_a_provider_is_shown_with_its_holders_and_its_line(rig: Rig) -> No
     await held(rig)
     await rig.claim_one()
     await fail(rig)
-    [view] = await providers.views(rig.db, "fal")
+    [view] = await provider_views.views(rig.db, "fal")
     assert [(holder.job_id, holder.step, holder.attempt, holder.state) for holder in view.holders] == [
         (jobs[0], "a", 1, "RUNNING")
     ]
@@ -170,7 +171,7 @@ async def test_a_provider_is_shown_with_its_holders_and_its_line(rig: Rig) -> No
     assert (view.breaker, view.failures, view.error) == ("closed", 1, "503 Service Unavailable")
     for _ in range(4):
         await fail(rig)
-    assert [view.breaker for view in await providers.views(rig.db)] == ["open"]
+    assert [view.breaker for view in await provider_views.views(rig.db)] == ["open"]
 
 
 async def test_a_rate_is_shared_by_everyone_who_asks(dsn: str) -> None:
@@ -201,7 +202,7 @@ async def test_two_granters_share_the_rate(rig: Rig, dsn: str) -> None:
         for count in range(1, 11):
             await asyncio.gather(Granter(rig.db).run_once(), Granter(other).run_once())
             await rig.loops.granter.run_once()
-            [view] = await providers.views(rig.db)
+            [view] = await provider_views.views(rig.db)
             assert len(view.holders) == count
             rig.clock.advance(0.1)
     finally:

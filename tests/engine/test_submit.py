@@ -13,11 +13,13 @@ import pytest
 
 from tests.engine.rig import Rig, plan, task
 from windlass.core.errors import BadInput, Conflict, NotFound, WrongState
-from windlass.engine import control, read, recipes, rerun
+from windlass.engine import control, recipes, rerun
 from windlass.engine import submit as submit_module
 from windlass.engine.recipes import NAME_KEPT_S, NamedPlans, Registered
 from windlass.engine.submit import Accepted, Submission, Webhook, submit
 from windlass.engine.submitter import Submitter
+from windlass.views import read
+from windlass.views import recipes as recipe_views
 
 ONE = plan(task("a"))
 HOOK = Webhook("https://example.org/told", b"sealed")
@@ -180,8 +182,8 @@ async def test_a_running_job_keeps_its_plan_and_new_jobs_get_the_new_one(rig: Ri
     assert await rig.states(old) == ["COMPLETED"]
     assert (await recipes.latest(rig.db, "r")).hash == two.hash
     assert (await recipes.latest(rig.db, "r", 1)).hash == ONE.hash
-    assert [v.version for v in await recipes.versions(rig.db, "r")] == [2, 1]
-    assert [r.name for r in await recipes.listing(rig.db)] == ["r"]
+    assert [v.version for v in await recipe_views.versions(rig.db, "r")] == [2, 1]
+    assert [r.name for r in await recipe_views.listing(rig.db)] == ["r"]
     with pytest.raises(NotFound, match="version 9 of recipe r"):
         await recipes.latest(rig.db, "r", 9)
 
@@ -217,7 +219,7 @@ async def test_processes_that_register_at_once_agree(rig: Rig) -> None:
     plans = [plan(task(name)) for name in "abcdefgh"]
     found = await asyncio.gather(*(recipes.register(rig.db, one) for one in plans * 2))
     assert [one.version for one in found[:8]] == [one.version for one in found[8:]]
-    assert len(await recipes.versions(rig.db, "r")) == len({ONE.hash, *(one.hash for one in plans)})
+    assert len(await recipe_views.versions(rig.db, "r")) == len({ONE.hash, *(one.hash for one in plans)})
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800"])

@@ -12,7 +12,7 @@ from windlass.core.errors import Conflict, DatabaseUnavailable
 from windlass.core.outcome import Failure, Fault, Success
 from windlass.core.plan import Node, NodeKind
 from windlass.core.retry import Retry
-from windlass.engine import control, read, recipes, rerun
+from windlass.engine import control, recipes, rerun
 from windlass.engine.claim import claim, held
 from windlass.engine.note import Note, note
 from windlass.engine.submit import Accepted, Submission, submit
@@ -20,6 +20,7 @@ from windlass.engine.workers import renew
 from windlass.store.artifact import FolderArtifacts
 from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
+from windlass.views import read
 
 MOMENTS = list(Moment)
 ONE = plan(task("a"))

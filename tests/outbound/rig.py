@@ -10,12 +10,12 @@ from uuid import UUID
 from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.access.secret import Secret
 from windlass.core.outcome import Failure, Fault, Outcome
-from windlass.core.webhook import parse_secret
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.herald import Herald
 from windlass.engine.submit import Webhook
 from windlass.outbound.courier import Courier, Posts, WebhookView, webhook_of
 from windlass.outbound.send import Sender
+from windlass.pure.webhook import parse_secret
 from windlass.store.database import Database
 
 INSTALLATION = "the-installation's-secret-of-the-tests"

@@ -15,10 +15,10 @@ from tests.outbound.receiver import Receiver
 from tests.outbound.rig import FAILED, WEBHOOK_SECRET, Hooks
 from windlass.access.secret import Secret
 from windlass.core.errors import NotFound, WrongState
-from windlass.core.webhook import RETRY_AFTER_S, parse_secret, verify
 from windlass.outbound import courier as room
 from windlass.outbound.courier import LEASE_S, redeliver, webhook_of
 from windlass.outbound.send import Sent
+from windlass.pure.webhook import RETRY_AFTER_S, parse_secret, verify
 from windlass.store.statements import sql
 
 

@@ -24,7 +24,7 @@ from tests.outbound.carrier import clock_at
 from tests.outbound.receiver import Receiver, end, spawn
 from tests.outbound.rig import WEBHOOK_SECRET, Hooks
 from windlass.app.entropy import Ids
-from windlass.core.webhook import RETRY_AFTER_S, parse_secret, verify
+from windlass.pure.webhook import RETRY_AFTER_S, parse_secret, verify
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.testing.clock import START

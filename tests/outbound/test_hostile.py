@@ -16,10 +16,10 @@ from typing import Any
 import httpcore
 import pytest
 
-from windlass.core import address as law
 from windlass.core.errors import BadUrl
 from windlass.outbound.dial import GuardedBackend
 from windlass.outbound.send import Sender
+from windlass.pure import address as law
 
 PUBLIC = "93.184.215.14"
 # What the test's resolver answers. Any other name is not there.

@@ -15,13 +15,13 @@ from tests.worker.yard import PATIENCE_S, Yard
 from windlass.app.providing import announce
 from windlass.core.plan import PROVIDER_HANDLER, Node
 from windlass.core.retry import Retry
-from windlass.engine import external
-from windlass.engine.external import WorkView
 from windlass.providers.desk import Desk
 from windlass.providers.poller import Poller
 from windlass.providers.registry import Registry
 from windlass.store.database import Database
 from windlass.testing.fake_provider import FakeProvider
+from windlass.views import work
+from windlass.views.work import WorkView
 from windlass.worker.outside import Means
 from windlass.worker.worker import Worker
 
@@ -103,7 +103,7 @@ class Ground:
         return await self.yard.submit(*(nodes or (node(),)), count=count)
 
     async def work(self, job_id: UUID) -> list[WorkView]:
-        return await external.work_of(self.db, job_id)
+        return await work.work_of(self.db, job_id)
 
     async def until_work(self, job_id: UUID, *states: str) -> WorkView:
         """The last round of the job's only step, once it is in one of these states."""

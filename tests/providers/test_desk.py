@@ -14,7 +14,7 @@ from windlass.core.external import WorkKey
 from windlass.core.outcome import Parked
 from windlass.core.plan import Node
 from windlass.core.retry import Retry
-from windlass.engine import control, external, providers, workers
+from windlass.engine import control, external, workers
 from windlass.engine.claim import claim
 from windlass.engine.settle import settle
 from windlass.providers.adapter import Started, StartRequest
@@ -22,6 +22,7 @@ from windlass.providers.desk import Place
 from windlass.providers.errors import ConnectionLost
 from windlass.providers.registry import Registry
 from windlass.testing.fake_provider import Fault
+from windlass.views import providers as provider_views
 from windlass.worker.outside import Means
 
 
@@ -164,7 +165,7 @@ async def test_a_provider_that_is_busy_costs_no_attempt_and_is_left_alone_meanwh
     [job_id] = await on.submit()
     async with on.running():
         await until_state(on.yard, job_id, "PARKED")
-        [view] = await providers.views(on.db, "fake")
+        [view] = await provider_views.views(on.db, "fake")
         assert view.paused_until is not None
         await made(on, job_id)
     step = await on.yard.step(job_id)

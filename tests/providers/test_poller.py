@@ -11,10 +11,11 @@ import pytest
 from tests.providers.ground import Ground, node, providers_yaml, until
 from tests.worker.yard import until_state
 from windlass.app.providing import announce
-from windlass.engine import control, external, providers
+from windlass.engine import control, external
 from windlass.providers.registry import Registry
 from windlass.store.artifact import REFERENCE_KEY
 from windlass.testing.fake_provider import Fault
+from windlass.views import providers as provider_views
 
 
 async def parked(on: Ground, *nodes: Any, count: int = 1) -> list[UUID]:
@@ -119,7 +120,7 @@ async def test_a_busy_provider_is_asked_again_when_it_said(on: Ground) -> None:
     await run_until_due(on, at_once=1)
     counts = (await on.fake.state())["counts"]
     assert counts["fault_status"] == 1
-    [view] = await providers.views(on.db, "fake")
+    [view] = await provider_views.views(on.db, "fake")
     assert view.paused_until is not None
     waits = await external.next_due(on.db, ["fake"])
     assert waits["fake"] > 20
@@ -131,7 +132,7 @@ async def test_a_provider_that_is_down_opens_the_breaker_and_its_work_waits(on: 
     jobs = await parked(on, count=12)
     await on.fake.kill()
     await run_until_due(on, at_once=1)
-    [view] = await providers.views(on.db, "fake")
+    [view] = await provider_views.views(on.db, "fake")
     assert view.breaker == "open"
     assert await states(on, jobs) == {"PARKED"}
 

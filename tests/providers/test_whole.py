@@ -19,10 +19,10 @@ from windlass.app.service import serving
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSignature
-from windlass.engine import budgets
 from windlass.providers.receiver import Receiver
 from windlass.testing.fake_provider import FakeProvider, Fault
 from windlass.testing.fake_provider.wire import Reply, Request, reply, serve
+from windlass.views.costs import costs_of
 
 CREDENTIAL = "the-credential-that-nobody-may-see"
 WITHIN_S = 60.0
@@ -150,7 +150,7 @@ async def test_every_protocol_ends_by_its_polls(dsn: str, tmp_path: Path, fake: 
         job, found = await result(windlass)
         check(found, fake)
         assert not door.results
-        costs = await budgets.costs_of(windlass.db, job.id)
+        costs = await costs_of(windlass.db, job.id)
         assert len(costs) == 5
 
 

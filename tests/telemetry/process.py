@@ -19,12 +19,12 @@ from windlass.app.observing import observing
 from windlass.app.settings import Settings
 from windlass.core.plan import Node, Plan
 from windlass.core.retry import Retry
-from windlass.engine.recipes import store_plan
 from windlass.engine.submit import Submission, submit
 from windlass.recipe.evaluator import Evaluator
 from windlass.recipe.step import step
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
+from windlass.store.plans import store_plan
 from windlass.telemetry import logs
 from windlass.worker.context import context
 from windlass.worker.worker import Worker

@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 
 from tests.telemetry.process import plan, submitted, worker_process
-from windlass.engine.read import Waiter
 from windlass.store.database import Database
 from windlass.telemetry import logs
+from windlass.views.read import Waiter
 from windlass.worker.context import Context, enter
 
 ROOT = Path(__file__).parents[2]

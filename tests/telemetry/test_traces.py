@@ -17,9 +17,9 @@ import pytest
 from tests.telemetry.process import ROOT, plan, submitted, worker_process
 from tests.telemetry.receiver import Receiver, receiving
 from windlass.core.states import JobState
-from windlass.engine.read import Waiter, events
 from windlass.store.database import Database
 from windlass.telemetry.traces import CLOSE_WITHIN_S, LINKS_MAX, QUEUE_MAX, link_job, open_tracer, span_id
+from windlass.views.read import Waiter, events
 
 JOB = UUID("01997f00-0000-7000-8000-000000000001")
 COUNT = 1_000

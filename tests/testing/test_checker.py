@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from windlass.core.plan import Node, Plan
-from windlass.engine.recipes import PLANS
+from windlass.store.plans import PLANS
 from windlass.testing.checker import Tables, check_tables
 
 JOB, WORKER = UUID(int=1), UUID(int=2)

@@ -10,13 +10,13 @@ import asyncpg
 import pytest
 
 from tests.worker.yard import PATIENCE_S, Yard, node, until
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.core.states import JobState
-from windlass.engine import read
 from windlass.recipe.evaluator import Evaluator
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
+from windlass.views import read
 from windlass.worker import worker as module
 
 LEASE_S = 3.0

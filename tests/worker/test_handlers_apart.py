@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.worker.handlers import STEPS
 from tests.worker.yard import Yard, node, until, until_state
 from windlass.core.states import JobState, StepState
-from windlass.engine.explain import why
+from windlass.views.explain import why
 
 JOBS = 30
 

@@ -16,10 +16,10 @@ import pytest
 from tests.worker.yard import Yard
 from windlass.core.errors import DatabaseUnavailable
 from windlass.core.plan import Node
-from windlass.engine import attempts, read
 from windlass.engine.note import Note
 from windlass.recipe.step import step
 from windlass.telemetry import logs
+from windlass.views import attempts, read
 from windlass.worker import log_tail
 from windlass.worker.context import LOG, Context
 from windlass.worker.log_tail import BURST_BYTES, BYTES_MAX, LINE_MAX_CHARS, LINES_MAX, Pace, Tail, line_of

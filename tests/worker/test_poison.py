@@ -21,9 +21,11 @@ from windlass.core.errors import BadSetting
 from windlass.core.outcome import Lost, Report
 from windlass.core.retry import LOSSES_MAX
 from windlass.core.states import JobState, StepState
-from windlass.engine import explain, read, workers
+from windlass.engine import workers
 from windlass.engine.claim import claim
 from windlass.engine.settle import settle
+from windlass.views import explain, read
+from windlass.views import workers as worker_views
 from windlass.worker.apart import Program
 from windlass.worker.worker import Worker
 
@@ -134,7 +136,7 @@ async def test_steps_that_never_began_are_charged_with_nothing(yard: Yard) -> No
     async with restarted(yard, concurrency=1) as restarter:
         await until((yard.folder / "started").exists)
         (process,) = restarter.processes
-        (worker,) = [one for one in await workers.listing(yard.db) if one.pid == process.pid]
+        (worker,) = [one for one in await worker_views.listing(yard.db) if one.pid == process.pid]
         # What a worker takes in hand beyond what it can run.
         waiting = await yard.submit(node("nap", with_={"seconds": 0}), count=3)
         assert len(await claim(yard.db, worker=worker.id, queues=[yard.queue], limit=3)) == 3
@@ -146,7 +148,7 @@ async def test_steps_that_never_began_are_charged_with_nothing(yard: Yard) -> No
     step = await yard.step(begun)
     assert (step.attempt, step.losses) == (2, 1)
     assert {event.source for event in await yard.events(begun, "step.queued") if event.payload} == {"heartbeat"}
-    assert next(one for one in await workers.listing(yard.db) if one.id == worker.id).lost_at is not None
+    assert next(one for one in await worker_views.listing(yard.db) if one.id == worker.id).lost_at is not None
 
 
 async def test_where_no_process_can_be_started_suspects_run_alone_in_the_worker_itself(yard: Yard) -> None:

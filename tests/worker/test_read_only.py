@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.yard import Yard, node, until
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.core.states import JobState
 from windlass.engine import workers
 from windlass.engine.loops.runner import Loops

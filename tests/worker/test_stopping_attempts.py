@@ -11,9 +11,9 @@ import pytest
 from tests.worker.yard import Yard, node, until, until_state
 from windlass.core.retry import Retry
 from windlass.core.states import JobState, StepState
-from windlass.engine import workers
 from windlass.engine.claim import claim
 from windlass.engine.control import cancel
+from windlass.views import workers
 
 ONCE = Retry(max_attempts=1)
 

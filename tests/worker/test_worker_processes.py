@@ -17,8 +17,8 @@ import pytest
 from tests.worker.yard import PATIENCE_S, Yard, node, until, until_state
 from windlass.core import route
 from windlass.core.states import JobState, StepState
-from windlass.engine import workers
 from windlass.testing.checker import Tables, check_tables
+from windlass.views import workers
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,13 +14,13 @@ from uuid import UUID
 from tests.worker.handlers import STEPS
 from windlass.app.entropy import Ids
 from windlass.core.plan import Node, Plan
-from windlass.engine import read
 from windlass.engine.loops.runner import Loops
-from windlass.engine.recipes import store_plan
 from windlass.engine.submit import Submission, submit
 from windlass.recipe.evaluator import Evaluator
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
+from windlass.store.plans import store_plan
+from windlass.views import read
 from windlass.worker.worker import Worker
 
 PATIENCE_S = 20.0

@@ -19,9 +19,9 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.audit import GENESIS, AuditEvent, Flaw, Record, payload_text, verify
 from windlass.core.caller import CallerContext
 from windlass.core.errors import Unavailable
+from windlass.pure.audit import GENESIS, AuditEvent, Flaw, Record, payload_text, verify
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog
 from windlass.store.statements import sql

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from windlass.access.secret import Secret
-from windlass.core.token import PURPOSE, Token, make_token, parse_token
+from windlass.pure.token import PURPOSE, Token, make_token, parse_token
 
 
 class Callbacks:

@@ -19,8 +19,9 @@ import time
 from collections.abc import Callable
 
 from windlass.core.errors import Busy
-from windlass.engine import gauge
+from windlass.engine import backlog
 from windlass.store.database import Database
+from windlass.views import gauge
 
 LOOK_EVERY_S = 1.0
 RETRY_AFTER_S = 30.0
@@ -82,7 +83,7 @@ class Depth:
         if self._is_stale(self._counted_s):
             async with self._looking:
                 if self._is_stale(self._counted_s):
-                    self._callers = await gauge.callers(self._db, 2 * self.most + 1)
+                    self._callers = await backlog.callers(self._db, 2 * self.most + 1)
                     self._counted_s = self._clock()
         return self._callers
 

@@ -23,10 +23,10 @@ import asyncpg
 
 from windlass.access.audit import write_note
 from windlass.access.secret import Secret
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import CALLER_TYPES, USER_SCOPES, CallerContext, Scope, check_name, stranger
 from windlass.core.errors import BadInput, Broken, DatabaseUnavailable, NotFound, Unavailable
-from windlass.core.key import ID_BYTES, SECRET_BYTES, KeyText, make_key, parse_key
+from windlass.pure.audit import AuditEvent
+from windlass.pure.key import ID_BYTES, SECRET_BYTES, KeyText, make_key, parse_key
 from windlass.store.database import Database
 from windlass.store.statements import sql
 

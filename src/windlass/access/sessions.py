@@ -29,9 +29,9 @@ import asyncpg
 from windlass.access.audit import write_note
 from windlass.access.secret import Secret
 from windlass.access.verifier import Verifier
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext
 from windlass.core.errors import BadSetting, DatabaseUnavailable, Unauthenticated
+from windlass.pure.audit import AuditEvent
 from windlass.store.database import Database
 from windlass.store.statements import sql
 

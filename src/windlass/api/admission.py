@@ -20,10 +20,10 @@ from windlass.api.address import network_of
 from windlass.api.browser import cookie_of, is_foreign
 from windlass.api.parts import Parts
 from windlass.api.visit import visit_of
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext, stranger
 from windlass.core.errors import BadCsrf, BadRequest, Limited, Unauthenticated
-from windlass.core.key import parse_key
+from windlass.pure.audit import AuditEvent
+from windlass.pure.key import parse_key
 from windlass.telemetry import logs
 
 REFUSALS_PER_MINUTE_MAX = 600

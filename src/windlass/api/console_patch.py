@@ -20,10 +20,10 @@ from windlass.api.wire.job import job_document, listed_job
 from windlass.api.wire.step import FanDocument
 from windlass.api.wire.wire import rfc3339
 from windlass.core.plan import Plan
-from windlass.engine.activity import doing
-from windlass.engine.read import JobView, view_of
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views.activity import doing
+from windlass.views.read import JobView, view_of
 
 
 @dataclass(slots=True)

@@ -33,13 +33,13 @@ from windlass.api.sse import frame
 from windlass.api.subscription import AGAIN_S, Joins, Subscription
 from windlass.api.topics import Wanted, cursor_text
 from windlass.core.caller import CallerContext
-from windlass.core.cursor import Place, feed_id
 from windlass.core.errors import Unavailable
 from windlass.engine import feed
-from windlass.engine.read import JobView
-from windlass.engine.recipes import plan_of
+from windlass.pure.cursor import Place, feed_id
 from windlass.store.database import Database
 from windlass.store.outage import is_transient
+from windlass.store.plans import plan_of
+from windlass.views.read import JobView
 
 EVERY_S = 0.1
 # Counting the children of a fan-out looks at all of them.

@@ -19,14 +19,15 @@ from windlass.api.sse import frame
 from windlass.api.tracebacks import streamed_payload
 from windlass.api.wire.job import job_document
 from windlass.api.wire.wire import rfc3339
-from windlass.core.cursor import FeedAt, Place, arrange, feed_id, rest
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.engine import feed, read
+from windlass.engine import feed
 from windlass.engine.feed import FeedRow
-from windlass.engine.read import EventView, JobView
+from windlass.pure.cursor import FeedAt, Place, arrange, feed_id, rest
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views import read
+from windlass.views.read import EventView, JobView
 
 PAYLOAD_MAX_BYTES = 16 * 1024
 PAGE = 200
@@ -153,7 +154,7 @@ class JobReader:
 
     async def read(self) -> list[JobTold]:
         """What comes next; nothing when that is all for now."""
-        found = await feed.of_jobs(self._db, {self.job.id: self.seq}, PAGE)
+        found = await read.events_of(self._db, {self.job.id: self.seq}, PAGE)
         return await self.told(found.get(self.job.id, ()))
 
     async def told(self, events: Sequence[EventView]) -> list[JobTold]:

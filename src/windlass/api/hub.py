@@ -36,12 +36,13 @@ from windlass.api.topics import Wanted
 from windlass.api.tracebacks import expose_to_caller
 from windlass.api.wire.listing import EVERYBODY
 from windlass.core.caller import CallerContext
-from windlass.core.cursor import FeedAt, Place, parse_feed_id
 from windlass.core.errors import BadRequest, TooManyStreams, Unavailable
-from windlass.engine import feed, read
-from windlass.engine.recipes import plan_of
+from windlass.engine import feed
+from windlass.pure.cursor import FeedAt, Place, parse_feed_id
 from windlass.store.database import Database
 from windlass.store.outage import is_transient
+from windlass.store.plans import plan_of
+from windlass.views import read
 
 QUEUE_MAX = 256
 STALLED_S = 1.0
@@ -400,7 +401,7 @@ class Hub:
 
     async def _look_at_jobs(self) -> None:
         wanted = {job_id: track.reader.seq for job_id, track in self._jobs.items()}
-        found = await feed.of_jobs(self._db, wanted, min(EACH_MAX, max(EACH_MIN, LOOK_MAX // len(wanted))))
+        found = await read.events_of(self._db, wanted, min(EACH_MAX, max(EACH_MIN, LOOK_MAX // len(wanted))))
         for job_id, events in found.items():
             track = self._jobs.get(job_id)
             if track is None:

@@ -13,9 +13,9 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core.errors import NotFound
-from windlass.engine.read import JobView, view_of
 from windlass.store.database import Database
 from windlass.store.statements import sql
+from windlass.views.read import JobView, view_of
 
 TOGETHER_MAX = 200
 

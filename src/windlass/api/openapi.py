@@ -18,7 +18,7 @@ from fastapi.openapi.utils import get_openapi
 from windlass.api.edge import ALIAS
 from windlass.api.guard import Guard, GuardedRoute, guard_of
 from windlass.api.wire.problem import Problem
-from windlass.core.problem import KINDS
+from windlass.pure.problem import KINDS
 
 _TAGS = {
     "jobs": "Submit jobs, look at them, and act on them.",

@@ -7,7 +7,7 @@ from uuid import UUID
 from windlass.api.parts import Parts
 from windlass.core.caller import CallerContext
 from windlass.core.errors import NotFound
-from windlass.engine.read import JobView
+from windlass.views.read import JobView
 
 
 async def owned_job(parts: Parts, caller: CallerContext, job_id: UUID) -> JobView:

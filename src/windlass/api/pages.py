@@ -11,7 +11,7 @@ from starlette.responses import Response
 from windlass.api.guard import guard, guarded_router
 from windlass.api.openapi import document_of
 from windlass.core.errors import NotFound
-from windlass.core.problem import KINDS
+from windlass.pure.problem import KINDS
 
 router = guarded_router("docs")
 _STYLE = (

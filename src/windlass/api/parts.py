@@ -21,8 +21,8 @@ from windlass.access.verifier import Verifier
 from windlass.api.looks import JobLooks
 from windlass.api.topics import Wanted
 from windlass.core.caller import CallerContext
+from windlass.core.template import Resolver
 from windlass.engine.installation import Installation
-from windlass.engine.read import Resolver, Waiter
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
@@ -31,6 +31,7 @@ from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
+from windlass.views.read import Waiter
 
 
 class Settings(Protocol):
@@ -101,7 +102,7 @@ class Follows(Protocol):
 
 
 class Demo(Protocol):
-    """The demo of `windlass up`; see `app/demo.py`. `job_id` is the newest demo job."""
+    """The demo of `windlass up`; see `app/demo/demo.py`. `job_id` is the newest demo job."""
 
     job_id: UUID | None
 

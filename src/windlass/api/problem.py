@@ -27,7 +27,7 @@ from windlass.core.errors import (
     Unavailable,
     WindlassError,
 )
-from windlass.core.problem import FAULT_OF_OURS, hint_of, kind_of
+from windlass.pure.problem import FAULT_OF_OURS, hint_of, kind_of
 from windlass.store.outage import outage_of
 
 MEDIA_TYPE = "application/problem+json"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from windlass.api.parts import Parts
 from windlass.core.errors import BadSetting
-from windlass.engine import handlers
-from windlass.engine.gauge import engines
-from windlass.engine.handlers import Missing
 from windlass.store.migrate import standing
+from windlass.views import handlers
+from windlass.views.gauge import engines
+from windlass.views.handlers import Missing
 
 ANSWER_WITHIN_S = 2.0
 LOOK_EVERY_S = 1.0

@@ -8,8 +8,8 @@ from windlass.api.parts import Parts
 from windlass.api.wire.job import JobRequest, WebhookWish
 from windlass.core.caller import CallerContext, check_priority
 from windlass.core.errors import BadInput, BadRequest, Refused
-from windlass.core.webhook import parse_secret
 from windlass.engine.submit import Submission, Webhook
+from windlass.pure.webhook import parse_secret
 from windlass.recipe.schema import check_inputs
 
 KEY_LENGTH_MAX = 255

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from windlass.core.cursor import Place, parse_feed_id
 from windlass.core.errors import BadRequest
+from windlass.pure.cursor import Place, parse_feed_id
 
 TOPICS_MAX = 64
 TEXT_MAX = 8_192

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from windlass.core.redact import text_without_frames, without_frames
+from windlass.pure.redact import text_without_frames, without_frames
 
 # The setting, for every task of the server.
 _for_all: ContextVar[bool] = ContextVar("windlass_tracebacks_for_all", default=False)

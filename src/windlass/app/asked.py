@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from windlass.core.argument import check_inputs_mapping, check_labels, check_priority, check_text, shown, wrong
 from windlass.core.errors import BadInput
 from windlass.core.plan import Plan
 from windlass.engine.submit import Webhook
+from windlass.pure.argument import check_inputs_mapping, check_labels, check_priority, check_text, shown, wrong
 
 
 def check_options(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from windlass.access.keys import Keys
 from windlass.access.secret import Secret
-from windlass.app.home import make_private
+from windlass.app.embedded.home import make_private
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.client.place import SERVER_FILE as SERVER_FILE

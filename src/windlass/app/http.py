@@ -44,17 +44,17 @@ from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSetting
 from windlass.core.limit import Composite, FairShare, MembershipTier
-from windlass.core.observer import Observer
 from windlass.engine import installation
-from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
+from windlass.pure.observer import Observer
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
+from windlass.views.read import Waiter
 
 DRAIN_S = 10
 BACKLOG = 2048

@@ -9,15 +9,17 @@ from typing import Any
 from uuid import UUID
 
 from windlass.app.entropy import Ids
-from windlass.core.argument import check_text, check_timeout
-from windlass.core.job_failed import JobCancelled as JobCancelled
-from windlass.core.job_failed import JobFailed as JobFailed
+from windlass.core import template
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
-from windlass.engine import control, explain, read, signals
-from windlass.engine.recipes import plan_of
+from windlass.engine import control, signals
+from windlass.pure.argument import check_text, check_timeout
+from windlass.pure.job_failed import JobCancelled as JobCancelled
+from windlass.pure.job_failed import JobFailed as JobFailed
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.plans import plan_of
+from windlass.views import explain, read
 
 EVENTS_PAGE = 500
 # How often a follower looks for new events. A person watches; nothing else waits for it.
@@ -31,7 +33,7 @@ class Access:
 
     db: Database
     artifacts: Artifacts
-    resolver: read.Resolver
+    resolver: template.Resolver
     waiter: read.Waiter
 
 

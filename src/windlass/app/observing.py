@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry
 
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.engine import gauge, providers
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition, exposed
 from windlass.telemetry.meters import Meters
 from windlass.telemetry.traces import open_tracer
+from windlass.views import gauge, providers
 
 
 @asynccontextmanager

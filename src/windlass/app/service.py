@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from windlass.app.embedded.home import make_private
 from windlass.app.following import Following
-from windlass.app.home import make_private
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
 from windlass.engine.loops.runner import Loops

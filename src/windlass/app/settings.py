@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from windlass.core.errors import BadSetting
 from windlass.core.queue import is_queue_name
-from windlass.core.redact import masked as masked
+from windlass.pure.redact import masked as masked
 
 HOME_DEFAULT = Path(".windlass")
 FILE_NAME = "windlass.toml"

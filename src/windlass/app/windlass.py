@@ -27,15 +27,13 @@ from uuid import UUID
 from windlass.app.apart import program
 from windlass.app.artifacts import open_artifacts
 from windlass.app.asked import check_options, plan_of
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.home import make_private
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.entropy import Ids, chance
-from windlass.app.home import make_private
 from windlass.app.job import Access, Job
 from windlass.app.providing import announce, means, read_providers
 from windlass.app.settings import Settings, flag, load
-from windlass.core.argument import check_many, job_id_of
 from windlass.core.errors import BadInput, Conflict, NotFound
-from windlass.core.observer import Observer
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import installation, recipes
@@ -43,19 +41,21 @@ from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.followers import Followers
 from windlass.engine.loops.herald import Herald
 from windlass.engine.loops.runner import Loops
-from windlass.engine.read import Waiter
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submit import BATCH_MAX, Submission, Webhook, submit
 from windlass.engine.submitter import Submitter
 from windlass.providers.desk import Counts
 from windlass.providers.poller import Poller
 from windlass.providers.registry import Registry
+from windlass.pure.argument import check_many, job_id_of
+from windlass.pure.observer import Observer
 from windlass.recipe.duration import duration_s
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.schema import check_inputs
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.migrate import check, migrate
+from windlass.views.read import Waiter
 from windlass.worker.begun import Begun
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import CONCURRENCY, Worker

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
-from windlass.app.demo import Demo
+from windlass.app.demo.demo import Demo
 from windlass.app.first_key import announced, first_key, has_keys, secret_of
 from windlass.app.settings import LISTEN_DEFAULT
 from windlass.app.windlass import Windlass

@@ -13,12 +13,12 @@ from uuid import UUID
 
 from windlass.cli.redriving import Again
 from windlass.cli.snapshot import Snapshot
-from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
-from windlass.engine.explain import Reason
-from windlass.engine.read import EventView, JobView
-from windlass.engine.recipes import RecipeVersion
+from windlass.pure.job_failed import JobFailed
+from windlass.views.explain import Reason
+from windlass.views.read import EventView, JobView
+from windlass.views.recipes import RecipeVersion
 
 ACTIONS = ("cancel", "pause", "resume", "delete")
 

@@ -21,12 +21,14 @@ from windlass.cli.redriving import LocalRedriving
 from windlass.cli.snapshot import Snapshot
 from windlass.cli.step_output import LocalStepOutput
 from windlass.core.errors import BadInput, BadSetting
-from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
-from windlass.engine import control, installation, listing, read, recipes, workers
-from windlass.engine.explain import Reason
-from windlass.engine.recipes import plan_of
+from windlass.engine import control, installation, recipes
+from windlass.pure.job_failed import JobFailed
+from windlass.store.plans import plan_of
+from windlass.views import listing, read, workers
+from windlass.views import recipes as recipe_views
+from windlass.views.explain import Reason
 
 REDRAW_S = 0.15
 
@@ -147,9 +149,9 @@ class LocalDesk(LocalOutside, LocalRedriving, LocalStepOutput):
 
     async def _sealed(self, url: str, text: str) -> Any:
         """The webhook as it is stored: its address looked at, its secret sealed."""
-        from windlass.core.webhook import parse_secret
         from windlass.engine.submit import Webhook
         from windlass.outbound.send import Sender
+        from windlass.pure.webhook import parse_secret
 
         plain = parse_secret(text)
         await Sender(is_loopback_allowed=self._windlass.settings.webhook_loopback).check(url)
@@ -169,9 +171,9 @@ class LocalDesk(LocalOutside, LocalRedriving, LocalStepOutput):
                 await control.delete(db, job_id)
                 return None
 
-    async def recipes(self) -> list[recipes.RecipeVersion]:
+    async def recipes(self) -> list[recipe_views.RecipeVersion]:
         """Every recipe with its newest version."""
-        return await recipes.listing(self._db)
+        return await recipe_views.listing(self._db)
 
     async def recipe(self, name: str, version: int | None = None) -> Plan:
         """One recipe's plan."""

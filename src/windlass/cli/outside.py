@@ -9,9 +9,10 @@ from uuid import UUID
 from windlass.app.windlass import Windlass
 from windlass.cli import wire
 from windlass.core.errors import NotFound
-from windlass.engine import budgets, providers, signals
-from windlass.engine.read import job as read_job
-from windlass.engine.recipes import plan_of
+from windlass.engine import budgets, signals
+from windlass.store.plans import plan_of
+from windlass.views import costs, providers
+from windlass.views.read import job as read_job
 
 
 class LocalOutside:
@@ -46,7 +47,7 @@ class LocalOutside:
         """What a job's attempts cost."""
         db = self._windlass.db
         plan = await plan_of(db, (await read_job(db, job_id)).plan)
-        found = await budgets.costs_of(db, job_id)
+        found = await costs.costs_of(db, job_id)
         budget = await budgets.get(db, "job", str(job_id))
         names = [plan.nodes[one.node].name + ("" if one.index is None else f"[{one.index}]") for one in found]
         items = [wire.cost_json(one, name) for one, name in zip(found, names, strict=True)]

@@ -10,10 +10,10 @@ from windlass.cli.graph import Box
 from windlass.cli.marks import duration
 from windlass.cli.wire import seconds_between
 from windlass.core.draft import CHILD, EVENT, EXTERNAL, RETRY, SLOT, SNOOZE
-from windlass.core.job_failed import fault_text
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL, StepState
-from windlass.engine.read import FanCount, StepView
+from windlass.pure.job_failed import fault_text
+from windlass.views.read import FanCount, StepView
 
 _WAITS = {RETRY: "tried again", SNOOZE: "asked to wait", CHILD: "waits for its child job"}
 

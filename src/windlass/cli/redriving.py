@@ -10,8 +10,9 @@ from windlass.app.windlass import Windlass
 from windlass.cli import wire
 from windlass.cli.arguments import parse_inputs
 from windlass.core.errors import BadInput
-from windlass.engine import dead_letters, read, rerun
+from windlass.engine import redrive, rerun
 from windlass.engine.bulk import BULK_MAX
+from windlass.views import dead_letters, read
 
 
 class Edit(NamedTuple):
@@ -75,20 +76,17 @@ class LocalRedriving:
         """Redrive or discard a kind."""
         windlass, db = self._windlass, self._windlass.db
         caller = windlass.settings.caller
+        found = await dead_letters.of_kind(db, None, fingerprint, None if dry_run else expect)
         if action == "discard":
-            done = await dead_letters.discard(
-                db, None, fingerprint, dry_run=dry_run, expect=expect, reason=reason, source=caller
-            )
+            done = await redrive.discard(db, found, dry_run=dry_run, reason=reason, source=caller)
         else:
-            done = await dead_letters.redrive(
+            done = await redrive.redrive(
                 db,
-                None,
-                fingerprint,
+                found,
                 "first" if start == "first" else "failed",
                 new_id=windlass.ids.new,
                 limit=BULK_MAX,
                 dry_run=dry_run,
-                expect=expect,
                 source=caller,
                 request_id=None,
             )

@@ -21,13 +21,13 @@ from windlass.client import flows, views
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Means
 from windlass.core.errors import BadInput, NotFound, Unavailable
-from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
 from windlass.core.states import STEP_TERMINAL, JobState, StepState
-from windlass.engine.explain import Reason
-from windlass.engine.read import EventView, FanCount, JobView, StepView
-from windlass.engine.recipes import RecipeVersion
+from windlass.pure.job_failed import JobFailed
+from windlass.views.explain import Reason
+from windlass.views.read import EventView, FanCount, JobView, StepView
+from windlass.views.recipes import RecipeVersion
 
 # A server is asked no more often than this for a picture, and no less often either while it is silent.
 REDRAW_S = 0.3

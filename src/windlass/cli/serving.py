@@ -17,11 +17,11 @@ import uvloop
 from rich.text import Text
 
 from windlass.api.console_files import find_console
-from windlass.app.demo import Demo, demonstrating
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.demo.demo import Demo, demonstrating
+from windlass.app.embedded.postmaster import find_running
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.first_key import KEY_FILE, SECRET_FILE
 from windlass.app.job import Job, failure_of
-from windlass.app.postmaster import find_running
 from windlass.app.service import App, Service, holding, is_held, serving
 from windlass.app.settings import Settings, flag, masked
 from windlass.app.windlass import Windlass
@@ -36,13 +36,13 @@ from windlass.cli.local_desk import LocalDesk
 from windlass.cli.session import opened
 from windlass.cli.wire import error_json
 from windlass.core.errors import WindlassError
-from windlass.core.job_failed import fault_frames
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.engine import read
+from windlass.pure.job_failed import fault_frames
 from windlass.recipe.app import load
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
 from windlass.telemetry.logs import configure
+from windlass.views import read
 
 _log = logging.getLogger("windlass.process")
 

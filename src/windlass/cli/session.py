@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from windlass.app.postmaster import find_running
+from windlass.app.embedded.postmaster import find_running
 from windlass.app.windlass import Windlass
 from windlass.cli.command import Ambient
 from windlass.cli.desk import Desk

@@ -13,9 +13,9 @@ from rich.text import Text
 from windlass.cli.graph import Box
 from windlass.cli.screen import headline, one_line
 from windlass.cli.wire import seconds_between
-from windlass.core.job_failed import fault_text
 from windlass.core.states import JobState
-from windlass.engine import read
+from windlass.pure.job_failed import fault_text
+from windlass.views import read
 
 INPUT_SHOWN = 500
 

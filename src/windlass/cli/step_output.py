@@ -9,11 +9,11 @@ import msgspec
 
 from windlass.app.windlass import Windlass
 from windlass.core.errors import NotFound
-from windlass.engine import graph_view, read
-from windlass.engine.explain import step_name
-from windlass.engine.fan_output import FanOutput
-from windlass.engine.recipes import plan_of
 from windlass.store.artifact import Ref
+from windlass.store.plans import plan_of
+from windlass.views import job_graph, read
+from windlass.views.explain import step_name
+from windlass.views.fan_output import FanOutput
 
 
 class LocalStepOutput:
@@ -28,7 +28,7 @@ class LocalStepOutput:
         found = next((row for row in await read.steps(db, job_id) if step_name(plan, row) == step), None)
         if found is None:
             raise no_step(job_id, step, [node.name for node in plan.nodes])
-        held = await graph_view.output_ref(db, artifacts, job_id, found.no)
+        held = await job_graph.output_ref(db, artifacts, job_id, found.no)
         match held:
             case bytes():
                 return msgspec.json.decode(held)

@@ -10,14 +10,14 @@ from uuid import UUID
 import msgspec
 
 from windlass.client.views import DeadLetterView, RerunView
-from windlass.core.audit import Record
-from windlass.core.job_failed import JobFailed
 from windlass.core.plan import Plan
 from windlass.core.rerun import Again
-from windlass.engine.dead_letters import IDS_SHOWN_MAX, DeadLetters
-from windlass.engine.read import EventView, JobView, StepView
-from windlass.engine.recipes import RecipeVersion
-from windlass.engine.workers import WorkerView
+from windlass.pure.audit import Record
+from windlass.pure.job_failed import JobFailed
+from windlass.views.dead_letters import IDS_SHOWN_MAX, DeadLetters
+from windlass.views.read import EventView, JobView, StepView
+from windlass.views.recipes import RecipeVersion
+from windlass.views.workers import WorkerView
 
 WORKER = (
     "id", "host", "pid", "queues", "concurrency", "started_at", "seen_at", "lease_until", "lost_at", "running",

@@ -33,8 +33,8 @@ from windlass.client.views import (
     RerunView,
     StepDocument,
 )
-from windlass.core.argument import job_id_of
 from windlass.core.states import JobState
+from windlass.pure.argument import job_id_of
 
 T = TypeVar("T")
 

@@ -19,10 +19,10 @@ from windlass.client.exchange import Ask, Flow, Give, Means
 from windlass.client.following import wait
 from windlass.client.problems import error_from
 from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument, failure_of
-from windlass.core.argument import check_inputs_mapping, check_labels, check_many, check_priority, check_text, wrong
-from windlass.core.audit import GENESIS
 from windlass.core.errors import BadInput, NotFound, WindlassError
 from windlass.core.states import JobState
+from windlass.pure.argument import check_inputs_mapping, check_labels, check_many, check_priority, check_text, wrong
+from windlass.pure.audit import GENESIS
 
 BATCH_MAX = 1_000
 # Below the server's own limit for a body, with room for what is around the jobs.

@@ -18,7 +18,6 @@ from windlass.client.exchange import Answer, Ask, Flow, Give, Lost, Means, More,
 from windlass.client.frames import Frame, Frames
 from windlass.client.problems import retry_after_s
 from windlass.client.views import Event, JobView
-from windlass.core.argument import check_timeout
 from windlass.core.errors import (
     Broken,
     Limited,
@@ -28,6 +27,7 @@ from windlass.core.errors import (
     WaitTimeout,
     WindlassError,
 )
+from windlass.pure.argument import check_timeout
 
 # The server says something at least every 25 seconds; longer silence is a dead connection.
 SILENCE_S = 60.0

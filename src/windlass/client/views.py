@@ -12,8 +12,8 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.core.job_failed import JobCancelled, JobFailed
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.pure.job_failed import JobCancelled, JobFailed
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+from uuid import UUID
+
 from windlass.core.draft import PAUSED, Draft, Event
 from windlass.core.errors import WrongState
 from windlass.core.graph import end
 from windlass.core.outcome import Fault
 from windlass.core.states import JobState, StepState
+
+BulkAction = Literal["cancel", "retry"]
+
+
+class Targets(NamedTuple):
+    """The jobs that one action concerns, the newest first, and whether there may be more."""
+
+    job_ids: tuple[UUID, ...]
+    is_more: bool
 
 
 def cancel(draft: Draft, reason: str) -> bool:

@@ -34,7 +34,7 @@
     │   └── WaitTimeout        the job did not finish in the time the caller gave
     ├── Broken                 a fault of ours; please report it
     │   └── IllegalMove        a transition that the state tables do not have
-    └── JobFailed              the job that was waited for has no result (core/job_failed.py)
+    └── JobFailed              the job that was waited for has no result (pure/job_failed.py)
         └── JobCancelled
 
 Each class has a stable `code`. What a handler says of its own work (failed, snooze, parked, cancel) is a value in

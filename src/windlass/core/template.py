@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -345,3 +345,11 @@ def _shown(value: Any) -> str:
         return f"a list of {len(value)}"
     text = _as_text(value) if not isinstance(value, str) else f'"{value}"'
     return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+class Resolver(Protocol):
+    """Resolves templates. `recipe/evaluator.py` has the implementation."""
+
+    async def resolve_async(self, template: Template, scope: Mapping[str, Any], caller: str = "") -> Any:
+        """Return the template's value. Callers take turns; a template without expressions does not wait."""
+        ...

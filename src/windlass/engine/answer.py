@@ -32,9 +32,9 @@ from windlass.core.outcome import Cost, Failure, Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL
 from windlass.engine.note import write_columns
-from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.provider_jobs import CANCELLING, ENDED, RUNNING, SUBMITTING, id_locks
 from windlass.store.slots import write_lines
 from windlass.store.statements import sql

@@ -11,13 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from windlass.engine import gauge
 from windlass.store.database import Database
+from windlass.store.statements import sql
 
 BACKLOG_MAX = 25_000
 # A fan-out of so few is never held up, and nothing is counted for it.
 FREE_MAX = 1_000
 COUNT_EVERY_S = 1.0
+
+
+async def callers(db: Database, most: int) -> dict[str, int]:
+    """Count the steps of each caller that wait for a worker or the router, up to `most` in all."""
+    rows = await db.run(lambda connection: connection.fetch(sql("gauge_callers"), most))
+    return {row["caller"]: row["count"] for row in rows}
 
 
 class Backlog:
@@ -37,7 +43,7 @@ class Backlog:
         if not at_once and self._clock_s() - self._counted_s < COUNT_EVERY_S:
             return
         # One caller's steps may all come last: so many are counted that a few full callers do not hide another.
-        self._counts = await gauge.callers(self._db, 10 * self._most)
+        self._counts = await callers(self._db, 10 * self._most)
         self._counted_s = self._clock_s()
         self.full = {caller for caller in self.full if self._counts.get(caller, 0) >= self._most}
 

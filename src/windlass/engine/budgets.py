@@ -44,22 +44,6 @@ class BudgetView:
         return self.most - self.spent - self.reserved
 
 
-@dataclass(frozen=True, slots=True)
-class CostView:
-    """What one attempt cost."""
-
-    no: int
-    node: int
-    index: int | None
-    attempt: int
-    provider: str | None
-    amount: Decimal
-    tokens_in: int
-    tokens_out: int
-    seconds: float
-    at: datetime
-
-
 async def set(db: Database, scope: str, name: str, most: Decimal | str | float) -> BudgetView:
     """Give a job (by its id), a recipe or a caller a budget, or change how much it is.
 
@@ -114,13 +98,6 @@ async def remove(db: Database, scope: str, name: str) -> bool:
         return is_gone
 
     return await db.run(operation)
-
-
-async def costs_of(db: Database, job_id: UUID) -> Sequence[CostView]:
-    """What the job's attempts cost, in the order of the steps."""
-    async with db.connection() as connection:
-        rows = await connection.fetch(sql("cost_list"), job_id)
-    return [CostView(*row) for row in rows]
 
 
 async def _locked_family(connection: asyncpg.Connection, job_id: UUID) -> builtins.list[UUID]:

@@ -7,28 +7,21 @@ and may be asked for again: a cancelled job is no longer found, and neither is o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from windlass.core.caller import PRIORITY_MAX
+from windlass.core.control import BulkAction, Targets
 from windlass.core.errors import BadInput, CountChanged, Refused, WrongState
-from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import control, rerun
-from windlass.engine.listing import FIND_MAX, TROUBLE, JobFilter, find
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BULK_MAX = 500
 RUNNING_MAX = 10_000
-Action = Literal["cancel", "retry"]
 # What the new jobs of bulk retries are keyed by (`rerun.retry`).
 _WORD = "bulk"
-_STATES: dict[Action, tuple[JobState, ...]] = {
-    "cancel": tuple(state for state in JobState if state not in JOB_TERMINAL),
-    "retry": tuple(state for state in JobState if state in TROUBLE),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +39,8 @@ class Bulk:
 
 async def bulk(
     db: Database,
-    wanted: JobFilter,
-    action: Action,
+    found: Targets,
+    action: BulkAction,
     *,
     new_id: Callable[[], UUID],
     limit: int,
@@ -58,10 +51,10 @@ async def bulk(
     request_id: str | None,
     priority_max: int = PRIORITY_MAX,
 ) -> Bulk:
-    """Cancel or retry the newest `limit` of the jobs that match; CountChanged if they are not as many as expected."""
+    """Cancel or retry the newest `limit` of the jobs found; CountChanged if they are not as many as expected."""
     if not 1 <= limit <= BULK_MAX:
         raise BadInput(f"a bulk action takes 1 to {BULK_MAX} jobs at a time, not {limit}")
-    ids, is_more = await targets(db, wanted, action)
+    ids, is_more = found
     if dry_run:
         return Bulk(len(ids), is_more, running_steps=await _running(db, ids) if action == "cancel" else 0)
     if expect is not None and expect != len(ids):
@@ -86,23 +79,7 @@ async def bulk(
     return Bulk(len(ids), is_more, tuple(done), tuple(refused))
 
 
-async def targets(db: Database, wanted: JobFilter, action: Action) -> tuple[list[UUID], bool]:
-    """The jobs that the action would touch, the newest first, and whether there may be more."""
-    states = [state for state in _STATES[action] if not wanted.states or state in wanted.states]
-    if not states:
-        return [], False
-    narrow = replace(wanted, states=tuple(states), with_deleted=False)
-
-    async def not_retried(ids: list[UUID]) -> list[UUID]:
-        async with db.connection() as connection:
-            rows = await connection.fetch(sql("list_retried"), ids)
-        retried = {row["job_id"] for row in rows}
-        return [job_id for job_id in ids if job_id not in retried]
-
-    return await find(db, narrow, FIND_MAX, not_retried if action == "retry" else None)
-
-
-async def _running(db: Database, ids: list[UUID]) -> int:
+async def _running(db: Database, ids: Sequence[UUID]) -> int:
     """How many attempts of these jobs are under way; so many are looked at in all."""
     async with db.connection() as connection:
-        return await connection.fetchval(sql("list_running"), ids, RUNNING_MAX)  # type: ignore[no-any-return]
+        return await connection.fetchval(sql("list_running"), list(ids), RUNNING_MAX)  # type: ignore[no-any-return]

@@ -21,9 +21,9 @@ import asyncpg
 from windlass.core.note import Note
 from windlass.core.outcome import Cost, Failure, Report, Success
 from windlass.core.states import JobState, StepState
-from windlass.core.token import Token
 from windlass.engine.note import note
 from windlass.engine.settle import settle
+from windlass.pure.token import Token
 from windlass.store.database import Database
 from windlass.store.statements import sql
 

@@ -11,10 +11,10 @@ from windlass.core import control as law
 from windlass.core.draft import Draft
 from windlass.core.errors import NotFound, WrongState
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
-from windlass.engine.recipes import read_plan
 from windlass.engine.submit import check_text
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 

@@ -26,11 +26,9 @@ from windlass.store.provider_jobs import CANCELLING, id_locks
 from windlass.store.statements import sql
 
 __all__ = [
-    "Answer", "Applied", "EventRow", "InEvent", "Intent", "Polled", "Work", "WorkView", "answer", "due", "events",
-    "forgotten", "intend", "known", "next_due", "orphaned", "polled", "reapply", "rejected", "work_of",
+    "Answer", "Applied", "EventRow", "InEvent", "Intent", "Polled", "Work", "answer", "due", "events",
+    "intend", "known", "next_due", "orphaned", "polled", "reapply", "rejected",
 ]  # fmt: skip
-
-FORGOTTEN_MAX = 1_000
 
 
 class Intent(NamedTuple):
@@ -71,24 +69,6 @@ class Polled(NamedTuple):
     after_s: float | None
     is_over: bool = False
     is_poll: bool = True
-
-
-class WorkView(NamedTuple):
-    """One round of work, as people see it."""
-
-    job_id: UUID
-    no: int
-    round: int
-    attempt: int
-    provider: str
-    external_id: str | None
-    state: str
-    status: str | None
-    polls: int
-    due_at: datetime | None
-    created_at: datetime
-    submitted_at: datetime | None
-    ended_at: datetime | None
 
 
 async def intend(
@@ -166,18 +146,6 @@ async def polled(db: Database, results: Sequence[Polled]) -> None:
 
 def _parts(key: WorkKey) -> tuple[UUID, int, int]:
     return key.job_id, key.no, key.round
-
-
-async def work_of(db: Database, job_id: UUID) -> list[WorkView]:
-    """All that providers were asked to do for the job."""
-    rows = await db.run(lambda connection: connection.fetch(sql("work_of"), job_id))
-    return [WorkView(*row) for row in rows]
-
-
-async def forgotten(db: Database, provider: str, older_than_s: float, *, limit: int = FORGOTTEN_MAX) -> list[WorkView]:
-    """The provider's work that began longer ago than this and is not over, the oldest first."""
-    rows = await db.run(lambda connection: connection.fetch(sql("work_forgotten"), provider, older_than_s, limit))
-    return [WorkView(*row) for row in rows]
 
 
 async def known(db: Database, provider: str, external_ids: Sequence[str]) -> set[str]:

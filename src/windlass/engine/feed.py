@@ -6,7 +6,7 @@ still under way: nothing can appear there later. A writing transaction that stay
 Three things make a position good for ever:
 
 - A read ends between two transactions such that of no job an event is read while an earlier one is not. Inside what was
-  read, a job's events may stand in the wrong order; `core/cursor.py arrange` tells them in the right one.
+  read, a job's events may stand in the wrong order; `pure/cursor.py arrange` tells them in the right one.
 - Claims and lone submits commit ahead of the disk, so a crash of PostgreSQL may undo them and use their transaction
   numbers again. So whoever reads such an event waits for the disk before telling it.
 - A position is that of an event that was read, hence durable: never of the horizon itself, whose numbers may be used
@@ -15,27 +15,22 @@ Three things make a position good for ever:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import asyncpg
 import msgspec
 
-from windlass.core.cursor import ORIGIN, FeedAt, below
 from windlass.core.states import JobState
-from windlass.engine.read import EventView
+from windlass.pure.cursor import ORIGIN, FeedAt, below
 from windlass.store.database import Database, flush
 from windlass.store.statements import sql
 
 PAGE = 500
 # How many events one read looks at, whoever they belong to.
 LOOK_MAX = 10_000
-JOBS_MAX = 1_000
-# What may be seen before it is on the disk.
-_AHEAD = ("job.submitted", "job.processing", "step.running")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,27 +148,6 @@ async def _whole(connection: asyncpg.Connection, at: FeedAt, cut: int, statement
     return cut
 
 
-async def of_jobs(db: Database, wanted: Mapping[UUID, int], limit_each: int = 200) -> dict[UUID, list[EventView]]:
-    """The events of these jobs after the given sequence numbers, durable, in order. Jobs without any are left out."""
-    found: dict[UUID, list[EventView]] = {}
-    ids = sorted(wanted)
-    for start in range(0, len(ids), JOBS_MAX):
-        some = ids[start : start + JOBS_MAX]
-        seqs = [wanted[job_id] for job_id in some]
-
-        async def operation(
-            connection: asyncpg.Connection, some: list[UUID] = some, seqs: list[int] = seqs
-        ) -> list[asyncpg.Record]:
-            rows: list[asyncpg.Record] = await connection.fetch(sql("feed_of_jobs"), some, seqs, limit_each)
-            if any(row["type"] in _AHEAD for row in rows):
-                await flush(connection)
-            return rows
-
-        for row in await db.run(operation):
-            found.setdefault(row["job_id"], []).append(_event(row))
-    return found
-
-
 async def cursor(connection: asyncpg.Connection, name: str) -> FeedAt:
     """How far the follower of this name has come; the beginning, if it never followed."""
     row = await connection.fetchrow(sql("cursor_get"), name)
@@ -202,20 +176,6 @@ def _row(row: asyncpg.Record) -> FeedRow:
         row["created_at"],
         row["started_at"],
         row["finished_at"],
-    )
-
-
-def _event(row: asyncpg.Record) -> EventView:
-    return EventView(
-        row["seq"],
-        row["at"],
-        row["type"],
-        row["source"],
-        row["no"],
-        row["attempt"],
-        _value(row["payload"]),
-        row["correlation_id"],
-        row["idempotency_key"],
     )
 
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import asyncpg
 import msgspec
 
-from windlass.core.audit import AuditEvent
 from windlass.core.errors import BadSetting, Broken
+from windlass.pure.audit import AuditEvent
 from windlass.store.database import Database
 from windlass.store.statements import sql
 

@@ -10,9 +10,9 @@ import msgspec
 
 from windlass.core import note as law
 from windlass.core.note import Note
-from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 __all__ = ["Note", "note"]

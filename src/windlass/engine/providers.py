@@ -6,26 +6,18 @@ Everything here is one row per provider, changed under its lock; nothing is kept
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import asyncpg
 
-from windlass.core.breaker import Breaker
-from windlass.core.errors import BadSetting, NotFound
-from windlass.core.gate import BREAKER, Gate
-from windlass.engine.recipes import read_plan
+from windlass.core.errors import BadSetting
 from windlass.store.database import Database
+from windlass.store.provider_gate import gate_of, opened_at
 from windlass.store.statements import sql
 
 CONCURRENCY = 1
 RATE = 10.0
-# Of each provider's line, at most so many are counted and shown.
-WAITING_MAX = 10_000
-HOLDERS_MAX = 100
 _ERROR_MAX = 500
 
 
@@ -36,49 +28,6 @@ class ProviderRow(NamedTuple):
     concurrency: int = CONCURRENCY
     rate: float = RATE
     estimate: Decimal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who has one of a provider's places."""
-
-    job_id: UUID
-    no: int
-    step: str
-    attempt: int
-    state: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderView:
-    """A provider as people see it. `breaker` is closed, open or half_open; `holders` are the first HOLDERS_MAX."""
-
-    name: str
-    concurrency: int
-    rate: float
-    held: int
-    holders: tuple[Holder, ...]
-    waiting: int
-    first: Holder | None
-    breaker: str
-    failures: int
-    opened_at: datetime | None
-    error: str | None
-    paused_until: datetime | None
-    free_at: datetime | None
-
-
-def gate_of(row: Any) -> Gate:
-    """The gate that a provider's row is."""
-    opened_s = None if row["opened_at"] is None else row["opened_at"].timestamp()
-    breaker = replace(BREAKER, failures=row["failures"], opened_s=opened_s, probes=row["probes"])
-    return Gate(row["rate"], row["free_at"], row["paused_until"], breaker)
-
-
-def opened_at(breaker: Breaker) -> datetime | None:
-    """When the breaker opened, as it is stored."""
-    return None if breaker.opened_s is None else datetime.fromtimestamp(breaker.opened_s, tz=UTC)
 
 
 async def sync(db: Database, rows: Sequence[ProviderRow]) -> None:
@@ -136,50 +85,6 @@ async def failed(db: Database, name: str, error: str) -> None:
 async def answered(db: Database, name: str) -> None:
     """A request was answered: the breaker is closed. Nothing is written while it was."""
     await db.run(lambda connection: connection.execute(sql("provider_answered"), name))
-
-
-async def views(db: Database, name: str | None = None) -> list[ProviderView]:
-    """Every provider that was declared or asked for, or the one of this name."""
-    async with db.connection() as connection:
-        rows = await connection.fetch(sql("provider_views"), name, WAITING_MAX)
-        if name is not None and not rows:
-            raise NotFound(f"there is no provider {name}", remedy="`windlass providers` lists the known ones")
-        return [await _view(connection, row) for row in rows]
-
-
-async def _view(connection: asyncpg.Connection, row: Any) -> ProviderView:
-    holders = await connection.fetch(sql("provider_holders"), row["name"], HOLDERS_MAX)
-    first = await connection.fetchrow(sql("provider_first"), row["name"])
-    return ProviderView(
-        name=row["name"],
-        concurrency=row["concurrency"],
-        rate=row["rate"],
-        held=row["held"],
-        holders=tuple([await holder_of(connection, holder) for holder in holders]),
-        waiting=row["waiting"],
-        first=None if first is None else await holder_of(connection, first),
-        breaker=breaker_state(gate_of(row).breaker, row["now"]),
-        failures=row["failures"],
-        opened_at=row["opened_at"],
-        error=row["error"],
-        paused_until=row["paused_until"],
-        free_at=row["free_at"],
-    )
-
-
-async def holder_of(connection: asyncpg.Connection, row: Any) -> Holder:
-    """Who a row of slots, joined with its step, is."""
-    plan = await read_plan(connection, row["plan"])
-    name = plan.nodes[row["node"]].name
-    step = name if row["index"] is None else f"{name}[{row['index']}]"
-    return Holder(row["job_id"], row["no"], step, row["attempt"], row["state"], row["since"])
-
-
-def breaker_state(breaker: Breaker, now: datetime) -> str:
-    """closed, open, or half_open: one request may pass, or is under way, to try."""
-    if not breaker.is_open:
-        return "closed"
-    return "half_open" if breaker.probes or breaker.may_pass(now.timestamp())[0] else "open"
 
 
 async def _locked(connection: asyncpg.Connection, name: str) -> Any:

@@ -26,11 +26,11 @@ from windlass.core.rerun import Again, again, changed_inputs, restart_from
 from windlass.core.retry_job import NOTHING, Kept, Restart, retry_rows
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, JobState, StepState
 from windlass.engine.control import check_actor, unknown
-from windlass.engine.recipes import read_plan
 from windlass.engine.submit import Submission, body_hash, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 # A longer key is kept as its digest: with what is put before it, it would not fit.

@@ -29,9 +29,9 @@ from windlass.core.draft import Draft, Job, Step, touched_by
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
-from windlass.engine.recipes import PLANS, read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import PLANS, read_plan
 from windlass.store.statements import sql
 
 BATCH_MAX = 500

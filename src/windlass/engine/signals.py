@@ -30,11 +30,11 @@ from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await
 from windlass.core.signal import fits, same
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.engine.recipes import read_plan
 from windlass.engine.submit import check_text
 from windlass.store import drafts
 from windlass.store.artifact import REFERENCE_KEY, is_reference
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 BODY_BYTES_MAX = 64 * 1024

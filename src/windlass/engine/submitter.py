@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from windlass.core.errors import Conflict
-from windlass.core.observer import Observer
 from windlass.engine.group_commit import GroupCommit, Waiting
 from windlass.engine.submit import BATCH_MAX, Accepted, Submission, commit
+from windlass.pure.observer import Observer
 from windlass.store.database import Database
 
 _STEPS_MAX = 20_000

@@ -25,13 +25,13 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.audit import payload_text
 from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongState
-from windlass.core.redact import without_frames
 from windlass.core.states import JobState
-from windlass.core.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
 from windlass.engine.loops.duty import Done
 from windlass.outbound.send import SEND_WITHIN_S, Sent
+from windlass.pure.audit import payload_text
+from windlass.pure.redact import without_frames
+from windlass.pure.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog
 from windlass.store.statements import sql

@@ -20,9 +20,9 @@ from typing import TypeAlias
 
 import httpcore
 
-from windlass.core.address import may_dial, refusal
 from windlass.core.errors import BadUrl
 from windlass.outbound.resolver import not_resolved
+from windlass.pure.address import may_dial, refusal
 
 RESOLVE_WITHIN_S = 5.0
 CONNECT_WITHIN_S = 3.0

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import httpcore
 
-from windlass.core.address import URL_LENGTH_MAX, Target, check_target
 from windlass.core.errors import BadUrl, Broken, Unavailable
 from windlass.outbound.dial import CONNECT_WITHIN_S, GuardedBackend, Resolve
 from windlass.outbound.resolver import SystemResolver
+from windlass.pure.address import URL_LENGTH_MAX, Target, check_target
 
 SEND_WITHIN_S = 10.0
 ANSWER_MAX_BYTES = 64 * 1024

@@ -34,10 +34,10 @@ from urllib.parse import urlencode
 from windlass.core.errors import BadInput, BadSetting, BadSignature
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Cost
-from windlass.core.signature import SignatureProfile, secret_of, verify
 from windlass.providers.config import ProviderConfig
 from windlass.providers.errors import NotSupported
 from windlass.providers.price import Usage, amount_of, price_of
+from windlass.pure.signature import SignatureProfile, secret_of, verify
 
 # A sweep looks at so much of a provider's list, the newest first.
 LIST_MAX = 10_000

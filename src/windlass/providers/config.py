@@ -34,8 +34,8 @@ from urllib.parse import urlsplit
 
 from windlass.core.errors import BadRecipe, BadSetting, TooLarge
 from windlass.core.external import POLL_S
-from windlass.core.signature import PLAIN_HEADER
 from windlass.providers.price import Price, decimal_of
+from windlass.pure.signature import PLAIN_HEADER
 from windlass.recipe.duration import duration_s
 from windlass.recipe.yaml_text import Lines, read_document
 

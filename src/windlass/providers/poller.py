@@ -21,7 +21,6 @@ from typing import Any
 
 from windlass.core.errors import Unavailable
 from windlass.core.external import ProviderStatus, poll_wait_s
-from windlass.core.observer import Observer
 from windlass.engine import external, providers
 from windlass.engine.external import Answer, Polled, Work
 from windlass.engine.loops.duty import Done
@@ -29,6 +28,7 @@ from windlass.providers.desk import Counts, HasAdapter
 from windlass.providers.errors import NotFound, ProviderError, ProviderTimeout, RateLimited
 from windlass.providers.fitting import fitting
 from windlass.providers.standing import BUSY_S, tell
+from windlass.pure.observer import Observer
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog

@@ -21,7 +21,6 @@ from urllib.parse import parse_qsl, urlencode
 
 from windlass.core.errors import BadInput, BadSignature, NotFound, WindlassError
 from windlass.core.external import ProviderStatus, Said, WorkKey
-from windlass.core.signature import ID_LENGTH_MAX, digest_id
 from windlass.engine import callback, external
 from windlass.engine.external import Answer, Applied, InEvent
 from windlass.engine.group_commit import GroupCommit, Waiting
@@ -29,6 +28,7 @@ from windlass.providers.adapter import WebhookNews
 from windlass.providers.errors import ProviderError
 from windlass.providers.fitting import fitting
 from windlass.providers.registry import Provider, Registry
+from windlass.pure.signature import ID_LENGTH_MAX, digest_id
 from windlass.store.artifact import INLINE_MAX, Artifacts
 from windlass.store.database import Database
 

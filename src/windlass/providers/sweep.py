@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from windlass.core.external import ProviderStatus, WorkKey
-from windlass.engine import external
-from windlass.engine.external import WorkView
 from windlass.providers.adapter import LIST_MAX
 from windlass.providers.desk import HasAdapter
 from windlass.providers.errors import NotFound, ProviderError
 from windlass.store.database import Database
+from windlass.views import work
+from windlass.views.work import WorkView
 
 # Work that began a moment ago may be known to one side only, and rightly so.
 OLDER_THAN_S = 300.0
@@ -53,8 +53,8 @@ async def sweep(db: Database, provider: HasAdapter, *, older_than_s: float = OLD
     name = provider.config.name
     # What is read first is read last there: work that ends in between is missing nowhere.
     there, remarks = await _listed(provider, older_than_s)
-    here = await external.forgotten(db, name, 0.0, limit=OPEN_MAX)
-    old = await external.forgotten(db, name, older_than_s, limit=OPEN_MAX)
+    here = await work.forgotten(db, name, 0.0, limit=OPEN_MAX)
+    old = await work.forgotten(db, name, older_than_s, limit=OPEN_MAX)
     keys = {_key(work) for work in here}
     ids = {work.external_id for work in here if work.external_id is not None}
     by_us = [stray for stray in there if stray.key not in keys and stray.external_id not in ids]

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from windlass.core.errors import BadSetting, DatabaseUnavailable
-from windlass.core.redact import masked
 from windlass.core.retry import DATABASE_OPERATION
+from windlass.pure.redact import masked
 from windlass.store.clock import ServerClock
 from windlass.store.listener import Listener
 from windlass.store.outage import READ_ONLY, Outage, is_transient, outage_of

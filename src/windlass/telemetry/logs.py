@@ -18,7 +18,7 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.core.redact import masked
+from windlass.pure.redact import masked
 
 Format = Literal["json", "console"]
 

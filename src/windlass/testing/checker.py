@@ -17,7 +17,7 @@ import msgspec
 
 from windlass.core.outcome import Outcome
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, STEP_TERMINAL
-from windlass.engine.recipes import PLANS
+from windlass.store.plans import PLANS
 from windlass.testing.replay import Replay, Row
 
 _TERMINAL = frozenset(map(str, JOB_TERMINAL))

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from windlass.core.outcome import Report
 from windlass.core.queue import apart
+from windlass.core.template import Resolver
 from windlass.engine import workers
 from windlass.engine.claim import claim
 from windlass.engine.note import Note, note
-from windlass.engine.read import Resolver
 from windlass.engine.settle import Settled, settle
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database

@@ -31,9 +31,8 @@ from windlass.core.errors import NotFound
 from windlass.core.lease import GAP_PART
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
-from windlass.engine import explain, read, signals
+from windlass.engine import signals
 from windlass.engine.loops.runner import Loops
-from windlass.engine.recipes import plan_of
 from windlass.engine.settle import settle
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.recipe import Recipe
@@ -41,6 +40,7 @@ from windlass.recipe.step import Step
 from windlass.store.artifact import INLINE_MAX, FolderArtifacts, fitted
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
+from windlass.store.plans import plan_of
 from windlass.store.statements import sql
 from windlass.testing.clock import VirtualClock
 from windlass.testing.hands import Hands, Stand
@@ -48,6 +48,7 @@ from windlass.testing.history import history
 from windlass.testing.postgres import fresh_database
 from windlass.testing.scripted import Asked, Respond
 from windlass.testing.stage import CONCURRENCY, Stage
+from windlass.views import explain, read
 
 # A recipe that comes to no end in this many turns (a snooze for ever, say) is stopped.
 TURNS_MAX = 10_000

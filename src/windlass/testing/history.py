@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from windlass.core.plan import Plan
-from windlass.engine.explain import Reason, step_name
-from windlass.engine.read import EventView, JobView, StepView
+from windlass.views.explain import Reason, step_name
+from windlass.views.read import EventView, JobView, StepView
 
 
 def history(

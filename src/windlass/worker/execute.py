@@ -16,8 +16,8 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, assert_never
 
-from windlass.core.observer import Observer
 from windlass.core.outcome import Cost, Failure, Fault, Outcome, Parked, Released, Success
+from windlass.pure.observer import Observer
 from windlass.store.artifact import REFERENCE_KEY, Artifacts, fitted, is_inline, is_reference
 from windlass.worker.attempt import Attempt
 from windlass.worker.begun import Begun

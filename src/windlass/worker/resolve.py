@@ -15,12 +15,12 @@ import msgspec
 
 from windlass.core.errors import BadExpression, NotFound, Unavailable
 from windlass.core.outcome import Failure, Fault, Report, Success
+from windlass.core.template import Resolver
 from windlass.engine.claim import Claimed
-from windlass.engine.read import Resolver
-from windlass.engine.values import outputs_of_many, scope
 from windlass.store.artifact import REFERENCE_KEY, Artifacts
 from windlass.store.database import Database
 from windlass.store.outage import is_transient
+from windlass.store.values import outputs_of_many, scope
 from windlass.worker.handler import Prepared
 
 REMEMBERED_MAX = 5_000

@@ -17,8 +17,8 @@ from windlass.core.outcome import Cancel, Failure, Lost, Outcome, Parked, Releas
 from windlass.core.retry import Backoff
 from windlass.engine.claim import Claimed
 from windlass.engine.note import Note
-from windlass.engine.recipes import PLANS, plan_of
 from windlass.store.database import Database
+from windlass.store.plans import PLANS, plan_of
 from windlass.worker import fault
 from windlass.worker.attempt import Attempt, Why
 from windlass.worker.execute import Executor, observe

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
-from windlass.core.observer import Observer
 from windlass.core.outcome import Failure, Fault, Report
 from windlass.core.retry import Backoff
 from windlass.engine.settle import Settled
+from windlass.pure.observer import Observer
 from windlass.store.outage import OutageLog
 from windlass.worker.notes import Key
 from windlass.worker.resolve import is_away

@@ -28,15 +28,15 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from windlass.core.errors import BadSetting, Unavailable
-from windlass.core.observer import Observer
 from windlass.core.outcome import Report
 from windlass.core.queue import DEFAULT_QUEUES, is_apart
+from windlass.core.template import Resolver
 from windlass.engine import workers
 from windlass.engine.claim import Turns, claim, held, held_keys, waiting
 from windlass.engine.note import Note, note
-from windlass.engine.read import Resolver
 from windlass.engine.settle import Contended, Settled, settle
 from windlass.engine.workers import LEASE_S
+from windlass.pure.observer import Observer
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog

@@ -22,8 +22,9 @@ from windlass.api.app import bare
 from windlass.api.guard import guard_of
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.plan import Node, NodeKind, Plan
-from windlass.engine import budgets, claim, read, recipes, settle, workers
+from windlass.engine import budgets, claim, recipes, settle, workers
 from windlass.engine.submit import Submission, Webhook, submit
+from windlass.views import read
 
 OWNER = "ada"
 UNKNOWN = "0199aaaa-0000-7000-8000-00000000dead"

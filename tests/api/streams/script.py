@@ -8,9 +8,9 @@ from uuid import UUID
 import asyncpg
 
 from tests.engine.rig import Rig, plan, task, undisturbed
-from windlass.core.cursor import ORIGIN, arrange, feed_id
 from windlass.core.outcome import Report, Success
 from windlass.engine import feed, settle
+from windlass.pure.cursor import ORIGIN, arrange, feed_id
 from windlass.store.database import Database
 
 ONE = plan(task("one"), recipe="one")

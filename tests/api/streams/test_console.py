@@ -17,7 +17,8 @@ from windlass.api.topics import TOPICS_MAX
 from windlass.api.wire.step import step_document
 from windlass.core.note import Note
 from windlass.core.outcome import Report, Success
-from windlass.engine import graph_view, note, read, settle
+from windlass.engine import note, settle
+from windlass.views import job_graph, read
 
 WIDE = plan(task("few"), task("many", each="[1, 2, 3]"), recipe="wide")
 
@@ -79,7 +80,7 @@ async def test_documents_are_as_new_as_their_events_or_newer(rig: Rig) -> None:
             steps.update((step["no"], step) for step in patch["steps"])
             fans |= patch["fans"]
         # Put together they are the job as it stands.
-        graph = await graph_view.graph(rig.db, await read.job(rig.db, wide))
+        graph = await job_graph.graph(rig.db, await read.job(rig.db, wide))
         for step in await read.steps(rig.db, wide):
             assert steps[step.no] == step_document(wide, WIDE, step).model_dump(mode="json")
         [fan] = [node.fan for node in graph.nodes if node.fan is not None]

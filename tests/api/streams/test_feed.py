@@ -13,8 +13,9 @@ from tests.api.streams.script import finish, submit, told, write_event
 from tests.api.streams.stage import Client, Stage, staged
 from tests.engine.rig import Rig
 from windlass.api import hub
-from windlass.core.cursor import parse_feed_id
 from windlass.engine import feed
+from windlass.pure.cursor import parse_feed_id
+from windlass.views import read
 
 
 async def test_a_job_is_told_from_its_submission_to_its_end(rig: Rig) -> None:
@@ -205,7 +206,7 @@ class Gate:
     """The feed as the hub reads it, which can be stopped on its way to the database."""
 
     here = staticmethod(feed.here)
-    of_jobs = staticmethod(feed.of_jobs)
+    events_of = staticmethod(read.events_of)
 
     def __init__(self) -> None:
         self.is_open = asyncio.Event()

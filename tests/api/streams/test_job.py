@@ -10,7 +10,8 @@ from tests.api.streams.stage import staged
 from tests.engine.rig import Rig, plan, task
 from windlass.core.note import Note
 from windlass.core.outcome import Failure, Fault, Report, Success
-from windlass.engine import note, read, settle
+from windlass.engine import note, settle
+from windlass.views import read
 
 
 async def seqs(rig: Rig, job: UUID) -> list[str]:

@@ -14,13 +14,13 @@ import pytest
 from tests.api.streams.script import finish, submit, told
 from tests.api.streams.stage import staged
 from tests.engine.rig import Rig
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.entropy import Ids
-from windlass.engine import read
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
 from windlass.testing.clock import VirtualClock
+from windlass.views import read
 
 
 @pytest.fixture

@@ -20,11 +20,12 @@ from windlass.api.wire.external import (
     costs_document,
 )
 from windlass.api.wire.wire import TEXT_MAX, storable
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.core.errors import NotFound
 from windlass.engine import budgets
-from windlass.engine.recipes import plan_of
+from windlass.pure.audit import AuditEvent
+from windlass.store.plans import plan_of
+from windlass.views.costs import costs_of
 
 router = guarded_router("budgets")
 JOB = "job"
@@ -102,7 +103,7 @@ async def remove(scope: BudgetScope, name: Name, caller: Caller, parts: Has, req
 async def costs(job_id: JobId, caller: Caller, parts: Has) -> Costs:
     """Money, tokens and seconds of each attempt that told them, and the job's own budget."""
     job = await owned_job(parts, caller, job_id)
-    found = await budgets.costs_of(parts.db, job_id)
+    found = await costs_of(parts.db, job_id)
     plan = await plan_of(parts.db, job.plan)
     return costs_document(found, plan, await budgets.get(parts.db, JOB, str(job_id)))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from windlass.api.guard import Caller, Has, RequestId, guard, guarded_router
 from windlass.api.wire.listing import BulkDone, BulkRequest, bulk_done
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope, priority_max
 from windlass.engine.bulk import bulk
+from windlass.pure.audit import AuditEvent
+from windlass.views.listing import targets
 
 router = guarded_router("jobs")
 
@@ -32,7 +33,7 @@ async def act(wish: BulkRequest, caller: Caller, parts: Has, request_id: Request
         )
     done = await bulk(
         parts.db,
-        wanted,
+        await targets(parts.db, wanted, wish.action),
         wish.action,
         new_id=parts.ids.new,
         limit=wish.limit,

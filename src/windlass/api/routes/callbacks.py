@@ -18,17 +18,17 @@ from windlass.api.wire.external import (
     EventTaken,
 )
 from windlass.api.wire.money import told
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.core.errors import BadInput, TooLarge
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.note import Note
 from windlass.core.outcome import Cost, Failure, Fault, Success
 from windlass.core.states import StepState
-from windlass.core.token import Token, bad_token
 from windlass.engine import callback, signals
-from windlass.engine.recipes import plan_of
 from windlass.providers.fitting import fitting
+from windlass.pure.audit import AuditEvent
+from windlass.pure.token import Token, bad_token
+from windlass.store.plans import plan_of
 
 router = guarded_router("jobs")
 PREVIEW_MAX_CHARS = 256 * 1024

@@ -9,9 +9,10 @@ from windlass.api.own import owned_job
 from windlass.api.parts import Parts
 from windlass.api.wire.control import CancelRequest
 from windlass.api.wire.job import JobChanged, job_values
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext, Scope
-from windlass.engine import control, read
+from windlass.engine import control
+from windlass.pure.audit import AuditEvent
+from windlass.views import read
 
 router = guarded_router("jobs")
 _CODES = ("not_found", "wrong_state")

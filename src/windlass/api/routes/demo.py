@@ -10,9 +10,9 @@ from windlass.api.routes.jobs import accepted_answer
 from windlass.api.submission import submission_of
 from windlass.api.wire.demo import KilledWorker
 from windlass.api.wire.job import JobAccepted, JobRequest
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.core.errors import NotFound
+from windlass.pure.audit import AuditEvent
 
 router = guarded_router("console")
 

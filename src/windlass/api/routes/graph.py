@@ -26,7 +26,7 @@ from windlass.api.wire.step import (
 )
 from windlass.core.caller import Scope
 from windlass.core.states import StepState
-from windlass.engine import explain, graph_view, read
+from windlass.views import explain, job_graph, read
 
 router = guarded_router("jobs")
 
@@ -38,7 +38,7 @@ router = guarded_router("jobs")
 async def graph(job_id: JobId, query: Annotated[GraphQuery, Query()], caller: Caller, parts: Has) -> Any:
     """Every step of the recipe with where it stands. A fan-out is one node with counts; its children are steps."""
     job = await owned_job(parts, caller, job_id)
-    view = await graph_view.graph(parts.db, job, with_results=query.results, with_children=query.children is not None)
+    view = await job_graph.graph(parts.db, job, with_results=query.results, with_children=query.children is not None)
     return graph_document(job, view)
 
 
@@ -47,7 +47,7 @@ async def graph(job_id: JobId, query: Annotated[GraphQuery, Query()], caller: Ca
 async def steps(job_id: JobId, query: Annotated[StepsQuery, Query()], caller: Caller, parts: Has) -> Any:
     """The steps in order, children of fan-outs among them."""
     job = await owned_job(parts, caller, job_id)
-    plan, found, is_more = await graph_view.steps_page(
+    plan, found, is_more = await job_graph.steps_page(
         parts.db,
         job,
         step=query.step,

@@ -18,11 +18,11 @@ from windlass.api.wire.external import (
     WebhookTaken,
 )
 from windlass.api.wire.wire import TEXT_MAX, storable
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.core.errors import BadSignature, NotFound
 from windlass.engine import external
 from windlass.engine.external import Applied
+from windlass.pure.audit import AuditEvent
 
 router = guarded_router("providers")
 _WORDS: dict[Applied, Literal["applied", "noted", "late", "kept", "replayed"]] = {

@@ -29,12 +29,13 @@ from windlass.api.wire.job import (
     listed_job,
 )
 from windlass.api.wire.listing import JobsQuery
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
-from windlass.core.cursor import decode_page, encode_page
 from windlass.core.errors import BadRequest, Conflict, TooLarge
-from windlass.engine import control, listing
+from windlass.engine import control
+from windlass.pure.audit import AuditEvent
+from windlass.pure.cursor import decode_page, encode_page
 from windlass.telemetry.traces import link_job
+from windlass.views import listing
 
 router = guarded_router("jobs")
 IdempotencyKey = Annotated[

@@ -18,12 +18,13 @@ from windlass.api.wire.overview import (
     dead_letter_document,
     overview_document,
 )
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext, Scope, priority_max
 from windlass.core.errors import NotFound
-from windlass.core.fingerprint import FINGERPRINT_CHARS
-from windlass.engine import dead_letters
-from windlass.engine.overview import overview as look_over
+from windlass.engine import redrive as redriving
+from windlass.pure.audit import AuditEvent
+from windlass.pure.fingerprint import FINGERPRINT_CHARS
+from windlass.views import dead_letters
+from windlass.views.overview import overview as look_over
 
 router = guarded_router("overview")
 _CODES = ("not_found", "bad_input", "count_changed", "too_large", "bad_media")
@@ -72,15 +73,14 @@ async def redrive(
     """Nothing is done unless `dry_run` is false. No job is run twice by this, however often it is asked for."""
     if not wish.dry_run:
         await _noted(parts, caller, request_id, "redrive", fingerprint, wish, start=wish.start, limit=wish.limit)
-    done = await dead_letters.redrive(
+    found = await dead_letters.of_kind(parts.db, caller.owner, fingerprint, None if wish.dry_run else wish.expect)
+    done = await redriving.redrive(
         parts.db,
-        caller.owner,
-        fingerprint,
+        found,
         wish.start,
         new_id=parts.ids.new,
         limit=wish.limit,
         dry_run=wish.dry_run,
-        expect=wish.expect,
         source=caller.caller_id,
         request_id=request_id,
         priority_max=priority_max(caller, parts.settings.priority_max),
@@ -101,12 +101,11 @@ async def discard(
     """The jobs stay as they are, and are no dead letters any more. Nothing is done unless `dry_run` is false."""
     if not wish.dry_run:
         await _noted(parts, caller, request_id, "discard", fingerprint, wish)
-    done = await dead_letters.discard(
+    found = await dead_letters.of_kind(parts.db, caller.owner, fingerprint, None if wish.dry_run else wish.expect)
+    done = await redriving.discard(
         parts.db,
-        caller.owner,
-        fingerprint,
+        found,
         dry_run=wish.dry_run,
-        expect=wish.expect,
         reason=wish.reason,
         source=caller.caller_id,
     )

@@ -6,7 +6,7 @@ from windlass.api.guard import Has, guard, guarded_router
 from windlass.api.routes.incoming import ProviderName
 from windlass.api.wire.external import ProviderDocument, ProviderList, provider_document
 from windlass.core.caller import Scope
-from windlass.engine import providers
+from windlass.views import providers as provider_views
 
 router = guarded_router("providers")
 
@@ -15,7 +15,7 @@ router = guarded_router("providers")
 @guard(Scope.ADMIN)
 async def list_providers(parts: Has) -> ProviderList:
     """Every provider that a process has declared, with its limits, its holders and its line."""
-    found = await providers.views(parts.db)
+    found = await provider_views.views(parts.db)
     return ProviderList.model_construct(items=[provider_document(view) for view in found])
 
 
@@ -25,4 +25,4 @@ async def list_providers(parts: Has) -> ProviderList:
 @guard(Scope.ADMIN, codes=("not_found",))
 async def get(provider: ProviderName, parts: Has) -> ProviderDocument:
     """One provider: why it is asked for nothing, or for how much."""
-    return provider_document((await providers.views(parts.db, provider))[0])
+    return provider_document((await provider_views.views(parts.db, provider))[0])

@@ -25,6 +25,7 @@ from windlass.api.wire.wire import TEXT_MAX, storable
 from windlass.core.caller import Scope
 from windlass.core.errors import NotFound
 from windlass.engine import recipes
+from windlass.views import recipes as recipe_views
 
 router = guarded_router("recipes")
 
@@ -46,7 +47,7 @@ Version = Annotated[VersionQuery, Query()]
 @guard(Scope.JOBS_READ)
 async def list_recipes(parts: Has) -> RecipeList:
     """Every recipe with its newest version."""
-    return RecipeList(items=[recipe_summary(recipe) for recipe in await recipes.listing(parts.db)])
+    return RecipeList(items=[recipe_summary(recipe) for recipe in await recipe_views.listing(parts.db)])
 
 
 @router.get("/recipes/{name}", operation_id="recipes.get", response_model=RecipeDocument, summary="Look at a recipe")
@@ -62,7 +63,7 @@ async def get(name: Name, query: Version, parts: Has) -> RecipeDocument:
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def versions(name: Name, parts: Has) -> RecipeList:
     """Every version, the newest first."""
-    found = await recipes.versions(parts.db, name)
+    found = await recipe_views.versions(parts.db, name)
     if not found:
         raise NotFound(f"there is no recipe {name}", remedy="GET /recipes lists them")
     return RecipeList(items=[recipe_summary(recipe) for recipe in found])
@@ -97,5 +98,5 @@ async def schema(
 async def recent_inputs(name: Name, caller: Caller, parts: Has) -> RecentInputs:
     """Inputs of the newest jobs of a recipe, each once and ten at most; large ones are left out."""
     await parts.plans.latest(name)
-    found = await recipes.recent_inputs(parts.db, name, caller.owner)
+    found = await recipe_views.recent_inputs(parts.db, name, caller.owner)
     return RecentInputs(items=[RecentInput(job_id=one.job_id, at=one.at, inputs=one.inputs) for one in found])

@@ -14,9 +14,9 @@ from windlass.api.routes.jobs import IdempotencyKey, accepted_answer
 from windlass.api.submission import checked_key
 from windlass.api.wire.control import RerunPlan, RerunRequest, RetryRequest, rerun_plan
 from windlass.api.wire.job import JobAccepted
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import CallerContext, Scope, priority_max
 from windlass.engine import rerun as engine
+from windlass.pure.audit import AuditEvent
 
 router = guarded_router("jobs")
 _CODES = ("not_found", "wrong_state", "conflict", "bad_input", "too_large", "bad_media", "busy")

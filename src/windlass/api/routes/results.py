@@ -20,11 +20,11 @@ from windlass.api.tagged import IMMUTABLE, Body, InMemory, ranged, tagged
 from windlass.core.caller import Scope
 from windlass.core.errors import NotFound, Unavailable, WrongState
 from windlass.core.states import JobState
-from windlass.engine import graph_view
-from windlass.engine.fan_output import FanOutput
-from windlass.engine.output_text import output_text
-from windlass.engine.recipes import plan_of
 from windlass.store.artifact import Artifacts, Ref
+from windlass.store.plans import plan_of
+from windlass.views import job_graph
+from windlass.views.fan_output import FanOutput
+from windlass.views.output_text import output_text
 
 router = guarded_router("results")
 _NO_MAX = 2**31 - 1
@@ -130,7 +130,7 @@ async def step_output(
 ) -> Response:
     """What the step returned, as JSON, however large it is. A fan-out returns the list of its children's outputs."""
     await owned_job(parts, caller, job_id)
-    found = await graph_view.output_ref(parts.db, parts.artifacts, job_id, no)
+    found = await job_graph.output_ref(parts.db, parts.artifacts, job_id, no)
     body: Body = found if isinstance(found, FanOutput) else _body(parts.artifacts, found)
     with _in_store():
         return await ranged(request, body, cache=IMMUTABLE)

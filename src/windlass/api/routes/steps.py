@@ -17,9 +17,9 @@ from windlass.api.wire.detail import (
     detail_document,
 )
 from windlass.core.caller import Scope
-from windlass.engine import attempts as engine
-from windlass.engine import step_view
-from windlass.engine.recipes import plan_of
+from windlass.store.plans import plan_of
+from windlass.views import attempts as engine
+from windlass.views import step_detail
 
 router = guarded_router("jobs")
 
@@ -31,7 +31,7 @@ router = guarded_router("jobs")
 async def step(job_id: JobId, no: StepNo, caller: Caller, parts: Has) -> Any:
     """Where it stands, its attempts, what they logged, what it was given, what it waits for, and what it cost."""
     job = await owned_job(parts, caller, job_id)
-    return detail_document(job_id, await step_view.step(parts.db, parts.resolver, job, no))
+    return detail_document(job_id, await step_detail.step(parts.db, parts.resolver, job, no))
 
 
 @router.get(

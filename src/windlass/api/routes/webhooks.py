@@ -8,9 +8,9 @@ from windlass.access.audit import write_note
 from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
 from windlass.api.own import owned_job
 from windlass.api.wire.webhook import WebhookDocument, webhook_document
-from windlass.core.audit import AuditEvent
 from windlass.core.caller import Scope
 from windlass.outbound import courier
+from windlass.pure.audit import AuditEvent
 
 router = guarded_router("webhooks")
 

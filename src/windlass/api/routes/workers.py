@@ -5,7 +5,8 @@ from __future__ import annotations
 from windlass.api.guard import Has, guard, guarded_router
 from windlass.api.wire.key import WorkerList, worker_document
 from windlass.core.caller import Scope
-from windlass.engine import gauge, workers
+from windlass.views import gauge
+from windlass.views import workers as worker_views
 
 router = guarded_router("workers")
 
@@ -14,8 +15,8 @@ router = guarded_router("workers")
 @guard(Scope.ADMIN)
 async def list_workers(parts: Has) -> WorkerList:
     """Every worker with what it holds; one whose lease ran out is lost, and its steps run elsewhere."""
-    found = await workers.listing(parts.db)
-    at_work = await workers.at_work(parts.db)
+    found = await worker_views.listing(parts.db)
+    at_work = await worker_views.at_work(parts.db)
     now = await gauge.now(parts.db)
     return WorkerList.model_construct(
         items=[worker_document(view, at_work.get(view.id, []), now) for view in found],

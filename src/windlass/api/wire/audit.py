@@ -9,7 +9,7 @@ import msgspec
 from pydantic import Field, model_validator
 
 from windlass.api.wire.wire import Id, Instant, Sought, Text, Time, Told
-from windlass.core.audit import Record
+from windlass.pure.audit import Record
 
 PAGE_MAX = 500
 NO_MAX = 2**63 - 1

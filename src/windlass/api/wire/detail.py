@@ -13,9 +13,9 @@ from windlass.api.wire.money import MoneyTold
 from windlass.api.wire.step import NO_MAX, ReasonDocument, StepDocument, reason_document, step_document
 from windlass.api.wire.wire import Sought, Time, Told
 from windlass.core.plan import Plan
-from windlass.engine.attempts import ATTEMPTS_PAGE_MAX, AttemptView
-from windlass.engine.external import WorkView
-from windlass.engine.step_view import Awaited, StepDetail
+from windlass.views.attempts import ATTEMPTS_PAGE_MAX, AttemptView
+from windlass.views.step_detail import Awaited, StepDetail
+from windlass.views.work import WorkView
 
 
 class AttemptsQuery(Sought):

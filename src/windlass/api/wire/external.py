@@ -12,8 +12,9 @@ from pydantic import Field, model_validator
 from windlass.api.wire.money import Money, MoneyTold
 from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told
 from windlass.core.plan import Plan
-from windlass.engine.budgets import BudgetView, CostView
-from windlass.engine.providers import ProviderView
+from windlass.engine.budgets import BudgetView
+from windlass.views.costs import CostView
+from windlass.views.providers import ProviderView
 
 TOKEN_MAX = 200
 COUNT_MAX = 2**62

@@ -12,8 +12,8 @@ from windlass.api.tracebacks import shown_error
 from windlass.api.wire.money import Money
 from windlass.api.wire.problem import Problem
 from windlass.api.wire.wire import Asked, Duration, Text, Time, Told
-from windlass.engine.activity import Doing
-from windlass.engine.read import JobView
+from windlass.views.activity import Doing
+from windlass.views.read import JobView
 
 BATCH_MAX = 1_000
 VERSION_MAX = 2**31 - 1

@@ -12,7 +12,7 @@ from pydantic import Field
 from windlass.access.keys import KeyView
 from windlass.api.wire.wire import Asked, Duration, Sought, Text, Time, Told
 from windlass.core.caller import Scope
-from windlass.engine.workers import AtWork, WorkerView
+from windlass.views.workers import AtWork, WorkerView
 
 WORKER_STEPS_SHOWN_MAX = 100
 

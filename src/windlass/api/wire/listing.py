@@ -11,9 +11,9 @@ from windlass.api.wire.wire import Asked, Instant, LongText, Sought, Text, Told
 from windlass.core.caller import CallerContext, Role
 from windlass.core.errors import Forbidden
 from windlass.core.states import JobState
-from windlass.engine.activity import Activity
 from windlass.engine.bulk import BULK_MAX, Bulk
-from windlass.engine.listing import PAGE_MAX, JobFilter
+from windlass.views.activity import Activity
+from windlass.views.listing import PAGE_MAX, JobFilter
 
 PAGE_DEFAULT = 50
 # In place of a caller's name: everybody's jobs. Only an admin may ask for them.

@@ -8,9 +8,9 @@ from uuid import UUID
 from pydantic import Field
 
 from windlass.api.wire.wire import Asked, LongText, Time, Told
-from windlass.engine import overview as engine
 from windlass.engine.bulk import BULK_MAX
-from windlass.engine.dead_letters import IDS_SHOWN_MAX, DeadLetters
+from windlass.views import overview as engine
+from windlass.views.dead_letters import IDS_SHOWN_MAX, DeadLetters
 
 
 class AttentionDocument(Told):

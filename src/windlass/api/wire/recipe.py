@@ -10,7 +10,7 @@ from windlass.api.wire.job import VERSION_MAX
 from windlass.api.wire.step import EdgeDocument
 from windlass.api.wire.wire import Sought, Time, Told
 from windlass.core.plan import Node, Plan
-from windlass.engine.recipes import RecipeVersion
+from windlass.views.recipes import RecipeVersion
 
 
 class VersionQuery(Sought):

@@ -11,9 +11,9 @@ from windlass.api.tracebacks import shown_error, shown_payload
 from windlass.api.wire.wire import Sought, Text, Time, Told
 from windlass.core.plan import Plan
 from windlass.core.states import StepState
-from windlass.engine.explain import Reason
-from windlass.engine.graph_view import STEPS_PAGE_MAX, GraphView, NodeView, Wait
-from windlass.engine.read import EventView, JobView, StepView
+from windlass.views.explain import Reason
+from windlass.views.job_graph import STEPS_PAGE_MAX, GraphView, NodeView, Wait
+from windlass.views.read import EventView, JobView, StepView
 
 EVENTS_PAGE_MAX = 1_000
 NEWEST_EVENTS = 200

@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import Field
 
 from windlass.api.wire.wire import Time, Told
-from windlass.core.webhook import DeliveryState
 from windlass.outbound.courier import WebhookView
+from windlass.pure.webhook import DeliveryState
 
 
 class WebhookDocument(Told):

@@ -23,8 +23,8 @@ async def doctor(at: Ambient) -> Exit:
     """Check the database, its durability, clock, engines and workers. Exits with 2 if a check fails, 3 if no answer."""
     import time
 
+    from windlass.app.doctor import examine
     from windlass.cli.session import find_dsn
-    from windlass.engine.doctor import examine
     from windlass.store.database import Database
 
     db = await Database.open(find_dsn(at), max_size=2)
@@ -50,7 +50,7 @@ def _disk(at: Ambient) -> list[Row]:
     """The room on the disk of the embedded server. PostgreSQL tells nothing of another server's disk."""
     import shutil
 
-    from windlass.app.embedded import START_FREE_MIN_MB
+    from windlass.app.embedded.server import START_FREE_MIN_MB
 
     if at.settings.database_url:
         return []

@@ -136,8 +136,8 @@ async def result(
     from windlass.cli.arguments import parse_seconds
     from windlass.cli.session import desk
     from windlass.core.errors import WrongState
-    from windlass.core.job_failed import fault_frames
     from windlass.core.states import JOB_TERMINAL, JobState
+    from windlass.pure.job_failed import fault_frames
 
     limit_s = parse_seconds("--timeout", within)
     async with desk(at) as ask:
@@ -166,7 +166,7 @@ async def why(
     """Exactly what a job, or one of its steps, waits for. Of a failed step, the exception and where it was raised."""
     from windlass.cli.screen import many_lines
     from windlass.cli.session import desk
-    from windlass.core.job_failed import fault_frames
+    from windlass.pure.job_failed import fault_frames
 
     async with desk(at) as ask:
         reasons = await ask.why(await ask.find(job), step)

@@ -24,7 +24,7 @@ async def logs(
     """What a job's steps logged, in order. With --json, one line a line."""
     from windlass.cli.session import desk
     from windlass.core.errors import NotFound
-    from windlass.engine.attempts import lines_of
+    from windlass.views.attempts import lines_of
 
     async with desk(at) as ask:
         job_id = await ask.find(job)

@@ -98,8 +98,8 @@ async def _finish(at: Ambient, ask: Any, job_id: UUID, *, is_new: bool, is_live:
     """Wait for the end, print the result or the failure, and say how it ended by the exit code."""
     from windlass.cli.live import follow
     from windlass.cli.wire import error_json
-    from windlass.core.job_failed import fault_frames
     from windlass.core.states import JobState
+    from windlass.pure.job_failed import fault_frames
 
     if is_live and not at.as_json:
         state = await follow(ask, job_id, at.screen.err, hint="Ctrl-C leaves; the job goes on")

@@ -22,14 +22,14 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.audit import GENESIS, AuditEvent, Record, chain_hash, payload_text
-from windlass.core.cursor import arrange
-from windlass.core.length import class_of
-from windlass.core.observer import Observer
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine import feed
 from windlass.engine.feed import FeedRow
 from windlass.engine.loops.duty import Done
+from windlass.pure.audit import GENESIS, AuditEvent, Record, chain_hash, payload_text
+from windlass.pure.cursor import arrange
+from windlass.pure.length import class_of
+from windlass.pure.observer import Observer
 from windlass.store.database import Database
 from windlass.store.statements import sql
 

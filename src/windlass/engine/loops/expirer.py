@@ -7,9 +7,9 @@ import asyncpg
 from windlass.core.control import overdue
 from windlass.core.draft import Draft
 from windlass.engine.loops.duty import Done
-from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 BATCH_MAX = 100

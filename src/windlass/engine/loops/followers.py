@@ -11,9 +11,9 @@ import logging
 from collections.abc import Sequence
 
 from windlass.core.errors import Unavailable
-from windlass.core.observer import Observer
 from windlass.engine.loops.duty import Duty
 from windlass.engine.loops.runner import UNAVAILABLE_PAUSE_S, turn
+from windlass.pure.observer import Observer
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog
 

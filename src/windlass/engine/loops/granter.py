@@ -27,10 +27,10 @@ import asyncpg
 from windlass.core.gate import Gate
 from windlass.core.slot import grant
 from windlass.engine.loops.duty import Done
-from windlass.engine.providers import gate_of, opened_at
-from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
+from windlass.store.provider_gate import gate_of, opened_at
 from windlass.store.slots import FRONT_MAX, budgets_of
 from windlass.store.statements import sql
 

@@ -12,17 +12,19 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.errors import NotFound, Refused
+from windlass.core.errors import Refused
 from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
-from windlass.engine import control, read
+from windlass.core.template import Resolver
+from windlass.engine import control
 from windlass.engine.children import NO_ATTEMPT
 from windlass.engine.loops.duty import Done
-from windlass.engine.recipes import plan_of
 from windlass.engine.settle import settle
 from windlass.store.artifact import INLINE_MAX, Artifacts, fitted
 from windlass.store.database import Database
+from windlass.store.plans import plan_of
 from windlass.store.statements import sql
+from windlass.store.values import output_of
 
 BATCH_MAX = 200
 # A job's steps are all swept with it, so a commit ends only so many.
@@ -34,9 +36,7 @@ class Relay:
 
     name = "relay"
 
-    def __init__(
-        self, db: Database, artifacts: Artifacts, resolver: read.Resolver, chance: Callable[[], float]
-    ) -> None:
+    def __init__(self, db: Database, artifacts: Artifacts, resolver: Resolver, chance: Callable[[], float]) -> None:
         self._db = db
         self._artifacts = artifacts
         self._resolver = resolver
@@ -65,20 +65,21 @@ class Relay:
 
     async def _child_outcome(self, row: asyncpg.Record) -> Outcome:
         word = msgspec.json.decode(row["outcome"], type=dict[str, str])
-        try:
-            child = await read.job(self._db, UUID(word["child"]))
-        except NotFound:
+        child_id = UUID(word["child"])
+        child = await self._db.run(lambda connection: connection.fetchrow(sql("read_job"), child_id))
+        if child is None:
             # Retention removed it while no engine ran. Its word must not stay here for ever.
             fault = Fault("child_failed", f"child job {word['child']} ended {word['state']} and is no longer there")
             return Failure(fault, is_retryable=False)
-        if child.state is not JobState.COMPLETED:
-            cause = (child.error or {}).get("message", "")
-            fault = Fault("child_failed", f"child job {child.id} ended {child.state}: {cause}", detail=str(child.id))
-            return Failure(fault, is_retryable=False)
-        plan = await plan_of(self._db, child.plan)
+        if child["state"] != JobState.COMPLETED:
+            cause = msgspec.json.decode(child["error"] or "{}").get("message", "")
+            told = f"child job {child_id} ended {child['state']}: {cause}"
+            return Failure(Fault("child_failed", told, detail=str(child_id)), is_retryable=False)
+        plan = await plan_of(self._db, child["plan"])
+        inputs = msgspec.json.decode(child["input"])
         try:
-            value = await read.output_of(self._db, self._artifacts, self._resolver, child, plan)
+            value = await output_of(self._db, self._artifacts, self._resolver, plan, child_id, inputs, child["caller"])
         except Refused as error:
-            return Failure(Fault("bad_output", f"child job {child.id} has no output: {error}"), is_retryable=False)
+            return Failure(Fault("bad_output", f"child job {child_id} has no output: {error}"), is_retryable=False)
         text = msgspec.json.encode(value).decode()
         return Success(await fitted(self._artifacts, text, INLINE_MAX))

@@ -36,22 +36,22 @@ from windlass.core.errors import BadExpression, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
-from windlass.core.template import Template, as_condition, as_items, as_key, plan_templates
+from windlass.core.template import Resolver, Template, as_condition, as_items, as_key, plan_templates
 from windlass.engine import rerun
 from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
 from windlass.engine.loops.duty import Done
-from windlass.engine.read import Resolver
-from windlass.engine.recipes import latest, plan_of, read_plan
+from windlass.engine.recipes import latest
 from windlass.engine.signals import Early
 from windlass.engine.submit import Submission, insert
-from windlass.engine.values import outputs_of_many, scope
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.drafts import encode
+from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
+from windlass.store.values import outputs_of_many, scope
 
 BATCH_MAX = 200
 # A batch stops growing once it would add this many children.

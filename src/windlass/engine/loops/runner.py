@@ -15,7 +15,7 @@ from uuid import UUID
 
 from windlass.core import lease
 from windlass.core.errors import Unavailable
-from windlass.core.observer import Observer
+from windlass.core.template import Resolver
 from windlass.engine import installation
 from windlass.engine.backlog import BACKLOG_MAX, Backlog
 from windlass.engine.loops.answerer import Answerer
@@ -27,7 +27,7 @@ from windlass.engine.loops.relay import Relay
 from windlass.engine.loops.rescuer import GRACE_S, Rescuer
 from windlass.engine.loops.router import FAN_OUT_MAX, Router
 from windlass.engine.loops.waker import Waker
-from windlass.engine.read import Resolver
+from windlass.pure.observer import Observer
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog

@@ -10,9 +10,9 @@ from windlass.core.draft import touched_by
 from windlass.core.plan import NodeKind
 from windlass.core.route import wake
 from windlass.engine.loops.duty import Done
-from windlass.engine.recipes import read_plan
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 BATCH_MAX = 500

@@ -30,13 +30,13 @@ from typing import Any
 from windlass.core.errors import BadSetting, BadSignature
 from windlass.core.external import ProviderStatus, Said
 from windlass.core.outcome import Cost
-from windlass.core.signature import bad_signature
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest, WebhookNews
 from windlass.providers.config import ProviderConfig
 from windlass.providers.errors import BadAnswer, InvalidRequest, NotFound, ProviderError
 from windlass.providers.http import Answer, Line, message_in, path_part, path_parts
 from windlass.providers.price import Usage, decimal_of
 from windlass.providers.words import cancelled, codes_in, failed, succeeded, unknown
+from windlass.pure.signature import bad_signature
 
 BASE_URL = "https://queue.fal.run"
 KEYS_URL = "https://rest.fal.ai/.well-known/jwks.json"

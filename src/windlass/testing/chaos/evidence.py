@@ -12,15 +12,15 @@ from windlass.app.windlass import Windlass
 from windlass.core.errors import WindlassError
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.engine import explain, read, workers
-from windlass.engine.recipes import plan_of
-from windlass.engine.workers import WorkerView
 from windlass.recipe.evaluator import shared_evaluator
+from windlass.store.plans import plan_of
 from windlass.testing.chaos.journal import Line, read_journal
 from windlass.testing.chaos.reckoning import OutsideEvidence, count_open, gather_outside
 from windlass.testing.checker import Tables
 from windlass.testing.fake_provider import Entry
 from windlass.testing.history import history
+from windlass.views import explain, read, workers
+from windlass.views.workers import WorkerView
 
 OPEN = tuple(state for state in JobState if state not in JOB_TERMINAL)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from windlass.engine.hand_back import SOURCE
-from windlass.engine.read import EventView
 from windlass.testing.chaos.cluster import Kill
 from windlass.testing.chaos.evidence import Evidence, JobHistory
+from windlass.views.read import EventView
 
 
 def recovery_times(evidence: Evidence, kills: Sequence[Kill]) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import asyncpg
 
-from windlass.app.embedded import EmbeddedPostgres
+from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.testing.chaos.listing import is_child, listing, send
 
 CONNECT_S = 2.0

@@ -13,12 +13,12 @@ from uuid import uuid4
 import pytest
 
 from windlass.core.external import ProviderStatus, Said
-from windlass.core.signature import SignatureProfile
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest
 from windlass.providers.config import Hidden, ProviderConfig, WebhookConfig
 from windlass.providers.errors import ProviderError
 from windlass.providers.price import Price
 from windlass.providers.registry import adapter_class
+from windlass.pure.signature import SignatureProfile
 from windlass.testing.conformance.mailbox import WITHIN_S, Mailbox, mailbox
 from windlass.testing.fake_provider import FakeProvider, Fault
 

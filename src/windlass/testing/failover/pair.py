@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 import asyncpg
 
-from windlass.app.binaries import find_binaries, server_system
-from windlass.app.postmaster import PORT, is_alive, running
+from windlass.app.embedded.binaries import find_binaries, server_system
+from windlass.app.embedded.postmaster import PORT, is_alive, running
 
 START_MAX_S = 60.0
 STANDBY = "windlass_standby"

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from windlass.core.external import ProviderStatus
-from windlass.core.signature import SignatureProfile, secret_of, sign
+from windlass.pure.signature import SignatureProfile, secret_of, sign
 from windlass.testing.fake_provider.posts import Poster
 from windlass.testing.fake_provider.speech import Teller
 from windlass.testing.fake_provider.work import Work

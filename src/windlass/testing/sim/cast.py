@@ -14,7 +14,7 @@ from windlass.core.errors import BadExpression, Conflict, Refused
 from windlass.core.outcome import Cancel, Failure, Fault, Report, Success
 from windlass.core.plan import Plan
 from windlass.core.template import Template
-from windlass.engine import control, explain, read, rerun
+from windlass.engine import control, rerun
 from windlass.engine.loops.runner import Loops
 from windlass.engine.settle import settle
 from windlass.engine.submit import Submission, submit
@@ -23,6 +23,7 @@ from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Answer, Log, Told
 from windlass.testing.sim.reruns import rerun_from
 from windlass.testing.sim.worker import is_away
+from windlass.views import explain, read
 
 CALLERS = ("ada", "bob", "cy")
 

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.audit import GENESIS, Record, verify
 from windlass.engine import feed
 from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.herald import Herald
 from windlass.engine.submit import Submission, Webhook
+from windlass.pure.audit import GENESIS, Record, verify
 from windlass.store.database import Database
 from windlass.testing.checker import Tables
 from windlass.testing.sim.cast import Stage

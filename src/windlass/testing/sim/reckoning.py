@@ -14,7 +14,7 @@ import msgspec
 from windlass.core.external import ProviderStatus, WorkKey
 from windlass.core.plan import NodeKind
 from windlass.core.signal import fits
-from windlass.engine.recipes import PLANS
+from windlass.store.plans import PLANS
 from windlass.testing.checker import Tables
 from windlass.testing.replay import BUSY
 from windlass.testing.sim.log import Log

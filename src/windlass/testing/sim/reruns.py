@@ -9,11 +9,12 @@ from uuid import UUID
 
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
-from windlass.engine import read, rerun
-from windlass.engine.recipes import PLANS, plan_of
+from windlass.engine import rerun
 from windlass.store.database import Database
+from windlass.store.plans import PLANS, plan_of
 from windlass.testing.checker import Tables
 from windlass.testing.sim.log import Log
+from windlass.views import read
 
 _NO_WORK = ("step.cancelled", "step.abandoned")
 Patiently = Callable[[random.Random, Callable[[], Awaitable[Any]]], Awaitable[Any]]

@@ -15,7 +15,7 @@ import uvloop
 
 from windlass.core.gate import Gate
 from windlass.core.plan import Plan
-from windlass.engine import explain, providers, recipes
+from windlass.engine import providers, recipes
 from windlass.engine.providers import ProviderRow
 from windlass.store.database import Database
 from windlass.testing.checker import Tables
@@ -35,6 +35,7 @@ from windlass.testing.sim.small import small_batches
 from windlass.testing.sim.suspects import run_heartbeat
 from windlass.testing.sim.worker import ModelWorker
 from windlass.testing.sim.world import PROVIDERS, RECEIVER, World
+from windlass.views import explain
 
 T = TypeVar("T")
 

@@ -34,11 +34,11 @@ from windlass.core.settle import DATABASE_LOST
 from windlass.engine import workers
 from windlass.engine.claim import Claimed, Turns, claim, held
 from windlass.engine.note import Note, note
-from windlass.engine.recipes import PLANS
 from windlass.engine.settle import settle
 from windlass.providers.desk import Desk, HasAdapter, Place, Worked, _Handed
 from windlass.providers.errors import ProviderError, failure_of
 from windlass.store.outage import is_transient
+from windlass.store.plans import PLANS
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Key, Log, Told
 from windlass.testing.sim.plans import HANDLERS, QUEUES

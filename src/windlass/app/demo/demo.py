@@ -1,0 +1,177 @@
+"""The demo of `windlass up`: a job to watch, and a worker of its own that may be killed.
+
+    up ──starts, watches──► demo worker (queue `demo`, a short lease) ──runs──► steps of `first-minute`
+     └── the dead worker's pulse hands its steps back ──────────────────────────► the next demo worker
+
+What happens on failure:
+
+- The worker is killed, from the console or from a shell: another one is started at once, and takes over the steps that
+  the dead worker's pulse has handed back. If the pulse was killed too, they come back when the short lease is over.
+- It ends again and again: the pauses between starts grow, up to RESTART_MAX_S.
+- `up` is stopped: the worker is told, hands back what it runs, and is killed if it takes too long.
+- `up` is killed: the pipe to the worker closes, and it ends (`app/demo/worker.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import msgspec
+
+from windlass.app.demo.worker import LEAVE_MAX_S, QUEUE, Config
+from windlass.app.windlass import Windlass
+from windlass.core.draft import EVENT
+from windlass.core.errors import WrongState
+from windlass.core.states import JOB_TERMINAL, STEP_TERMINAL, JobState, StepState
+from windlass.engine import control
+from windlass.examples.first_minute import first_minute
+from windlass.views import listing, read, workers
+from windlass.views.listing import JobFilter
+from windlass.views.read import StepView
+
+# Short, so that a person who killed the worker sees the steps move before they look away.
+LEASE_S = 4.0
+RESTART_MIN_S = 0.25
+RESTART_MAX_S = 10.0
+# A worker that lived this long was well; the next pause is a short one again.
+STEADY_S = 5.0
+LABELS = {"windlass": "demo"}
+FORGOTTEN_MAX = 20
+
+_log = logging.getLogger("windlass.process")
+
+
+class Demo:
+    """See the module. `job_id` is the newest demo job."""
+
+    def __init__(self, windlass: Windlass) -> None:
+        self._windlass = windlass
+        self._process: asyncio.subprocess.Process | None = None
+        self._killed: int | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self.job_id: UUID | None = None
+
+    @property
+    def recipe(self) -> str:
+        """The recipe of the demo job."""
+        return first_minute.plan.recipe
+
+    @property
+    def can_kill(self) -> bool:
+        """Whether there is a worker to kill."""
+        process = self._process
+        return process is not None and process.returncode is None and process.pid != self._killed
+
+    async def submit(self) -> UUID:
+        """Make a demo job; those before it that only wait for a person are cancelled, as nobody will come."""
+        forgotten = await self._forgotten()
+        job = await self._windlass.submit(first_minute, labels=LABELS)
+        self.job_id = job.id
+        await control.cancel_each(self._windlass.db, forgotten, reason="another demo was started", source="demo")
+        return job.id
+
+    async def _forgotten(self) -> list[UUID]:
+        db = self._windlass.db
+        wanted = JobFilter(None, tuple(set(JobState) - JOB_TERMINAL), self.recipe, LABELS)
+        earlier, _ = await listing.find(db, wanted, FORGOTTEN_MAX)
+        return [job_id for job_id in earlier if _only_waits(await read.steps(db, job_id))]
+
+    async def kill(self) -> tuple[UUID, int]:
+        """Send SIGKILL to the worker, and say who that was; WrongState while there is none that works."""
+        process = self._process
+        if process is not None and self.can_kill:
+            found = await self._enlisted(process.pid)
+            # While the database was asked, the process may have ended, or somebody else may have killed it.
+            if found is not None and self._process is process and self.can_kill:
+                self._killed = process.pid
+                process.kill()
+                return found, process.pid
+        raise WrongState("the demo worker is being started", remedy="Try again in a second")
+
+    async def _enlisted(self, pid: int) -> UUID | None:
+        """The worker that this process is, once it has a lease."""
+        host = socket.gethostname()
+        found = await workers.listing(self._windlass.db)
+        mine = [one for one in found if one.pid == pid and one.host == host and one.lost_at is None]
+        return next((one.id for one in mine if QUEUE in one.queues), None)
+
+    def start(self) -> None:
+        """Start the worker, and watch over it."""
+        self._keeper = asyncio.create_task(self._keep(), name="windlass-demo")
+
+    async def stop(self) -> None:
+        """End the worker, for good."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), LEAVE_MAX_S + 1)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _keep(self) -> None:
+        wait_s = RESTART_MIN_S
+        while True:
+            began_s = time.monotonic()
+            try:
+                self._process = process = await self._spawn()
+            except OSError as error:
+                _log.warning("the demo worker cannot be started now: %s", error)
+            else:
+                code = await process.wait()
+                how = "was killed" if code == -signal.SIGKILL else f"ended with {code}"
+                _log.warning("the demo worker (process %d) %s; another one is started", process.pid, how)
+            is_steady = time.monotonic() - began_s >= STEADY_S
+            wait_s = RESTART_MIN_S if is_steady else min(2 * wait_s, RESTART_MAX_S)
+            await asyncio.sleep(wait_s)
+
+    async def _spawn(self) -> asyncio.subprocess.Process:
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        # A session of its own: Ctrl-C in the terminal is for `up`, which ends the worker in its own time.
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "windlass.app.demo.worker"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        # The address of the database may hold a password: it goes through the pipe, where nobody else can read it.
+        process.stdin.write(msgspec.json.encode(Config.of(self._windlass, LEASE_S)) + b"\n")
+        with contextlib.suppress(ConnectionError):  # it died first, which whoever waits for it will see
+            await process.stdin.drain()
+        return process
+
+
+def _only_waits(steps: list[StepView]) -> bool:
+    """Whether all that is still to come waits for a person."""
+    here = [step for step in steps if step.state not in STEP_TERMINAL and step.state is not StepState.BLOCKED]
+    return bool(here) and all((step.waiting_for or "").startswith(EVENT) for step in here)
+
+
+@asynccontextmanager
+async def demonstrating(windlass: Windlass) -> AsyncIterator[Demo]:
+    """A demo while the block lasts: its job is made by `submit`, once there is a server, and its worker by `start`."""
+    demo = Demo(windlass)
+    try:
+        yield demo
+    finally:
+        await demo.stop()

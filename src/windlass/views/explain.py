@@ -1,0 +1,165 @@
+"""Why a step does not run: read from the very rows and conditions that the engine goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from windlass.core.draft import CHILD, EVENT, EXTERNAL, FAN, PAUSED, RETRY, SLOT, SNOOZE, TIMER
+from windlass.core.errors import NotFound
+from windlass.core.plan import Plan
+from windlass.core.queue import is_apart, ordinary
+from windlass.core.states import STEP_DONE, STEP_TERMINAL, StepState
+from windlass.pure.job_failed import fault_text
+from windlass.store.database import Database
+from windlass.store.plans import plan_of
+from windlass.store.statements import sql
+from windlass.views.explain_line import line_reason, work_reason
+from windlass.views.handlers import missing_of
+from windlass.views.read import JobView, StepView, job, steps
+
+# How many steps of a job are explained at once.
+REASONS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One step, its state, and in a sentence what it waits for or why it ended so."""
+
+    step: str
+    state: StepState
+    because: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def step_name(plan: Plan, step: StepView) -> str:
+    """The name that people know a step by: its node's, and its place in a fan-out."""
+    name = plan.nodes[step.node].name
+    return name if step.index is None else f"{name}[{step.index}]"
+
+
+async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int | None = None) -> list[Reason]:
+    """The reasons of one step, or of every step of the job that is not done; of the first `limit`, if given."""
+    view = await job(db, job_id)
+    plan = await plan_of(db, view.plan)
+    rows = await steps(db, job_id)
+    if step is not None:
+        chosen = [row for row in rows if step_name(plan, row) == step]
+        if not chosen:
+            known = ", ".join(node.name for node in plan.nodes)
+            raise NotFound(f"job {job_id} has no step {step}", remedy=f"Its steps are {known}")
+    else:
+        chosen = [row for row in rows if row.state not in STEP_DONE]
+    states = {row.no: row.state for row in rows}
+    async with db.connection() as connection:
+        return [await _reason(connection, view, plan, states, row) for row in chosen[:limit]]
+
+
+async def reason_of(db: Database, view: JobView, plan: Plan, row: StepView) -> Reason:
+    """The reason of one step that was already read, without a look at the others but for those that it needs."""
+    async with db.connection() as connection:
+        needs = [plan.number[name] for name in plan.nodes[row.node].needs] if row.state is StepState.BLOCKED else []
+        found = await connection.fetch(sql("attempt_states"), view.id, needs) if needs else []
+        return await _reason(connection, view, plan, {one["no"]: StepState(one["state"]) for one in found}, row)
+
+
+async def _reason(
+    connection: asyncpg.Connection, view: JobView, plan: Plan, states: Mapping[int, StepState], row: StepView
+) -> Reason:
+    name = step_name(plan, row)
+    if row.state is StepState.BLOCKED:
+        unmet = [n for n in plan.nodes[row.node].needs if states[plan.number[n]] not in STEP_DONE]
+        return Reason(name, row.state, f"needs {', '.join(unmet)}", {"needs": unmet})
+    if row.state is StepState.QUEUED:
+        return await _queued(connection, view, name, row, plan.nodes[row.node].run)
+    if row.state in STEP_TERMINAL:
+        return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
+    timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
+    told = None
+    if row.state is StepState.HELD and row.waiting_for == SLOT and not view.is_paused:
+        told = await line_reason(connection, view.id, row.no)
+    elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(EXTERNAL):
+        told = await work_reason(connection, view.id, row.no, _until(row))
+    because, detail = (_waiting(view, row), {}) if told is None else told
+    if (ends := _ends_before(view, row)) is not None:
+        because += f"; the job {ends[0]} before, at {ends[1]:%Y-%m-%d %H:%M:%S} UTC"
+        timed["job_ends_at"] = ends[1]
+    return Reason(name, row.state, because, {**timed, **detail})
+
+
+def _ends_before(view: JobView, row: StepView) -> tuple[str, datetime] | None:
+    """How and when the job ends, if that is before the wait of this step is over."""
+    if row.state is not StepState.PARKED or row.wake_at is None:
+        return None
+    ends = [("times out", view.deadline_at), ("expires", view.expires_at)]
+    return min(((how, at) for how, at in ends if at is not None and at < row.wake_at), key=lambda e: e[1], default=None)
+
+
+async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row: StepView, handler: str) -> Reason:
+    # Suspects are run by processes that the workers of their ordinary queue start.
+    queue = ordinary(row.queue)
+    workers = await connection.fetchval(sql("read_queue_workers"), queue)
+    ahead = await connection.fetchval(sql("read_queue_ahead"), row.queue, view.priority, view.id, row.no)
+    detail = {"queue": row.queue, "workers": workers, "ahead": ahead}
+    if not workers:
+        return Reason(name, row.state, f"no worker takes from queue {queue}; start one", detail)
+    if found := await missing_of(connection, {(queue, handler): None}):
+        [one] = found
+        detail |= {"handler": handler, "since": one.since, "worker": one.worker and str(one.worker)}
+        told = f"no live worker of queue {queue} has the handler {handler}; {one.last}"
+        return Reason(name, row.state, told, detail)
+    many = "1,000 or more" if ahead >= 1000 else str(ahead)
+    if is_apart(row.queue):
+        return Reason(name, row.state, f"waits for its turn; {many} ahead of it; {_apart(row)}", detail)
+    return Reason(name, row.state, f"waits for a free worker of queue {row.queue}; {many} ahead of it", detail)
+
+
+def _apart(row: StepView) -> str:
+    return f"it runs apart, because workers died with it at hand ({row.losses} times)"
+
+
+def _ended(row: StepView) -> str:
+    if row.error:
+        return f"{row.error.get('code', 'error')}: {fault_text(row.error)}"
+    if row.state is StepState.ABANDONED:
+        return "can never run: something that it needs failed"
+    return f"is {row.state}"
+
+
+def _waiting(view: JobView, row: StepView) -> str:
+    what = row.waiting_for or ""
+    until = _until(row)
+    if row.state is StepState.RUNNING:
+        alone = f"; {_apart(row)}" if is_apart(row.queue) else ""
+        return f"runs on worker {row.worker}, attempt {row.attempt}{until and ', at most' + until}{alone}"
+    if row.state is StepState.READY and row.fan is not None and not view.is_paused:
+        return f"its {row.fan} children are added as there is room for them in the queues"
+    if row.state is StepState.READY:
+        return "the job is paused" if view.is_paused else "the engine is about to resolve its condition or fan-out"
+    if what in (PAUSED, SLOT):
+        return "the job is paused"
+    if what == RETRY:
+        code = (row.error or {}).get("code", "error")
+        return f"attempt {row.attempt} failed ({code}); tried again at {row.wake_at:%Y-%m-%d %H:%M:%S} UTC"
+    if what == SNOOZE:
+        return f"asked to be run again{until}"
+    if what == TIMER:
+        return f"sleeps{until}"
+    if what == FAN:
+        return f"waits for {row.unmet} of {row.fan} children"
+    if what.startswith(CHILD):
+        return "waits for its child job"
+    if what.startswith(EVENT):
+        return f"waits to be told {what.removeprefix(EVENT + ':')}{until}"
+    if what.startswith(EXTERNAL):
+        return f"waits for {what.removeprefix(EXTERNAL + ':')}{until}"
+    return what or f"is {row.state}"
+
+
+def _until(row: StepView) -> str:
+    return f" until {row.wake_at:%Y-%m-%d %H:%M:%S} UTC" if row.wake_at else ""

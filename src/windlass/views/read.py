@@ -1,0 +1,385 @@
+"""Looking at jobs: one, many, their steps and events, the result, and waiting for the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.errors import BadInput, NotFound, WaitTimeout, WrongState
+from windlass.core.plan import Plan
+from windlass.core.states import JOB_TERMINAL, JobState, StepState
+from windlass.core.template import Resolver, plan_templates
+from windlass.store import values
+from windlass.store.artifact import Artifacts, ref_in
+from windlass.store.database import Database, flush
+from windlass.store.plans import plan_of
+from windlass.store.statements import sql
+from windlass.store.values import outputs_of, scope
+
+PAGE_MAX = 1_000
+# A bell can be lost; a waiter looks for itself this often.
+LOOK_EVERY_S = 5.0
+_ENDED_MAX = 10_000
+# Events that may be seen before they are on the disk.
+_AHEAD = ("job.submitted", "job.processing", "step.running")
+# How many jobs one read of their events covers.
+_JOBS_MAX = 1_000
+_TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job's row as a caller sees it; JSON columns are decoded."""
+
+    id: UUID
+    recipe: str
+    recipe_version: int | None
+    plan: str
+    state: JobState
+    caller: str
+    priority: int
+    is_paused: bool
+    event_seq: int
+    steps_total: int
+    steps_open: int
+    steps_failed: int
+    input: Any
+    error: Any
+    labels: Any
+    progress: Any
+    idempotency_key: str | None
+    correlation_id: str | None
+    parent_job: UUID | None
+    parent_no: int | None
+    retry_of: UUID | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline_at: datetime | None
+    expires_at: datetime | None
+    deleted_at: datetime | None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in JOB_TERMINAL
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step's row as a caller sees it."""
+
+    no: int
+    node: int
+    index: int | None
+    state: StepState
+    queue: str
+    unmet: int
+    fan: int | None
+    attempt: int
+    failures: int
+    losses: int
+    worker: UUID | None
+    wake_at: datetime | None
+    waiting_for: str | None
+    item: Any
+    output: Any
+    error: Any
+    progress: Any
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event's row."""
+
+    seq: int
+    at: datetime
+    type: str
+    source: str
+    no: int | None
+    attempt: int | None
+    payload: Any
+    correlation_id: str | None
+    idempotency_key: str | None
+
+
+T = TypeVar("T")
+V = TypeVar("V", JobView, StepView, EventView)
+_JSON = {"input", "error", "labels", "progress", "item", "output", "payload"}
+_STATES: dict[type, type] = {JobView: JobState, StepView: StepState}
+
+
+def view_of(kind: type[V], row: asyncpg.Record) -> V:
+    """A row as a value; it must have a column for each of the value's fields."""
+    values: dict[str, Any] = {}
+    for field in fields(kind):
+        value = row[field.name]
+        if field.name in _JSON and value is not None:
+            value = msgspec.json.decode(value)
+        values[field.name] = value
+    if kind in _STATES:
+        values["state"] = _STATES[kind](values["state"])
+    return kind(**values)
+
+
+async def job(db: Database, job_id: UUID) -> JobView:
+    """One job."""
+    async with db.connection() as connection:
+        row = await connection.fetchrow(sql("read_job"), job_id)
+    if row is None:
+        raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+    return view_of(JobView, row)
+
+
+async def jobs(
+    db: Database,
+    *,
+    states: Sequence[JobState] | None = None,
+    recipe: str | None = None,
+    caller: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    before: UUID | None = None,
+    limit: int = 50,
+    with_deleted: bool = False,
+) -> list[JobView]:
+    """The newest jobs first. The last one's id, given as `before`, leads to the next page."""
+    if not 1 <= limit <= PAGE_MAX:
+        raise BadInput(f"a page has 1 to {PAGE_MAX} jobs, not {limit}")
+    wanted = None if states is None else [str(state) for state in states]
+    name = "read_jobs_trouble" if states and set(states) <= _TROUBLE else "read_jobs"
+    filter_ = None if not labels else msgspec.json.encode(dict(labels)).decode()
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql(name), caller, wanted, recipe, filter_, before, with_deleted, limit)
+    return [view_of(JobView, row) for row in rows]
+
+
+async def steps(db: Database, job_id: UUID) -> list[StepView]:
+    """Every step of a job, in order."""
+    async with db.connection() as connection:
+        return [view_of(StepView, row) for row in await connection.fetch(sql("read_steps"), job_id)]
+
+
+@dataclass(frozen=True, slots=True)
+class FanCount:
+    """How many children of a fan-out are in one state."""
+
+    node: int
+    state: StepState
+    count: int
+    failures: int
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+async def overview(db: Database, job_id: UUID) -> tuple[list[StepView], list[FanCount]]:
+    """The steps of the plan's nodes, and fan-outs as counts: the same cost however wide they are to show."""
+    async with db.connection() as connection:
+        nodes = [view_of(StepView, row) for row in await connection.fetch(sql("read_nodes"), job_id)]
+        rows = await connection.fetch(sql("read_step_counts"), job_id)
+    counts = [
+        FanCount(r["node"], StepState(r["state"]), r["count"], r["failures"], r["started_at"], r["finished_at"])
+        for r in rows
+    ]
+    return nodes, counts
+
+
+async def events(
+    db: Database,
+    job_id: UUID,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    is_newest_first: bool = False,
+    limit: int = PAGE_MAX,
+) -> list[EventView]:
+    """A job's events in order, after the one with this sequence number and before another's."""
+    name = "read_events_newest" if is_newest_first else "read_events"
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql(name), job_id, after, before, limit)
+    return [view_of(EventView, row) for row in rows]
+
+
+async def events_of(db: Database, wanted: Mapping[UUID, int], limit_each: int = 200) -> dict[UUID, list[EventView]]:
+    """Return the durable events of these jobs after the given sequence numbers, in order. Leave out jobs without any.
+
+    Claims and lone submits commit ahead of the disk, so a read that sees one waits for the disk.
+    """
+    found: dict[UUID, list[EventView]] = {}
+    ids = sorted(wanted)
+    for start in range(0, len(ids), _JOBS_MAX):
+        some = ids[start : start + _JOBS_MAX]
+        seqs = [wanted[job_id] for job_id in some]
+
+        async def operation(
+            connection: asyncpg.Connection, some: list[UUID] = some, seqs: list[int] = seqs
+        ) -> list[asyncpg.Record]:
+            rows: list[asyncpg.Record] = await connection.fetch(sql("feed_of_jobs"), some, seqs, limit_each)
+            if any(row["type"] in _AHEAD for row in rows):
+                await flush(connection)
+            return rows
+
+        for row in await db.run(operation):
+            found.setdefault(row["job_id"], []).append(view_of(EventView, row))
+    return found
+
+
+async def result(db: Database, artifacts: Artifacts, resolver: Resolver, job_id: UUID) -> Any:
+    """The output of a completed job: the recipe's own, made from the outputs of its steps when it is asked for."""
+    view = await job(db, job_id)
+    if view.state is not JobState.COMPLETED:
+        raise WrongState(f"job {job_id} is {view.state}", remedy="Only a completed job has an output")
+    return await output_of(db, artifacts, resolver, view, await plan_of(db, view.plan))
+
+
+async def output_of(db: Database, artifacts: Artifacts, resolver: Resolver, view: JobView, plan: Plan) -> Any:
+    """Return the output of a completed job that was already read."""
+    return await values.output_of(db, artifacts, resolver, plan, view.id, view.input, view.caller)
+
+
+async def find(db: Database, text: str) -> UUID:
+    """The job whose id begins with this text, or the newest for `@last`."""
+    async with db.connection() as connection:
+        if text == "@last":
+            found = [row["id"] for row in await connection.fetch(sql("read_last"))]
+        else:
+            digits = text.replace("-", "").lower()
+            if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
+                raise BadInput(f"{text!r} is not a job's id", remedy="An id, the beginning of one, or @last")
+            low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+            found = [row["id"] for row in await connection.fetch(sql("read_find"), low, high)]
+    if not found:
+        raise NotFound(f"there is no job {text}", remedy="`windlass jobs` lists the known ones")
+    if len(found) > 1:
+        raise BadInput(f"more than one job's id begins with {text}", remedy="Give more of it")
+    job_id: UUID = found[0]
+    return job_id
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job ended, and its output if it completed."""
+
+    state: JobState
+    output: Any = None
+
+
+async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Plan, job_id: UUID) -> Ended | None:
+    """How the job ended, in one look; None while it is under way. `plan` is the job's."""
+    template = plan_templates(plan).output
+    wanted = [plan.number[name] for name in sorted(template.steps)]
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("read_ended"), job_id, wanted)
+    if not rows:
+        raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
+    state = JobState(rows[0]["state"])
+    if state is not JobState.COMPLETED:
+        return Ended(state) if state in JOB_TERMINAL else None
+    outputs = {plan.nodes[row["no"]].name: msgspec.json.decode(row["output"]) for row in rows if row["output"]}
+    if len(outputs) < len(wanted) or any(map(ref_in, outputs.values())):
+        # A fan-out's children, or what is too large for a row, take more than one look.
+        outputs = await outputs_of(db, artifacts, plan, job_id, template.steps)
+    inputs = msgspec.json.decode(rows[0]["input"])
+    return Ended(state, await resolver.resolve_async(template, scope(inputs, outputs)))
+
+
+async def ended_as_told(resolver: Resolver, plan: Plan, told: str) -> Ended | None:
+    """How the job ended, from its bell alone: a number and an output. None if the job's output needs more."""
+    template = plan_templates(plan).output
+    number, _, text = told.partition(" ")
+    # The number of a fan-out's child is none of a node.
+    name = plan.nodes[int(number)].name if number and int(number) < len(plan.nodes) else ""
+    if template.steps != {name} or template.inputs or template.uses_all_inputs:
+        return None
+    value = msgspec.json.decode(text)
+    if ref_in(value):
+        return None
+    return Ended(JobState.COMPLETED, await resolver.resolve_async(template, scope({}, {name: value})))
+
+
+class Waiter:
+    """Waits for jobs to end. One listener for all waits of a process; a slow look of their own covers lost bells."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._waits: dict[str, set[asyncio.Event]] = {}
+        # Jobs that were heard to end lately, by the hex of their ids, with what their bells told (store/drafts.py).
+        self._ended: dict[str, str] = {}
+        self.is_listening = False
+
+    async def wait(self, job_id: UUID, timeout_s: float | None = None) -> JobView:
+        """The job once it has ended; raises WaitTimeout when that takes too long, and the job goes on."""
+
+        async def look() -> JobView | None:
+            view = await job(self._db, job_id)
+            return view if view.is_finished else None
+
+        return await self.until(job_id, look, timeout_s)
+
+    async def until(
+        self,
+        job_id: UUID,
+        look: Callable[[], Awaitable[T | None]],
+        timeout_s: float | None = None,
+        *,
+        is_heard: bool = False,
+    ) -> T:
+        """What `look` gives once it gives something. It looks when the bell rings for the job, and now and then.
+
+        `is_heard` says that this waiter was listening before the job was made; then its bell is either still to come or
+        among those heard lately, and there is no need to look before.
+        """
+        if not self.is_listening:
+            await self._db.listen("windlass_done", self._ring)
+            self.is_listening, is_heard = True, False
+        rung = asyncio.Event()
+        key = job_id.hex
+        self._waits.setdefault(key, set()).add(rung)
+        try:
+            async with asyncio.timeout(timeout_s):
+                if is_heard and key not in self._ended:
+                    await _rung(rung)
+                while (found := await look()) is None:
+                    await _rung(rung)
+                return found
+        except TimeoutError:
+            raise WaitTimeout(
+                f"job {job_id} did not end within {timeout_s} s", remedy="It goes on; wait again or look at it"
+            ) from None
+        finally:
+            waits = self._waits[key]
+            waits.discard(rung)
+            if not waits:
+                del self._waits[key]
+
+    def told(self, job_id: UUID) -> str:
+        """What the bell told of the job's end: nothing, or the number of a step and its output."""
+        return self._ended.get(job_id.hex, "")
+
+    def _ring(self, payload: str) -> None:
+        names, _, told = payload.partition(" ")
+        keys = names.split(",") if names else list(self._waits)
+        for key in keys:
+            self._ended[key] = told
+            for rung in self._waits.get(key, ()):
+                rung.set()
+        while len(self._ended) > _ENDED_MAX:
+            del self._ended[next(iter(self._ended))]
+
+
+async def _rung(rung: asyncio.Event) -> None:
+    """Wait for the bell, or until it is time to look without one."""
+    timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, rung.set)
+    try:
+        await rung.wait()
+    finally:
+        timer.cancel()
+    rung.clear()

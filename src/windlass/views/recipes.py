@@ -1,0 +1,62 @@
+"""Recipes as people see them: names, versions, and the inputs of recent jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from windlass.store.database import Database
+from windlass.store.statements import sql
+
+# Recent inputs: how many are told; of how many jobs, of how many of the recipe's own, and how large they may be.
+GIVEN_MAX = 10
+_GIVEN_LOOKED_MAX = 5_000
+_GIVEN_COMPARED_MAX = 500
+_GIVEN_MAX_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeVersion:
+    """One version of a recipe."""
+
+    name: str
+    version: int
+    plan_hash: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a job was given."""
+
+    job_id: UUID
+    at: datetime
+    inputs: Any
+
+
+async def listing(db: Database) -> list[RecipeVersion]:
+    """Every recipe with its newest version."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("recipe_list"))
+    return [RecipeVersion(row["name"], row["version"], row["plan"], row["created_at"]) for row in rows]
+
+
+async def versions(db: Database, name: str) -> list[RecipeVersion]:
+    """Every version of one recipe, the newest first."""
+    async with db.connection() as connection:
+        rows = await connection.fetch(sql("recipe_versions"), name)
+    return [RecipeVersion(name, row["version"], row["plan"], row["created_at"]) for row in rows]
+
+
+async def recent_inputs(db: Database, name: str, caller: str | None) -> list[Given]:
+    """What jobs of a recipe were given lately, the newest first and each once: one caller's, or everybody's."""
+    statement = sql("recent_inputs" if caller is None else "recent_inputs_caller")
+    more = () if caller is None else (caller,)
+    limits = (_GIVEN_LOOKED_MAX, _GIVEN_MAX_BYTES, _GIVEN_COMPARED_MAX, GIVEN_MAX)
+    async with db.connection() as connection:
+        rows = await connection.fetch(statement, name, *limits, *more)
+    return [Given(row["id"], row["created_at"], msgspec.json.decode(row["input"])) for row in rows]
