@@ -7,6 +7,7 @@ import pytest
 from tests.core.world import World, task
 from windlass.core.control import cancel, overdue, pause, resume
 from windlass.core.errors import WrongState
+from windlass.core.hold import Hold
 from windlass.core.states import JobState, StepState
 
 S, J = StepState, JobState
@@ -60,7 +61,7 @@ def test_pause_holds_what_is_queued_and_resume_lets_it_go() -> None:
     assert world.states() == {"a": S.HELD, "b": S.RUNNING, "c": S.BLOCKED}
     assert not pause(world.draft())
     draft = world.draft()
-    draft.steps[2].state, draft.steps[2].waiting_for = S.HELD, "a gate"
+    draft.steps[2].state, draft.steps[2].holds = S.HELD, Hold.SLOT
     assert resume(draft)
     world.put(draft)
     assert world.states() == {"a": S.QUEUED, "b": S.RUNNING, "c": S.BLOCKED}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.core.world import START, World, plan, task
-from windlass.core.draft import PAUSED, RETRY, SLOT, touched_by
+from windlass.core.draft import touched_by
 from windlass.core.states import StepState
+from windlass.core.wait import Wait, WaitKind
 
 
 def test_a_draft_knows_the_earliest_time_it_wakes_somebody() -> None:
@@ -19,10 +20,10 @@ def test_a_draft_knows_the_earliest_time_it_wakes_somebody() -> None:
 def test_a_draft_knows_which_queues_it_filled() -> None:
     world = World.of(task("a", when="x", queue="gpu"), task("b", when="x"))
     draft = world.draft()
-    draft.enqueue(draft.steps[0])
+    draft.admit(draft.steps[0])
     assert draft.queues == {"gpu"}
     draft.job.is_paused = True
-    draft.enqueue(draft.steps[1])
+    draft.admit(draft.steps[1])
     assert draft.queues == {"gpu"}, "nobody need look for what is held"
 
 
@@ -40,23 +41,23 @@ def test_a_success_touches_its_dependents_and_a_failure_all_that_follow() -> Non
 def test_a_step_that_stands_in_line_changes_the_line_whenever_it_moves() -> None:
     world = World.of(task("a", provider="fal"), task("b", when="x"))
     draft = world.draft()
-    draft.enqueue(draft.steps[1])
+    draft.admit(draft.steps[1])
     assert not draft.has_line
-    draft.enqueue(draft.steps[0])
-    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (StepState.HELD, SLOT)
+    draft.admit(draft.steps[0])
+    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (StepState.HELD, "slot")
     assert draft.has_line
 
 
 def test_a_step_of_a_paused_job_is_held_for_that_and_not_in_line() -> None:
     draft = World.of(task("a", provider="fal")).draft()
     draft.job.is_paused = True
-    draft.enqueue(draft.steps[0], keeps_slot=True)
-    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (StepState.HELD, PAUSED)
+    draft.admit(draft.steps[0], keeps_slot=True)
+    assert (draft.steps[0].state, draft.steps[0].waiting_for) == (StepState.HELD, "paused,slot")
 
 
 def test_a_step_that_keeps_its_place_is_queued() -> None:
     draft = World.of(task("a", provider="fal")).draft()
-    draft.enqueue(draft.steps[0], keeps_slot=True)
+    draft.admit(draft.steps[0], keeps_slot=True)
     assert draft.steps[0].state is StepState.QUEUED
 
 
@@ -68,5 +69,5 @@ def test_a_wait_moves_a_default_expiry_and_no_other() -> None:
     for expires_at, until, moved in ((None, late, None), (late, soon, late), (soon, late, late + timedelta(days=1))):
         draft = world.draft()
         draft.job.expires_at = expires_at
-        draft.park(draft.steps[step.no], RETRY, until)
+        draft.park(draft.steps[step.no], Wait(WaitKind.RETRY), until)
         assert (draft.job.expires_at, draft.is_prolonged) == (moved, moved not in (None, expires_at))

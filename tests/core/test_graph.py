@@ -1,11 +1,11 @@
-"""How a graph starts, moves on and ends."""
+"""How a graph births, moves on and ends."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tests.core.world import BOOM, World, child, plan, task, timer
-from windlass.core.graph import Start, starts
+from windlass.core.birth import Birth, births
 from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import OnFailure
 from windlass.core.retry import Retry
@@ -17,12 +17,12 @@ S, J = StepState, JobState
 
 def test_a_new_jobs_steps_are_queued_ready_or_blocked() -> None:
     graph = plan(task("a"), timer("b"), child("c"), task("d", each="inputs.xs"), task("e", "a", "b"))
-    assert starts(graph) == (
-        Start(S.QUEUED, 0),
-        Start(S.READY, 0),
-        Start(S.READY, 0),
-        Start(S.READY, 0),
-        Start(S.BLOCKED, 2),
+    assert births(graph) == (
+        Birth(S.QUEUED, 0),
+        Birth(S.READY, 0),
+        Birth(S.READY, 0),
+        Birth(S.READY, 0),
+        Birth(S.BLOCKED, 2),
     )
 
 

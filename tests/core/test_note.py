@@ -5,10 +5,11 @@ from __future__ import annotations
 from uuid import UUID
 
 from tests.core.world import JOB, World, task
-from windlass.core.draft import RETRY, Draft
+from windlass.core.draft import Draft
 from windlass.core.note import Note, note
 from windlass.core.outcome import Cancel, Failure, Fault, Parked
 from windlass.core.states import JobState, StepState
+from windlass.core.wait import Wait
 
 
 def running() -> World:
@@ -65,7 +66,7 @@ def test_a_parked_attempt_may_still_speak() -> None:
 def test_an_attempt_that_waits_for_another_try_is_over() -> None:
     world = running()
     world.report(world.step("a"), Failure(Fault("x", "y")))
-    assert world.step("a").waiting_for == RETRY
+    assert world.step("a").waiting_for == "retry"
     assert not note(world.draft(), Note(JOB, 0, 1, 10.0))
 
 
@@ -84,5 +85,5 @@ def test_another_workers_words_are_not_heard() -> None:
     draft.steps[0].worker = mine
     assert note(draft, Note(JOB, 0, 1, 10.0, worker=mine))
     assert not note(draft, Note(JOB, 0, 1, 10.0, worker=theirs))
-    draft.steps[0].state, draft.steps[0].waiting_for = StepState.PARKED, "external:fal"
+    draft.steps[0].state, draft.steps[0].wait = StepState.PARKED, Wait.parse("external:fal")
     assert not note(draft, Note(JOB, 0, 1, 10.0, worker=mine)), "whoever does the work elsewhere speaks now"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.core.world import BOOM, OUTPUT, World, plan
 from windlass.core.control import cancel, overdue, pause, resume
-from windlass.core.draft import SLOT, Step
+from windlass.core.draft import Step
+from windlass.core.hold import Hold
 from windlass.core.outcome import Cancel, Failure, Lost, Outcome, Parked, Released, Report, Snooze, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
@@ -125,7 +126,7 @@ class Actor:
 
     def grant(self) -> None:
         if (step := self.choose(self._in(S.HELD))) is not None:
-            in_line = step.waiting_for == SLOT and not self.world.job.is_paused
+            in_line = step.holds == Hold.SLOT
             assert self.world.grant(self.world.plan.nodes[step.node].name, step.index) == in_line
 
     def wake(self) -> None:
@@ -216,9 +217,7 @@ def test_a_retried_job_starts_in_order_and_ends(graph: Plan, data: st.DataObject
     old = [Kept(s.no, s.node, s.index, s.state, s.unmet, s.fan, s.fanned, None, s.output) for s in world.steps.values()]
     rows = retry_rows(graph, sorted(old, key=lambda row: row.no))
     again = World.of_plan(graph)
-    again.steps = {
-        r.no: Step(r.no, r.node, r.index, r.state, r.unmet, 0, 0, 0, r.fan, r.fanned, r.waiting_for) for r in rows
-    }
+    again.steps = {r.no: Step(r.no, r.node, r.index, r.state, r.unmet, 0, 0, 0, r.fan, r.fanned, r.wait) for r in rows}
     done = {(s.node, s.index) for s in again.steps.values() if s.state in STEP_DONE}
     for before in world.steps.values():
         if before.state in STEP_DONE and before.index is None:

@@ -257,9 +257,7 @@ def test_what_is_told_beforehand_is_what_then_runs(graph: Plan, data: st.DataObj
             assert row.output == outputs[row.node, row.index], "what is kept is as it was"
 
     new = World.of_plan(graph)
-    new.steps = {
-        r.no: Step(r.no, r.node, r.index, r.state, r.unmet, 0, 0, 0, r.fan, r.fanned, r.waiting_for) for r in rows
-    }
+    new.steps = {r.no: Step(r.no, r.node, r.index, r.state, r.unmet, 0, 0, 0, r.fan, r.fanned, r.wait) for r in rows}
     new.job.steps_total = len(rows)
     new.job.steps_open = sum(step.state not in STEP_TERMINAL for step in new.steps.values())
     # Its events do not start where a fresh job's do.

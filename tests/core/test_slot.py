@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from tests.core.world import JOB, START, plan, task
-from windlass.core.draft import CHILD, EXTERNAL, PAUSED, RETRY, SLOT, SNOOZE, Draft, Job, Step
+from windlass.core.draft import Draft, Job, Step
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.plan import Node
 from windlass.core.slot import SlotState, grant, slot_state
 from windlass.core.states import JobState, StepState
+from windlass.core.wait import Wait
 
 S = StepState
 
 
 def step(state: StepState, waiting_for: str | None = None, **given: Any) -> Step:
-    return Step(0, 0, given.pop("index", None), state, 0, 1, 0, 0, waiting_for=waiting_for, **given)
+    wait = Wait.parse(waiting_for) if state is S.PARKED and waiting_for else None
+    holds = {"slot": Hold.SLOT, "paused": Hold.PAUSED, "paused,slot": Hold.PAUSED | Hold.SLOT}.get(waiting_for or "")
+    return Step(0, 0, given.pop("index", None), state, 0, 1, 0, 0, wait=wait, holds=holds or NO_HOLD, **given)
 
 
 def draft(
@@ -31,14 +35,15 @@ def draft(
     [
         (S.BLOCKED, None, None),
         (S.READY, None, None),
-        (S.HELD, SLOT, SlotState.WAITING),
-        (S.HELD, PAUSED, SlotState.IDLE),
+        (S.HELD, "slot", SlotState.WAITING),
+        (S.HELD, "paused", SlotState.IDLE),
+        (S.HELD, "paused,slot", SlotState.IDLE),
         (S.QUEUED, None, SlotState.HELD),
         (S.RUNNING, None, SlotState.HELD),
-        (S.PARKED, f"{EXTERNAL}:fal", SlotState.HELD),
-        (S.PARKED, RETRY, SlotState.IDLE),
-        (S.PARKED, SNOOZE, SlotState.IDLE),
-        (S.PARKED, CHILD, SlotState.IDLE),
+        (S.PARKED, "external:fal", SlotState.HELD),
+        (S.PARKED, "retry", SlotState.IDLE),
+        (S.PARKED, "snooze", SlotState.IDLE),
+        (S.PARKED, "child", SlotState.IDLE),
         (S.PARKED, None, SlotState.IDLE),
         (S.COMPLETED, None, None),
         (S.FAILED, None, None),
@@ -63,7 +68,7 @@ def test_a_fan_out_has_none_and_its_children_have() -> None:
 
 
 def test_who_is_granted_may_be_claimed() -> None:
-    waiting = step(S.HELD, SLOT)
+    waiting = step(S.HELD, "slot")
     of = draft(waiting)
     assert grant(of, 0)
     assert (waiting.state, waiting.waiting_for) == (S.QUEUED, None)
@@ -74,11 +79,11 @@ def test_who_is_granted_may_be_claimed() -> None:
 @pytest.mark.parametrize(
     "of",
     [
-        draft(step(S.HELD, PAUSED)),
+        draft(step(S.HELD, "paused")),
         draft(step(S.QUEUED)),
-        draft(step(S.HELD, SLOT), is_paused=True),
-        draft(step(S.HELD, SLOT), state=JobState.CANCELLED),
-        draft(Step(1, 0, None, S.HELD, 0, 1, 0, 0, waiting_for=SLOT)),
+        draft(step(S.HELD, "paused,slot"), is_paused=True),
+        draft(step(S.HELD, "slot"), state=JobState.CANCELLED),
+        draft(Step(1, 0, None, S.HELD, 0, 1, 0, 0, holds=Hold.SLOT)),
     ],
     ids=["not in line", "granted before", "paused", "ended", "unknown"],
 )

@@ -13,8 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core import route as routing
+from windlass.core.birth import births
 from windlass.core.draft import Draft, Event, Job, Step, touched_by
-from windlass.core.graph import starts
 from windlass.core.outcome import Fault, Outcome, Report, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.settle import settle
@@ -73,7 +73,7 @@ class World:
 
     @classmethod
     def of_plan(cls, plan: Plan) -> World:
-        steps = {no: Step(no, no, None, start.state, start.unmet, 0, 0, 0) for no, start in enumerate(starts(plan))}
+        steps = {no: Step(no, no, None, start.state, start.unmet, 0, 0, 0) for no, start in enumerate(births(plan))}
         return cls(plan, Job(JOB, JobState.QUEUED, False, 0, len(steps), len(steps), 0), steps)
 
     def step(self, name: str, index: int | None = None) -> Step:
@@ -185,7 +185,7 @@ class World:
 
     def replayed(self) -> dict[int, StepState]:
         """The states that the events alone lead to; every move on the way must be in the tables."""
-        states = {no: start.state for no, start in enumerate(starts(self.plan))}
+        states = {no: start.state for no, start in enumerate(births(self.plan))}
         job = JobState.QUEUED
         for event in self.events:
             noun, _, what = event.type.partition(".")

@@ -103,7 +103,7 @@ async def test_the_filter_narrows(rig: Rig) -> None:
 
 async def test_a_job_that_ended_meanwhile_is_told_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await submit(rig, 2)
-    find = bulk.find
+    find = listing.find
 
     async def slow(*given: Any) -> tuple[list[UUID], bool]:
         found = await find(*given)

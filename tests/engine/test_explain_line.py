@@ -101,12 +101,14 @@ async def test_before_the_granter_has_looked_it_is_about_to(rig: Rig) -> None:
     assert reason.because == "the engine is about to start it"
 
 
-async def test_a_paused_job_says_so_and_not_more(rig: Rig) -> None:
+async def test_a_paused_job_in_line_says_both(rig: Rig) -> None:
     await declare(rig.db)
     _, job = [await rig.submit(one()) for _ in range(2)]
     await rig.loops.run_until_idle()
     await control.pause(rig.db, job)
-    assert (await told(rig, job))[0] == "the job is paused"
+    because, detail = await told(rig, job)
+    assert because == "the job is paused; stands in line for what it needs"
+    assert detail["holds"] == ("paused", "slot")
 
 
 async def test_work_at_a_provider_is_told_by_its_id_and_its_polls(rig: Rig) -> None:

@@ -402,8 +402,8 @@ async def _widen(connection: asyncpg.Connection, flood: str, count: int) -> None
     async with connection.transaction():
         await connection.execute(
             "INSERT INTO windlass.steps"
-            " (job_id, no, node, index, state, queue, priority, unmet, timeout_s, waiting_for)"
-            " SELECT job_id, g.n, node, g.n, 'HELD', queue, priority, 0, timeout_s, 'slot'"
+            " (job_id, no, node, index, state, queue, priority, unmet, timeout_s, waiting_for, holds)"
+            " SELECT job_id, g.n, node, g.n, 'HELD', queue, priority, 0, timeout_s, 'slot', 2"
             " FROM windlass.steps, generate_series(10, 9 + $1) AS g (n) WHERE no = 2",
             count,
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from windlass.core.birth import births
 from windlass.core.errors import TooLarge
-from windlass.core.graph import starts
 from windlass.core.plan import Plan, plan_from_json
 from windlass.core.template import plan_templates
 from windlass.recipe.compile import STEPS_MAX, compile_plan
@@ -30,7 +30,7 @@ def chain() -> Plan:
 
 def test_a_chain_may_have_ten_thousand_steps(chain: Plan) -> None:
     assert [node.name for node in chain.nodes[-2:]] == [f"s{STEPS_MAX - 2}", f"s{STEPS_MAX - 1}"]
-    assert starts(chain)[-1].unmet == 1
+    assert births(chain)[-1].unmet == 1
     assert plan_templates(chain).nodes[STEPS_MAX - 1].with_.steps == {f"s{STEPS_MAX - 2}"}
 
 

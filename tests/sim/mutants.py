@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from windlass.core import control, graph, route, settle
-from windlass.core.draft import CHILD, EXTERNAL, FAN, RETRY, Draft, Event
+from windlass.core.draft import Draft, Event
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Report
 from windlass.core.plan import Plan
 from windlass.core.retry_job import Restart
 from windlass.core.route import Call, Fan
 from windlass.core.states import StepState
+from windlass.core.wait import Wait, WaitKind
 from windlass.engine import rerun, submit
-from windlass.engine.loops import herald, rescuer, waker
+from windlass.engine.loops import granter, herald, rescuer, waker
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.relay import BATCH_MAX, Relay
 from windlass.store import drafts
@@ -65,10 +67,47 @@ def settle_has_no_fence(patch: Patch) -> None:
         step = draft.steps.get(report.no)
         if step is None or draft.is_finished:
             return False
-        outside = (step.waiting_for or "").startswith((EXTERNAL, CHILD))
+        outside = step.wait is not None and step.wait.kind in (WaitKind.EXTERNAL, WaitKind.CHILD)
         return step.state is StepState.RUNNING or (step.state is StepState.PARKED and outside)
 
     patch.setattr(settle, "is_current", is_current)
+
+
+@mutant()
+def a_resume_removes_every_hold(patch: Patch) -> None:
+    release = Draft.release
+
+    def all_of_them(self: Draft, step: Any, hold: Hold) -> bool:
+        return release(self, step, step.holds if hold is Hold.PAUSED and hold in step.holds else hold)
+
+    patch.setattr(Draft, "release", all_of_them)
+
+
+@mutant()
+def the_granter_ignores_other_holds(patch: Patch) -> None:
+    def grant(draft: Draft, no: int) -> bool:
+        step = draft.steps.get(no)
+        if step is None or draft.is_finished or Hold.SLOT not in step.holds:
+            return False
+        return draft.release(step, step.holds)
+
+    patch.setattr(granter, "grant", grant)
+    change_sql(patch, "grant_line", ("state = 'WAITING' AND", "state IN ('WAITING', 'IDLE') AND"))
+
+
+@mutant()
+def a_resume_leaves_the_hold(patch: Patch) -> None:
+    release = Draft.release
+    patch.setattr(Draft, "release", lambda self, step, hold: hold is not Hold.PAUSED and release(self, step, hold))
+
+
+@mutant()
+def a_step_is_queued_while_it_is_held(patch: Patch) -> None:
+    def admit(self: Draft, step: Any, *, payload: Any = None, keeps_slot: bool = False) -> None:
+        step.wait = step.wake_at = None
+        self._set_holds(step, NO_HOLD, payload)
+
+    patch.setattr(Draft, "admit", admit)
 
 
 @mutant()
@@ -202,8 +241,8 @@ def the_rescuer_takes_from_living_workers(patch: Patch) -> None:
 def a_retry_forgets_when_to_wake(patch: Patch) -> None:
     park = Draft.park
 
-    def forgetful(self: Draft, step: Any, waiting_for: str, until: Any, **payload: Any) -> None:
-        park(self, step, waiting_for, None if waiting_for == RETRY else until, **payload)
+    def forgetful(self: Draft, step: Any, wait: Wait, until: Any, **payload: Any) -> None:
+        park(self, step, wait, None if wait.kind is WaitKind.RETRY else until, **payload)
 
     patch.setattr(Draft, "park", forgetful)
 
@@ -222,12 +261,12 @@ def the_waker_is_early(patch: Patch) -> None:
 
 @mutant()
 def a_fan_out_is_done_again(patch: Patch) -> None:
-    _route_again(patch, Fan, FAN)
+    _route_again(patch, Fan, WaitKind.FAN)
 
 
 @mutant()
 def a_child_job_is_started_again(patch: Patch) -> None:
-    _route_again(patch, Call, CHILD)
+    _route_again(patch, Call, WaitKind.CHILD)
 
 
 def _route_again(patch: Patch, kind: type, waiting_for: str) -> None:

@@ -52,7 +52,7 @@ def places_are_counted_before_the_lock(patch: Patch) -> None:
 def a_lost_worker_gives_its_place_away(patch: Patch) -> None:
     def lost(draft: Draft, step: Step, _: Lost) -> None:
         step.losses += 1
-        draft.enqueue(step, payload={"because": "worker_lost"})
+        draft.admit(step, payload={"because": "worker_lost"})
 
     patch.setattr(settle, "_lost", lost)
 

@@ -20,7 +20,7 @@ def everyone_in_company_is_charged(patch: Patch) -> None:
     def lost(draft: Draft, step: Step, _: Lost) -> None:
         if step.losses + 1 < LOSSES_MAX:
             step.losses += 1
-            draft.enqueue(step, payload={"because": "worker_lost"}, keeps_slot=True)
+            draft.admit(step, payload={"because": "worker_lost"}, keeps_slot=True)
         else:
             settle.fail(draft, step, Fault("worker_lost", f"{LOSSES_MAX} workers died while they ran this step"))
 

@@ -9,13 +9,18 @@ from datetime import datetime
 from windlass.cli.graph import Box
 from windlass.cli.marks import duration
 from windlass.cli.wire import seconds_between
-from windlass.core.draft import CHILD, EVENT, EXTERNAL, RETRY, SLOT, SNOOZE
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL, StepState
+from windlass.core.wait import WaitKind
 from windlass.pure.job_failed import fault_text
 from windlass.views.read import FanCount, StepView
 
-_WAITS = {RETRY: "tried again", SNOOZE: "asked to wait", CHILD: "waits for its child job"}
+_IN_LINE = "slot"
+_WAITS: dict[str, str] = {
+    WaitKind.RETRY: "tried again",
+    WaitKind.SNOOZE: "asked to wait",
+    WaitKind.CHILD: "waits for its child job",
+}
 
 
 def boxes_of_job(plan: Plan, steps: Sequence[StepView], counts: Sequence[FanCount], now: datetime) -> list[Box]:
@@ -61,9 +66,9 @@ def _note(step: StepView, counted: Counter[StepState], now: datetime) -> str:
     if step.state is StepState.PARKED and not counted:
         parts.append(_wait(step, now))
     elif step.state is StepState.HELD:
-        parts.append("stands in line" if step.waiting_for == SLOT else f"held: {step.waiting_for or 'not yet'}")
+        parts.append("stands in line" if step.waiting_for == _IN_LINE else f"held: {step.waiting_for or 'not yet'}")
     # Work that is done elsewhere tells how far it is as well.
-    is_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
+    is_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(WaitKind.EXTERNAL)
     if (step.state is StepState.RUNNING or is_outside) and isinstance(step.progress, dict):
         pct = step.progress.get("pct")
         parts += [f"{round(pct, 1):g} %" if pct is not None else "", str(step.progress.get("message") or "")]
@@ -76,7 +81,7 @@ def _wait(step: StepView, now: datetime) -> str:
     kind, _, rest = (step.waiting_for or "").partition(":")
     what = (
         f"waits for {rest}"
-        if kind in (EXTERNAL, EVENT) and rest
+        if kind in (WaitKind.EXTERNAL, WaitKind.EVENT) and rest
         else _WAITS.get(kind, f"waits for {kind or 'a report'}")
     )
     left_s = seconds_between(now, step.wake_at)

@@ -423,7 +423,10 @@ def _graph(recipe: str, graph: dict[str, Any]) -> tuple[Plan, list[StepView], li
 
 
 def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepView:
-    times = {name: told.get(name) for name in ("wake_at", "started_at", "finished_at")}
+    times = {
+        name: None if (text := told.get(name)) is None else datetime.fromisoformat(text)
+        for name in ("wake_at", "started_at", "finished_at")
+    }
     return StepView(
         no=told["no"],
         node=place,
@@ -441,5 +444,7 @@ def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepV
         output=None,
         error=told.get("error"),
         progress=told.get("progress"),
-        **{name: None if text is None else datetime.fromisoformat(text) for name, text in times.items()},
+        wake_at=times["wake_at"],
+        started_at=times["started_at"],
+        finished_at=times["finished_at"],
     )

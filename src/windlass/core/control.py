@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from windlass.core.draft import PAUSED, Draft, Event
+from windlass.core.draft import Draft, Event
 from windlass.core.errors import WrongState
 from windlass.core.graph import end
+from windlass.core.hold import Hold
 from windlass.core.outcome import Fault
-from windlass.core.states import JobState, StepState
+from windlass.core.states import JobState
 
 BulkAction = Literal["cancel", "retry"]
 
@@ -52,9 +53,7 @@ def pause(draft: Draft) -> bool:
     draft.events.append(Event("job.paused", draft.source))
     for no in sorted(draft.steps):
         step = draft.steps[no]
-        if step.state is StepState.QUEUED:
-            step.waiting_for = PAUSED
-            draft.move_step(step, StepState.HELD)
+        draft.hold(step, Hold.PAUSED)
     return True
 
 
@@ -70,6 +69,5 @@ def resume(draft: Draft) -> bool:
     draft.has_ready = draft.has_line = True
     for no in sorted(draft.steps):
         step = draft.steps[no]
-        if step.state is StepState.HELD and step.waiting_for == PAUSED:
-            draft.enqueue(step)
+        draft.release(step, Hold.PAUSED)
     return True

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Cost, Fault
 from windlass.core.plan import TTL_S, Plan
 from windlass.core.states import (
@@ -26,18 +27,7 @@ from windlass.core.states import (
     check_job_move,
     check_step_move,
 )
-
-PAUSED = "paused"
-RETRY = "retry"
-SNOOZE = "snooze"
-TIMER = "timer"
-FAN = "fan"
-CHILD = "child"
-EXTERNAL = "external"
-EVENT = "event"
-SLOT = "slot"
-# What a PARKED step may wait for that is answered by a report.
-OUTSIDE = (EXTERNAL, CHILD, EVENT)
+from windlass.core.wait import Wait, WaitKind, waiting_for
 
 _STEP_EVENTS = {state: f"step.{state.lower()}" for state in StepState}
 _JOB_EVENTS = {state: f"job.{state.lower()}" for state in JobState}
@@ -57,7 +47,8 @@ class Step:
     losses: int
     fan: int | None = None
     fanned: int | None = None
-    waiting_for: str | None = None
+    # What a PARKED step waits for, and until when.
+    wait: Wait | None = None
     wake_at: datetime | None = None
     output: str | None = None
     error: Fault | None = None
@@ -65,6 +56,23 @@ class Step:
     worker: UUID | None = None
     # The queue that it waits in; None: not read, so its node's. Only the twins (core/queue.py) are written.
     queue: str | None = None
+    # Why a HELD step may not be claimed yet; empty in any other state.
+    holds: Hold = NO_HOLD
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What people are shown that the step waits for: the names of its holds, or its wait."""
+        return waiting_for(self.wait, self.holds)
+
+    @property
+    def waits_outside(self) -> bool:
+        """Whether the step is PARKED until a report from outside comes."""
+        return self.state is StepState.PARKED and self.wait is not None and self.wait.is_outside
+
+    @property
+    def waits_for_provider(self) -> bool:
+        """Whether the step is PARKED for work that a provider or a callback does."""
+        return self.state is StepState.PARKED and self.wait is not None and self.wait.kind is WaitKind.EXTERNAL
 
     @property
     def is_child(self) -> bool:
@@ -109,6 +117,7 @@ class NewChild:
     no: int
     index: int
     item: str
+    state: StepState
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,15 +204,44 @@ class Draft:
         """Say something of a step that is not a move."""
         self.events.append(Event(type, self.source, step.no, step.attempt, payload))
 
-    def enqueue(self, step: Step, *, payload: dict[str, Any] | None = None, keeps_slot: bool = False) -> None:
-        """Let workers claim the step, unless the job is paused or the step must stand in line first."""
-        step.wake_at = None
-        is_slotted = self.plan.is_slotted and self.plan.nodes[step.node].is_slotted
-        if self.job.is_paused or (is_slotted and not keeps_slot):
-            step.waiting_for = PAUSED if self.job.is_paused else SLOT
-            self.move_step(step, StepState.HELD, payload=payload)
+    def admit(self, step: Step, *, payload: dict[str, Any] | None = None, keeps_slot: bool = False) -> None:
+        """Let workers claim the step once nothing holds it. `keeps_slot`: it has its place already."""
+        step.wait = step.wake_at = None
+        holds = Hold.PAUSED if self.job.is_paused else NO_HOLD
+        if not keeps_slot or holds:
+            holds |= self._slot(step)
+        self._set_holds(step, holds, payload)
+
+    def hold(self, step: Step, hold: Hold) -> bool:
+        """Add a hold to a QUEUED or HELD step. Its place is given back: a held step holds no resource."""
+        if step.state not in (StepState.QUEUED, StepState.HELD) or hold in step.holds:
+            return False
+        is_routed = Hold.ROUTE not in step.holds
+        self._set_holds(step, step.holds | hold | (self._slot(step) if is_routed else NO_HOLD))
+        return True
+
+    def release(self, step: Step, hold: Hold) -> bool:
+        """Remove a hold from a HELD step; the last one lets it go on."""
+        if step.state is not StepState.HELD or hold not in step.holds:
+            return False
+        self._set_holds(step, step.holds & ~hold)
+        return True
+
+    def _slot(self, step: Step) -> Hold:
+        return Hold.SLOT if self.plan.is_slotted and self.plan.nodes[step.node].is_slotted else NO_HOLD
+
+    def _set_holds(self, step: Step, holds: Hold, payload: dict[str, Any] | None = None) -> None:
+        """The one place that a step becomes QUEUED, HELD, or READY after a hold."""
+        if holds == Hold.ROUTE:
+            step.holds, self.has_ready = NO_HOLD, True
+            self.move_step(step, StepState.READY, payload=payload)
             return
-        step.waiting_for = None
+        step.holds = holds
+        if holds:
+            self.move_step(step, StepState.HELD, payload={**(payload or {}), "holds": holds.names})
+            return
+        if self.job.state is JobState.PENDING:
+            self.move_job(JobState.QUEUED)
         self.queues |= {step.queue or self.plan.nodes[step.node].queue}
         self.move_step(step, StepState.QUEUED, payload=payload)
 
@@ -213,18 +251,18 @@ class Draft:
             self.has_ready = True
             self.move_step(step, StepState.READY)
         else:
-            self.enqueue(step)
+            self.admit(step)
 
-    def park(self, step: Step, waiting_for: str, until: datetime | None, **payload: Any) -> None:
+    def park(self, step: Step, wait: Wait, until: datetime | None, **payload: Any) -> None:
         """Let the step wait; a timer takes it up again at `until`. The job does not expire before, by default."""
-        step.waiting_for = waiting_for
+        step.wait = wait
         step.wake_at = until
         if until is not None and (self.wakes_at is None or until < self.wakes_at):
             self.wakes_at = until
         if until is not None:
             self.outlive(until)
         timed = {} if until is None else {"until": until}
-        self.move_step(step, StepState.PARKED, payload={"waiting_for": waiting_for, **timed, **payload})
+        self.move_step(step, StepState.PARKED, payload={"waiting_for": str(wait), **timed, **payload})
 
     def outlive(self, until: datetime) -> None:
         """Move a default expiry that would come before this time."""

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from windlass.core.draft import Draft, Step
 from windlass.core.outcome import Fault
-from windlass.core.plan import OnFailure, Plan
+from windlass.core.plan import OnFailure
 from windlass.core.states import JobState, StepState
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """How a node's step begins."""
-
-    state: StepState
-    unmet: int
-
-
-def starts(plan: Plan) -> tuple[Start, ...]:
-    """The first state of every step of a new job."""
-    return tuple(
-        Start(StepState.BLOCKED, len(node.needs))
-        if node.needs
-        else Start(StepState.READY if node.is_routed else StepState.QUEUED, 0)
-        for node in plan.nodes
-    )
 
 
 def complete(draft: Draft, step: Step, output: str | None, *, idempotency_key: str | None = None) -> None:
     """The step is done; whatever waited only for it may start."""
     step.output = output
-    step.waiting_for = step.wake_at = None
+    step.wait = step.wake_at = None
     draft.move_step(step, StepState.COMPLETED, idempotency_key=idempotency_key)
     _settled(draft, step)
 
@@ -46,7 +28,7 @@ def skip(draft: Draft, step: Step) -> None:
 def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None = None) -> None:
     """The step has failed for good; nothing that needs it can ever run."""
     step.error = fault
-    step.waiting_for = step.wake_at = None
+    step.wait = step.wake_at = None
     draft.move_step(step, StepState.FAILED, payload={"error": fault.as_json()}, idempotency_key=idempotency_key)
     draft.job.steps_failed += 1
     named = replace(fault, step=draft.plan.nodes[step.node].name)
@@ -101,7 +83,7 @@ def finish_fan(draft: Draft, fan: Step) -> None:
     if fan.failures:
         # The children's own failures are already counted; the fan-out only passes them on.
         fan.error = Fault("children_failed", f"{fan.failures} of {fan.fan} children failed")
-        fan.waiting_for = None
+        fan.wait = None
         draft.move_step(fan, StepState.FAILED, payload={"error": fan.error.as_json()})
         _abandon_dependents(draft, fan)
         _settled(draft, fan)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from windlass.core.draft import EXTERNAL, Draft, Event
+from windlass.core.draft import Draft, Event
 from windlass.core.states import JobState, StepState
 
 
@@ -45,7 +45,7 @@ def note(draft: Draft, said: Note, preview: Any = None) -> bool:
     step = draft.steps.get(said.no)
     if step is None or draft.is_finished or step.attempt != said.attempt:
         return False
-    is_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
+    is_outside = step.waits_for_provider
     if step.state is not StepState.RUNNING and not is_outside:
         return False
     if said.worker is not None and (is_outside or step.worker != said.worker):

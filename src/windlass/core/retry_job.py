@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from windlass.core.draft import FAN
-from windlass.core.graph import starts
-from windlass.core.plan import Plan
+from windlass.core.birth import born
+from windlass.core.hold import NO_HOLD, Hold
+from windlass.core.plan import Node, Plan
 from windlass.core.states import STEP_DONE, StepState
+from windlass.core.wait import Wait, WaitKind, waiting_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,13 @@ class Kept:
     fanned: int | None
     item: str | None
     output: str | None
-    waiting_for: str | None = None
+    wait: Wait | None = None
+    holds: Hold = NO_HOLD
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What people are shown that the step waits for: the names of its holds, or its wait."""
+        return waiting_for(self.wait, self.holds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +54,11 @@ class Restart:
 NOTHING = Restart()
 
 
-def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING) -> list[Kept]:
-    """Done steps stay done. A fan-out that was under way keeps its finished children. All else starts afresh."""
-    first = starts(plan)
+def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING, holds: Hold = NO_HOLD) -> list[Kept]:
+    """Done steps stay done. A fan-out that was under way keeps its finished children. All else starts afresh.
+
+    `holds` are those that the new job is submitted with.
+    """
     by_no = {row.no: row for row in old}
     of_fan: dict[int, list[Kept]] = {}
     for row in old:
@@ -65,35 +74,31 @@ def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING) -> list[
             continue
         unmet = sum(not restart.is_kept(by_no[plan.number[name]]) for name in node.needs)
         if before.fan is not None and unmet == 0 and no not in restart.nodes:
-            again = [_child_again(plan, row, restart) for row in own]
-            nodes.append(_fan_again(before, again))
+            again = [_child_again(plan, row, restart, holds) for row in own]
+            nodes.append(_fan_again(node, before, again, holds))
             children += again
             continue
-        start = StepState.BLOCKED if unmet else _start(first[no].state, node.is_routed)
-        nodes.append(replace(before, state=start, unmet=unmet, fan=None, fanned=None, output=None))
+        birth = born(node, unmet=unmet, holds=holds)
+        fresh = replace(before, state=birth.state, unmet=unmet, fan=None, fanned=None, output=None, holds=birth.holds)
+        nodes.append(fresh)
     children.sort(key=lambda row: row.no)
     return nodes + [replace(row, no=no) for no, row in enumerate(children, len(nodes))]
 
 
-def _start(state: StepState, is_routed: bool) -> StepState:
-    if state is StepState.BLOCKED:
-        return StepState.READY if is_routed else StepState.QUEUED
-    return state
-
-
-def _fan_again(fan: Kept, children: list[Kept]) -> Kept:
+def _fan_again(node: Node, fan: Kept, children: list[Kept], holds: Hold) -> Kept:
     assert fan.fan is not None
     unmet = fan.fan - sum(child.state is StepState.COMPLETED for child in children)
     is_whole = len(children) == fan.fan
+    again = replace(fan, unmet=unmet, fanned=len(children), output=None)
+    if is_whole:
+        return replace(again, state=StepState.PARKED, wait=Wait(WaitKind.FAN))
     # A fan-out that never got all its children goes back to the router for the rest.
-    state = StepState.PARKED if is_whole else StepState.READY
-    return replace(
-        fan, state=state, unmet=unmet, fanned=len(children), output=None, waiting_for=FAN if is_whole else None
-    )
+    birth = born(node, holds=holds)
+    return replace(again, state=birth.state, holds=birth.holds)
 
 
-def _child_again(plan: Plan, child: Kept, restart: Restart) -> Kept:
+def _child_again(plan: Plan, child: Kept, restart: Restart, holds: Hold) -> Kept:
     if restart.is_kept(child):
         return child
-    again = StepState.READY if plan.nodes[child.node].is_child_routed else StepState.QUEUED
-    return replace(child, state=again, unmet=0, output=None)
+    birth = born(plan.nodes[child.node], holds=holds, is_child=True)
+    return replace(child, state=birth.state, unmet=0, output=None, holds=birth.holds)

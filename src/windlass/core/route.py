@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, assert_never
 
-from windlass.core.draft import CHILD, EVENT, FAN, OUTSIDE, TIMER, Draft, NewChild, NewJob, Step
+from windlass.core.birth import born
+from windlass.core.draft import Draft, NewChild, NewJob, Step
 from windlass.core.graph import complete, fail, finish_fan, skip
 from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import NodeKind
 from windlass.core.settle import failed
 from windlass.core.states import JobState, StepState
+from windlass.core.wait import Wait, WaitKind
 
 # One commit adds at most this many children; a larger fan-out takes several.
 FAN_BATCH_MAX = 5_000
@@ -85,11 +87,11 @@ def route(draft: Draft, no: int, resolution: Resolution) -> bool:
         case Run():
             if resolution.key is not None:
                 draft.keys[no] = resolution.key
-            draft.enqueue(step)
+            draft.admit(step)
         case Fan():
             _fan_out(draft, step, resolution)
         case Sleep():
-            draft.park(step, TIMER, draft.now + timedelta(seconds=resolution.seconds))
+            draft.park(step, Wait(WaitKind.TIMER), draft.now + timedelta(seconds=resolution.seconds))
         case Call():
             _call(draft, step, resolution)
         case Await():
@@ -111,14 +113,16 @@ def _fan_out(draft: Draft, fan: Step, batch: Fan) -> None:
     if batch.start != fan.fanned:
         return
     first = draft.job.steps_total
-    added = [NewChild(first + i, batch.start + i, item) for i, item in enumerate(batch.items)]
-    draft.children = {**(draft.children or {}), fan.no: added}
+    birth = born(draft.plan.nodes[fan.node], is_child=True)
+    added = [NewChild(first + i, batch.start + i, item, birth.state) for i, item in enumerate(batch.items)]
+    if added:
+        draft.children = {**(draft.children or {}), fan.no: added}
     fan.fanned += len(added)
     draft.changed[fan.no] = fan
     draft.job.steps_total += len(added)
     draft.job.steps_open += len(added)
     span = {"first": first, "from": batch.start, "count": len(added), "of": batch.total}
-    if draft.plan.nodes[fan.node].is_child_routed:
+    if birth.state is StepState.READY:
         draft.has_ready = True
     else:
         draft.queues |= {draft.plan.nodes[fan.node].queue}
@@ -128,7 +132,7 @@ def _fan_out(draft: Draft, fan: Step, batch: Fan) -> None:
         draft.note("step.fanned", fan, span)
         return
     draft.note("step.fanned", fan, span)
-    draft.park(fan, FAN, None)
+    draft.park(fan, Wait(WaitKind.FAN), None)
     if fan.unmet == 0:
         finish_fan(draft, fan)
 
@@ -138,7 +142,7 @@ def _call(draft: Draft, step: Step, call: Call) -> None:
     step.attempt += 1
     node = draft.plan.nodes[step.node]
     draft.child_jobs += (NewJob(step.no, step.attempt, step.index, node.run, call.inputs),)
-    draft.park(step, CHILD, None, recipe=node.run)
+    draft.park(step, Wait(WaitKind.CHILD), None, recipe=node.run)
 
 
 def _await(draft: Draft, step: Step, awaited: Await) -> None:
@@ -150,7 +154,7 @@ def _await(draft: Draft, step: Step, awaited: Await) -> None:
     node = draft.plan.nodes[step.node]
     draft.matches[step.no] = awaited.match
     until = None if node.wait_s is None else draft.now + timedelta(seconds=node.wait_s)
-    draft.park(step, f"{EVENT}:{node.run}", until)
+    draft.park(step, Wait(WaitKind.EVENT, node.run), until)
 
 
 def wake(draft: Draft, no: int) -> bool:
@@ -161,16 +165,17 @@ def wake(draft: Draft, no: int) -> bool:
     if step.wake_at is None or step.wake_at > draft.now:
         return False
     node = draft.plan.nodes[step.node]
-    if step.waiting_for == TIMER:
+    kind = step.wait.kind if step.wait is not None else None
+    if kind is WaitKind.TIMER:
         complete(draft, step, "null")
-    elif (step.waiting_for or "").startswith(OUTSIDE):
-        fault = Fault("wait_timeout", f"nothing was heard of {step.waiting_for} in time")
+    elif step.waits_outside:
+        fault = Fault("wait_timeout", f"nothing was heard of {step.wait} in time")
         # A provider may do better next time; a person or a child job was given all the time there was.
         failed(draft, step, Failure(fault, is_retryable=bool(node.provider)))
     elif node.kind is NodeKind.TASK:
-        draft.enqueue(step)
+        draft.admit(step)
     else:
-        step.wake_at = step.waiting_for = None
+        step.wake_at = step.wait = None
         draft.has_ready = True
         draft.move_step(step, StepState.READY)
     return True

@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import assert_never
 
-from windlass.core.draft import EXTERNAL, OUTSIDE, RETRY, SNOOZE, Draft, Step
+from windlass.core.draft import Draft, Step
 from windlass.core.external import ID_MAX, WAIT_S, is_id
 from windlass.core.graph import complete, end, fail
 from windlass.core.outcome import (
@@ -31,6 +31,7 @@ from windlass.core.plan import Node
 from windlass.core.queue import apart, is_apart
 from windlass.core.retry import DATABASE_ATTEMPT, LOSSES_MAX, SILENT_LOSSES_MAX, SUSPECT_LOSSES
 from windlass.core.states import JobState, StepState
+from windlass.core.wait import Wait, WaitKind
 
 DATABASE_LOST = "database_lost"
 WORKER_LOST = "worker_lost"
@@ -45,8 +46,7 @@ def is_current(draft: Draft, report: Report) -> bool:
         return False
     if step.state is StepState.RUNNING:
         return report.worker is None or report.worker == step.worker
-    waits_outside = step.state is StepState.PARKED and (step.waiting_for or "").startswith(OUTSIDE)
-    return waits_outside and report.worker is None and isinstance(report.outcome, Success | Failure | Cancel)
+    return step.waits_outside and report.worker is None and isinstance(report.outcome, Success | Failure | Cancel)
 
 
 def settle(draft: Draft, report: Report, chance: float) -> bool:
@@ -64,7 +64,7 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
         case Failure():
             failed(draft, step, outcome, chance, report.idempotency_key)
         case Snooze():
-            draft.park(step, SNOOZE, draft.now + timedelta(seconds=outcome.after_s))
+            draft.park(step, Wait(WaitKind.SNOOZE), draft.now + timedelta(seconds=outcome.after_s))
         case Parked() if outcome.external_id is not None and not is_id(outcome.external_id):
             fault = Fault(
                 "bad_external_id", f"what a provider calls the work is not a text of 1 to {ID_MAX} characters"
@@ -73,14 +73,14 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
         case Parked():
             within_s = _within_s(draft.plan.nodes[step.node], outcome)
             until = None if within_s is None else draft.now + timedelta(seconds=within_s)
-            draft.park(step, f"{EXTERNAL}:{outcome.waiting_for}", until)
+            draft.park(step, Wait(WaitKind.EXTERNAL, outcome.waiting_for), until)
             if outcome.external_id is not None:
                 draft.external_ids[step.no] = outcome.external_id
         case Cancel():
             reason = outcome.reason or "the handler asked for it"
             end(draft, JobState.CANCELLED, Fault("cancelled", reason))
         case Released():
-            draft.enqueue(step, payload={"because": "released"}, keeps_slot=True)
+            draft.admit(step, payload={"because": "released"}, keeps_slot=True)
         case Lost():
             _lost(draft, step, outcome)
         case _:
@@ -101,7 +101,7 @@ def failed(draft: Draft, step: Step, failure: Failure, chance: float = 0.0, idem
     step.error = fault
     if step.state is StepState.PARKED:
         draft.given_up |= {step.no}
-    draft.park(step, RETRY, draft.now + timedelta(seconds=wait_s), error=fault.as_json())
+    draft.park(step, Wait(WaitKind.RETRY), draft.now + timedelta(seconds=wait_s), error=fault.as_json())
 
 
 def _within_s(node: Node, parked: Parked) -> float | None:
@@ -130,7 +130,7 @@ def _lost(draft: Draft, step: Step, lost: Lost) -> None:
         step.queue = apart(queue)
     told = {"because": WORKER_LOST, "company": lost.company, "how": lost.how}
     # The work that a provider was asked for may still run there, so its place is kept.
-    draft.enqueue(step, payload={key: value for key, value in told.items() if value not in (None, "")}, keeps_slot=True)
+    draft.admit(step, payload={key: value for key, value in told.items() if value not in (None, "")}, keeps_slot=True)
 
 
 def _poison(step: Step, lost: Lost) -> Fault:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from windlass.core.draft import EXTERNAL, SLOT, Draft, Step
+from windlass.core.draft import Draft, Step
+from windlass.core.hold import Hold
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL, StepState
 
@@ -28,11 +29,11 @@ def slot_state(plan: Plan, step: Step) -> SlotState | None:
     if not node.is_slotted or is_fan or step.state in STEP_TERMINAL:
         return None
     match step.state:
-        case StepState.HELD if step.waiting_for == SLOT:
+        case StepState.HELD if step.holds == Hold.SLOT:
             return SlotState.WAITING
         case StepState.QUEUED | StepState.RUNNING:
             return SlotState.HELD
-        case StepState.PARKED if (step.waiting_for or "").startswith(EXTERNAL):
+        case StepState.PARKED if step.waits_for_provider:
             return SlotState.HELD
         case StepState.HELD | StepState.PARKED:
             return SlotState.IDLE
@@ -43,9 +44,6 @@ def slot_state(plan: Plan, step: Step) -> SlotState | None:
 def grant(draft: Draft, no: int) -> bool:
     """The step has what it waited for: workers may claim it. False if it no longer stands in line."""
     step = draft.steps.get(no)
-    if step is None or draft.is_finished or draft.job.is_paused:
+    if step is None or draft.is_finished or step.holds != Hold.SLOT:
         return False
-    if step.state is not StepState.HELD or step.waiting_for != SLOT:
-        return False
-    draft.enqueue(step, keeps_slot=True)
-    return True
+    return draft.release(step, Hold.SLOT)

@@ -58,7 +58,7 @@ async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, sou
 
 async def pause(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> bool:
     """Start no further step of the job; False when it was paused already."""
-    return await _decide(db, job_id, (StepState.QUEUED,), source, request_id, law.pause)
+    return await _decide(db, job_id, (StepState.QUEUED, StepState.HELD), source, request_id, law.pause)
 
 
 async def resume(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> bool:

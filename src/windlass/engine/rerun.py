@@ -19,6 +19,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.birth import first_state
 from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import Conflict, WrongState
 from windlass.core.plan import Plan
@@ -269,7 +270,7 @@ def _rows(
 
 async def keep(connection: asyncpg.Connection, job_id: UUID, submission: Submission, source: str) -> None:
     """Let a job that this very transaction made begin with what another of its plan had finished."""
-    rows = retry_rows(submission.plan, await _old_rows(connection, "step_rows", job_id))
+    rows = retry_rows(submission.plan, await _old_rows(connection, "step_rows", job_id), holds=submission.holds)
     await _keep(connection, job_id, submission, rows, source)
 
 
@@ -285,7 +286,8 @@ async def _keep(
     new_id, plan = submission.job_id, submission.plan
     static, children = new[: len(plan.nodes)], new[len(plan.nodes) :]
     still_open = sum(row.state not in STEP_DONE for row in new)
-    await connection.execute(sql("retry_job"), new_id, len(new), still_open)
+    state = first_state([row.state for row in new])
+    await connection.execute(sql("retry_job"), new_id, len(new), still_open, state)
     await connection.execute(
         sql("retry_step"),
         new_id,
@@ -296,6 +298,7 @@ async def _keep(
         [row.fanned for row in static],
         [row.output for row in static],
         [row.waiting_for for row in static],
+        [int(row.holds) for row in static],
     )
     if children:
         await connection.execute(
@@ -309,6 +312,7 @@ async def _keep(
             [plan.nodes[row.node].timeout_s for row in children],
             [row.item for row in children],
             [row.output for row in children],
+            [int(row.holds) for row in children],
         )
     told: dict[str, Any] = {"of": str(job_id), "states": {str(row.no): row.state for row in new}}
     if from_step is not None:

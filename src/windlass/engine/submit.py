@@ -21,9 +21,10 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.birth import births, first_state
 from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import BadInput, Conflict
-from windlass.core.graph import starts
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.lane import lane_of
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
@@ -67,6 +68,8 @@ class Submission(NamedTuple):
     webhook: Webhook | None = None
     # What the job may spend in all; None: as much as its recipe and its caller may.
     budget: Decimal | None = None
+    # What every step of the job is held by until the hold's owner removes it. The job is PENDING meanwhile.
+    holds: Hold = NO_HOLD
     # What else was asked for, beside what the job is made of: the same key with another is a conflict.
     asked: tuple[str, ...] = ()
 
@@ -195,7 +198,9 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
     if len(submissions) == 1:
         lone = submissions[0]
         values = _values(lone, bodies[0], hashes[0])
-        rows = await connection.fetch(sql("job_submit_one"), *values, is_ahead, lone.is_ttl_default)
+        template = _template(lone)
+        more = (lone.is_ttl_default, template.state, template.holds, _told(lone))
+        rows = await connection.fetch(sql("job_submit_one"), *values, is_ahead, *more)
     else:
         rows = await _insert_many(connection, submissions, bodies, hashes)
     if len(rows) == len(submissions):
@@ -206,9 +211,9 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
 async def _insert_many(
     connection: asyncpg.Connection, submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
 ) -> list[asyncpg.Record]:
-    queues = sorted({queue for s in submissions for queue in _template(s.plan).queues})
+    queues = sorted({queue for s in submissions for queue in _template(s).queues})
     bells = [("windlass_work", ",".join(queues))] if queues else []
-    if any(_template(s.plan).has_ready for s in submissions):
+    if any(_template(s).has_ready for s in submissions):
         bells.append(("windlass_route", ""))
     if any(map(_ends_soon, submissions)):
         bells.append(("windlass_timer", ""))
@@ -219,8 +224,22 @@ async def _insert_many(
         [channel for channel, _ in bells],
         [payload for _, payload in bells],
         uniform([s.is_ttl_default for s in submissions]),
+        _holds(submissions),
+        sparse([_told(s) for s in submissions]),
     )
     return rows
+
+
+def _holds(submissions: Sequence[Submission]) -> list[int]:
+    """The holds of all steps, beside the step columns; empty if no job is held."""
+    if not any(s.holds for s in submissions):
+        return []
+    return [hold for s in submissions for hold in _template(s).holds or [0] * len(s.plan.nodes)]
+
+
+def _told(submission: Submission) -> str | None:
+    """What the job's first event tells: the holds that its steps are born with."""
+    return encode({"holds": int(submission.holds)}) if submission.holds else None
 
 
 def _ends_soon(submission: Submission) -> bool:
@@ -277,8 +296,10 @@ def body_hash(submission: Submission, body: str) -> str:
 class _Template:
     """The step rows that every job of a plan starts with, as columns."""
 
+    state: JobState
     numbers: list[int]
     states: list[str]
+    holds: list[int]
     queues_of: list[str]
     unmet: list[int]
     timeouts: list[float]
@@ -290,14 +311,15 @@ class _Template:
 
 
 @cache
-def _template_of(plan_hash: str) -> list[_Template]:
+def _template_of(plan_hash: str, holds: Hold) -> list[_Template]:
     return []
 
 
-def _template(plan: Plan) -> _Template:
-    kept = _template_of(plan.hash)
+def _template(submission: Submission) -> _Template:
+    plan = submission.plan
+    kept = _template_of(plan.hash, submission.holds)
     if not kept:
-        first = starts(plan)
+        first = births(plan, submission.holds)
         queues = frozenset(n.queue for n, s in zip(plan.nodes, first, strict=True) if s.state is StepState.QUEUED)
         states = [str(start.state) for start in first]
         queues_of = [node.queue for node in plan.nodes]
@@ -305,8 +327,10 @@ def _template(plan: Plan) -> _Template:
         timeouts = [node.timeout_s for node in plan.nodes]
         kept.append(
             _Template(
+                first_state([start.state for start in first]),
                 list(range(len(plan.nodes))),
                 states,
+                [int(start.holds) for start in first] if submission.holds else [],
                 queues_of,
                 unmet,
                 timeouts,
@@ -325,7 +349,7 @@ def _lanes(submission: Submission) -> list[str]:
 
 def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[Any, ...]:
     """The parameters of `job_submit_one`, but for the last."""
-    s, template = submission, _template(submission.plan)
+    s, template = submission, _template(submission)
     return (
         s.job_id,
         s.plan.recipe,
@@ -359,7 +383,7 @@ def _job_columns(
         [s.job_id for s in submissions],
         uniform([s.plan.recipe for s in submissions]),
         uniform([s.plan.hash for s in submissions]),
-        [JobState.QUEUED],
+        uniform([_template(s).state for s in submissions]),
         uniform([s.caller for s in submissions]),
         uniform([s.priority for s in submissions]),
         counts,
@@ -389,7 +413,7 @@ def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
     timeouts: list[float] = []
     lanes: list[str] = []
     for submission in submissions:
-        template = _template(submission.plan)
+        template = _template(submission)
         count = len(template.numbers)
         ids.extend([submission.job_id] * count)
         numbers.extend(template.numbers)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from windlass.core.draft import FAN
 from windlass.core.states import StepState
+from windlass.core.wait import WaitKind
 
 
 class WorkflowStatus(StrEnum):
@@ -32,7 +32,7 @@ def workflow_status(
         return None
     by_state: dict[StepState, int] = {}
     for (state, kind), count in counts.items():
-        if (state, kind) != (StepState.PARKED, FAN):
+        if (state, kind) != (StepState.PARKED, WaitKind.FAN):
             by_state[state] = by_state.get(state, 0) + count
     if by_state.get(StepState.RUNNING):
         return WorkflowStatus.RUNNING

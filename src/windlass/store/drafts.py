@@ -15,10 +15,12 @@ import asyncpg
 import msgspec
 
 from windlass.core.draft import Draft, Job, Step
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
 from windlass.core.queue import is_apart
 from windlass.core.states import JobState, StepState
+from windlass.core.wait import Wait
 from windlass.store.provider_jobs import write_work
 from windlass.store.signals import changes_waits, write_waits
 from windlass.store.slots import has_lines, write_lines
@@ -85,10 +87,11 @@ async def _drafts(rows: list[asyncpg.Record], plan_of: PlanOf) -> list[Draft]:
                 row["losses"],
                 row["fan"],
                 row["fanned"],
-                row["waiting_for"],
+                Wait.parse(row["waiting_for"]) if row["state"] == "PARKED" else None,
                 row["wake_at"],
                 worker=row["worker"],
                 queue=row["queue"],
+                holds=Hold(row["holds"]) if row["holds"] else NO_HOLD,
             )
     return list(drafts.values())
 
@@ -143,7 +146,7 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
             return
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
-            *_bells(changed), _fence_workers(changed), _twins(changed),
+            *_bells(changed), _fence_workers(changed), _twins(changed), _holds(changed),
         )  # fmt: skip
     except asyncpg.PostgresError as error:
         if error.sqlstate == "WL001":
@@ -290,6 +293,11 @@ def _twins(drafts: list[Draft]) -> list[str | None]:
     )
 
 
+def _holds(drafts: list[Draft]) -> list[int | None]:
+    """The holds of the steps that are held, beside the step columns; any other step has none."""
+    return sparse([int(step.holds) or None for draft in drafts for step in draft.changed.values()])
+
+
 def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     rows = [
         (
@@ -369,7 +377,7 @@ async def _write_children(connection: asyncpg.Connection, draft: Draft) -> None:
             sql("draft_children"),
             draft.job.id,
             fan_no,
-            StepState.READY if node.is_child_routed else StepState.QUEUED,
+            added[0].state,
             node.queue,
             node.timeout_s,
             [child.no for child in added],

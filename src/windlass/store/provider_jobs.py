@@ -19,7 +19,7 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.draft import EXTERNAL, Draft, Step
+from windlass.core.draft import Draft, Step
 from windlass.core.states import STEP_TERMINAL, StepState
 from windlass.store.statements import sql
 
@@ -39,7 +39,7 @@ async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) ->
             provider = draft.plan.nodes[step.node].provider
             if not provider:
                 continue
-            if (external_id := draft.external_ids.get(step.no)) is not None and _waits_outside(step):
+            if (external_id := draft.external_ids.get(step.no)) is not None and step.waits_for_provider:
                 recorded.append((draft.job.id, step.no, step.attempt, provider, external_id))
             elif (target := _target(step, draft)) is not None:
                 moved.append((draft.job.id, step.no, target))
@@ -66,10 +66,6 @@ def id_locks(ids: Iterable[tuple[str, str]]) -> list[int]:
     texts = {f"{provider}\n{external_id}" for provider, external_id in ids}
     digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
     return sorted(int.from_bytes(digest, "big", signed=True) for digest in digests)
-
-
-def _waits_outside(step: Step) -> bool:
-    return step.state is StepState.PARKED and (step.waiting_for or "").startswith(EXTERNAL)
 
 
 def _target(step: Step, draft: Draft) -> str | None:

@@ -71,9 +71,6 @@ async def write_lines(connection: asyncpg.Connection, drafts: Sequence[Draft]) -
     swept = [draft.job.id for draft in slotted if draft.sweep]
     if swept:
         left += await connection.fetch(sql("slot_sweep"), swept)
-    paused = [draft.job.id for draft in slotted if _is_paused_now(draft)]
-    if paused:
-        left += await connection.fetch(sql("slot_pause"), paused)
     old: dict[tuple[UUID, int], Any] = {}
     if wants:
         rows = await connection.fetch(sql("slot_lock"), *_columns([want.place for want in wants]))
@@ -96,20 +93,12 @@ def _wants(drafts: Iterable[Draft]) -> Iterable[_Want]:
     for draft in drafts:
         if not draft.plan.is_slotted or draft.sweep:
             continue
-        steps = draft.changed
-        if any(event.type == "job.resumed" for event in draft.events):
-            # Those who stood in line when the job was paused were loaded, and have not moved.
-            steps = {**draft.steps, **draft.changed}
-        for step in steps.values():
+        for step in draft.changed.values():
             node = draft.plan.nodes[step.node]
             if not node.is_slotted or (node.each is not None and not step.is_child):
                 continue
             if step.state not in (StepState.BLOCKED, StepState.READY):
                 yield _Want(draft, step, slot_state(draft.plan, step))
-
-
-def _is_paused_now(draft: Draft) -> bool:
-    return any(event.type == "job.paused" for event in draft.events)
 
 
 def _is_granted(want: _Want) -> bool:

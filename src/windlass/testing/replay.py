@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from windlass.core.draft import CHILD, EVENT, EXTERNAL, RETRY, SNOOZE, TIMER
-from windlass.core.graph import starts
+from windlass.core.birth import births, first_state
+from windlass.core.hold import Hold
 from windlass.core.outcome import Failure, Outcome, Parked, Snooze
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.states import (
@@ -21,6 +21,7 @@ from windlass.core.states import (
     JobState,
     StepState,
 )
+from windlass.core.wait import WaitKind
 
 S = StepState
 BUSY = "rate_limited"
@@ -48,7 +49,7 @@ class Replay:
         self.plan = plan
         self.sent = sent
         self.rows = {row["no"]: row for row in steps}
-        self.states = {no: start.state for no, start in enumerate(starts(plan))}
+        self.states = {no: start.state for no, start in enumerate(births(plan))}
         self.attempts = dict.fromkeys(self.states, 0)
         self.retries = dict.fromkeys(self.states, 0)
         # How many children each fan-out said that it would have.
@@ -56,7 +57,7 @@ class Replay:
         # When each step last moved, and until when it waits.
         self.moved: dict[int, datetime] = {}
         self.until: dict[int, datetime] = {}
-        self.job_state = JobState.QUEUED
+        self.job_state = first_state(self.states.values())
         self.is_paused = False
         self.at: datetime | None = None
         self.wrong: list[str] = []
@@ -89,8 +90,12 @@ class Replay:
             self.is_paused = kind == "job.paused"
         elif kind == "step.fanned":
             self.fan(event["no"], payload)
+        elif kind == "job.submitted" and "holds" in payload:
+            self.states = {no: birth.state for no, birth in enumerate(births(self.plan, Hold(payload["holds"])))}
+            self.job_state = first_state(self.states.values())
         elif kind == "job.kept":
             self.states = {int(no): S(state) for no, state in payload["states"].items()}
+            self.job_state = first_state(self.states.values())
             self.attempts = dict.fromkeys(self.states, 0)
             self.retries = dict.fromkeys(self.states, 0)
 
@@ -120,7 +125,7 @@ class Replay:
             return
         if target not in STEP_MOVES[source]:
             self.say(f"step {no} went from {source} to {target}")
-        if source is target is S.PARKED and payload.get("waiting_for") != RETRY:
+        if source is target is S.PARKED and payload.get("waiting_for") != WaitKind.RETRY:
             self.say(f"step {no} waits for {payload.get('waiting_for')} while it waits already")
         wanted = self.attempts[no] + self.is_begun(no, source, target, payload)
         if event["attempt"] != wanted:
@@ -150,7 +155,7 @@ class Replay:
 
     def is_begun(self, no: int, source: StepState, target: StepState, payload: dict[str, Any]) -> bool:
         """Whether the move begins an attempt: a worker's, or that of a child job or an event which is waited for."""
-        if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == CHILD):
+        if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == WaitKind.CHILD):
             return True
         is_event = self.plan.nodes[self.node_of(no)].kind is NodeKind.EVENT
         return is_event and source is S.READY and target in (S.PARKED, S.COMPLETED)
@@ -159,8 +164,8 @@ class Replay:
         """A wait that time ends must be as long as was asked for."""
         what = payload["waiting_for"]
         # A provider that was busy is asked again when it says, and that is no failure of the step.
-        is_busy = what == RETRY and payload.get("error", {}).get("code") == BUSY
-        self.retries[no] += what == RETRY and not is_busy
+        is_busy = what == WaitKind.RETRY and payload.get("error", {}).get("code") == BUSY
+        self.retries[no] += what == WaitKind.RETRY and not is_busy
         asked = 0.0 if is_busy else self.asked_s(no, what)
         if "until" in payload:
             self.until[no] = until = msgspec.convert(payload["until"], datetime)
@@ -201,18 +206,18 @@ class Replay:
         """The least wait that anybody asked for; None when it may last for ever."""
         node = self.plan.nodes[self.node_of(no)]
         said = self.sent.get((self.job["id"], no, self.attempts[no]), ())
-        if what == RETRY:
+        if what == WaitKind.RETRY:
             asked = [one.after_s for one in said if isinstance(one, Failure) and one.after_s is not None]
             return min([node.retry.backoff.wait_s(self.retries[no], 0.0), *asked])
-        if what == SNOOZE:
+        if what == WaitKind.SNOOZE:
             return min((one.after_s for one in said if isinstance(one, Snooze)), default=None)
-        if what == TIMER:
+        if what == WaitKind.TIMER:
             inputs = msgspec.json.decode(self.job["input"])
             seconds = node.with_["seconds"]
             return float(inputs["seconds"] if isinstance(seconds, str) else seconds)
-        if what.startswith(EVENT):
+        if what.startswith(WaitKind.EVENT):
             return node.wait_s
-        if what.startswith(EXTERNAL):
+        if what.startswith(WaitKind.EXTERNAL):
             limits = [one.within_s for one in said if isinstance(one, Parked)]
             return None if None in limits else min((one for one in limits if one is not None), default=None)
         return None

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from windlass.access.callbacks import Callbacks
 from windlass.access.secret import Secret
-from windlass.core.draft import EXTERNAL
+from windlass.core.wait import WaitKind
 from windlass.engine import children, external, providers
 from windlass.engine.providers import ProviderRow
 from windlass.providers.config import ProviderConfig
@@ -78,7 +78,7 @@ class Stage:
 
         The end of a wait for an event or an answer that only the test can give does not count.
         """
-        talking = [f"{EXTERNAL}:{name}" for name in self._talking]
+        talking = [f"{WaitKind.EXTERNAL}:{name}" for name in self._talking]
         waker = await self._db.run(lambda connection: connection.fetchval(sql("harness_wakes"), talking))
         found = [] if waker is None else [waker]
         if self._talking:

@@ -18,8 +18,8 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.draft import CHILD, EVENT, EXTERNAL
 from windlass.core.states import StepState
+from windlass.core.wait import WaitKind
 from windlass.store.statements import sql
 
 # Steps of one job that are looked at.
@@ -53,7 +53,7 @@ def activity(*, is_paused: bool, is_awaited: bool, state: str | None, waiting_fo
     if state == StepState.RUNNING:
         return Activity.RUNNING
     if state == StepState.PARKED:
-        is_elsewhere = (waiting_for or "").partition(":")[0] in (EXTERNAL, CHILD)
+        is_elsewhere = (waiting_for or "").partition(":")[0] in (WaitKind.EXTERNAL, WaitKind.CHILD)
         return Activity.RUNNING if is_elsewhere else Activity.SLEEPING
     # A job without such a step is between two of them: the engine is about to go on.
     return Activity.QUEUED
@@ -72,7 +72,7 @@ async def doing(connection: asyncpg.Connection, ids: Sequence[UUID]) -> dict[UUI
             state=row["state"],
             waiting_for=row["waiting_for"],
         )
-        told = f"{EVENT}:{event}" if word is Activity.WAITING else row["waiting_for"]
+        told = f"{WaitKind.EVENT}:{event}" if word is Activity.WAITING else row["waiting_for"]
         found[row["id"]] = Doing(word, None if word is Activity.PAUSED else told)
     return found
 

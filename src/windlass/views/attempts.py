@@ -11,8 +11,8 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.draft import RETRY
 from windlass.core.states import StepState
+from windlass.core.wait import WaitKind
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -116,7 +116,7 @@ def _end(state: StepState, end: asyncpg.Record | None) -> tuple[Outcome, datetim
     if end["type"] in ("step.queued", "step.held"):
         return "lost", end["at"], _RELEASED if said.get("because") == "released" else _lost(said)
     if end["type"] == "step.parked":
-        return ("failed" if said.get("waiting_for") == RETRY else "waiting"), end["at"], error
+        return ("failed" if said.get("waiting_for") == WaitKind.RETRY else "waiting"), end["at"], error
     if isinstance(error, Mapping) and error.get("code") == "worker_lost":
         return "lost", end["at"], error
     return _WORDS.get(end["type"], "failed"), end["at"], error

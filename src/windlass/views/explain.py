@@ -10,11 +10,12 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.draft import CHILD, EVENT, EXTERNAL, FAN, PAUSED, RETRY, SLOT, SNOOZE, TIMER
 from windlass.core.errors import NotFound
+from windlass.core.hold import Hold
 from windlass.core.plan import Plan
 from windlass.core.queue import is_apart, ordinary
 from windlass.core.states import STEP_DONE, STEP_TERMINAL, StepState
+from windlass.core.wait import WaitKind
 from windlass.pure.job_failed import fault_text
 from windlass.store.database import Database
 from windlass.store.plans import plan_of
@@ -81,9 +82,9 @@ async def _reason(
         return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
     timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
     told = None
-    if row.state is StepState.HELD and row.waiting_for == SLOT and not view.is_paused:
-        told = await line_reason(connection, view.id, row.no)
-    elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(EXTERNAL):
+    if row.state is StepState.HELD:
+        told = await _held(connection, view, row)
+    elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.EXTERNAL):
         told = await work_reason(connection, view.id, row.no, _until(row))
     because, detail = (_waiting(view, row), {}) if told is None else told
     if (ends := _ends_before(view, row)) is not None:
@@ -119,6 +120,22 @@ async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row:
     return Reason(name, row.state, f"waits for a free worker of queue {row.queue}; {many} ahead of it", detail)
 
 
+_HOLDS = {
+    Hold.PAUSED: "the job is paused",
+    Hold.SLOT: "stands in line for what it needs",
+    Hold.ROUTE: "the engine has yet to resolve its condition or fan-out",
+}
+
+
+async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) -> tuple[str, dict[str, Any]]:
+    """Say why the step is held: one sentence for each hold. The granter looks at it only when SLOT is the last one."""
+    holds = Hold(row.holds)
+    if holds == Hold.SLOT and (told := await line_reason(connection, view.id, row.no)) is not None:
+        because, detail = told
+        return because, {"holds": holds.names, **detail}
+    return "; ".join(_HOLDS[hold] for hold in Hold if hold in holds), {"holds": holds.names}
+
+
 def _apart(row: StepView) -> str:
     return f"it runs apart, because workers died with it at hand ({row.losses} times)"
 
@@ -141,23 +158,21 @@ def _waiting(view: JobView, row: StepView) -> str:
         return f"its {row.fan} children are added as there is room for them in the queues"
     if row.state is StepState.READY:
         return "the job is paused" if view.is_paused else "the engine is about to resolve its condition or fan-out"
-    if what in (PAUSED, SLOT):
-        return "the job is paused"
-    if what == RETRY:
+    if what == WaitKind.RETRY:
         code = (row.error or {}).get("code", "error")
         return f"attempt {row.attempt} failed ({code}); tried again at {row.wake_at:%Y-%m-%d %H:%M:%S} UTC"
-    if what == SNOOZE:
+    if what == WaitKind.SNOOZE:
         return f"asked to be run again{until}"
-    if what == TIMER:
+    if what == WaitKind.TIMER:
         return f"sleeps{until}"
-    if what == FAN:
+    if what == WaitKind.FAN:
         return f"waits for {row.unmet} of {row.fan} children"
-    if what.startswith(CHILD):
+    if what.startswith(WaitKind.CHILD):
         return "waits for its child job"
-    if what.startswith(EVENT):
-        return f"waits to be told {what.removeprefix(EVENT + ':')}{until}"
-    if what.startswith(EXTERNAL):
-        return f"waits for {what.removeprefix(EXTERNAL + ':')}{until}"
+    if what.startswith(WaitKind.EVENT):
+        return f"waits to be told {what.removeprefix(WaitKind.EVENT + ':')}{until}"
+    if what.startswith(WaitKind.EXTERNAL):
+        return f"waits for {what.removeprefix(WaitKind.EXTERNAL + ':')}{until}"
     return what or f"is {row.state}"
 
 

@@ -14,10 +14,10 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.core.draft import CHILD, EXTERNAL, FAN
 from windlass.core.errors import BadInput, NotFound, TooLarge, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
+from windlass.core.wait import WaitKind
 from windlass.pure.workflow import WorkflowStatus, workflow_status
 from windlass.store.artifact import Artifacts, Ref, ref_in
 from windlass.store.database import Database
@@ -111,7 +111,7 @@ async def graph(db: Database, job: JobView, *, with_results: bool = False, with_
         counts[str(fan.state)] += fan.count
     done = sum(counts[state] for state in (StepState.COMPLETED, StepState.SKIPPED))
     waiting = [step for step in (*steps, *children) if _is_waiting(step)][:WAITS_MAX]
-    names = await _external_ids(db, job.id) if any(_kind(step) == EXTERNAL for step in waiting) else {}
+    names = await _external_ids(db, job.id) if any(_kind(step) == WaitKind.EXTERNAL for step in waiting) else {}
     waits = [_wait(plan, step, names.get(step.no)) for step in waiting]
     return GraphView(
         workflow=_workflow(job, steps, fans, children),
@@ -157,7 +157,7 @@ def _kind(step: StepView) -> str:
 
 
 def _is_waiting(step: StepView) -> bool:
-    return step.state in (StepState.PARKED, StepState.HELD) and _kind(step) != FAN
+    return step.state in (StepState.PARKED, StepState.HELD) and _kind(step) != WaitKind.FAN
 
 
 async def _external_ids(db: Database, job_id: UUID) -> dict[int, str]:
@@ -169,8 +169,8 @@ async def _external_ids(db: Database, job_id: UUID) -> dict[int, str]:
 def _wait(plan: Plan, step: StepView, external_id: str | None) -> Wait:
     kind = _kind(step)
     rest = (step.waiting_for or "").partition(":")[2]
-    provider = rest if kind == EXTERNAL else ""
-    if kind == CHILD:
+    provider = rest if kind == WaitKind.EXTERNAL else ""
+    if kind == WaitKind.CHILD:
         external_id = rest
     reason = f"waits for {rest}" if rest else f"waits: {kind or step.state.lower()}"
     return Wait(

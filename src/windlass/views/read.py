@@ -95,6 +95,7 @@ class StepView:
     progress: Any
     started_at: datetime | None
     finished_at: datetime | None
+    holds: int = 0
 
 
 @dataclass(frozen=True, slots=True)

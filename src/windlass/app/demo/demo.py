@@ -31,9 +31,9 @@ import msgspec
 
 from windlass.app.demo.worker import LEAVE_MAX_S, QUEUE, Config
 from windlass.app.windlass import Windlass
-from windlass.core.draft import EVENT
 from windlass.core.errors import WrongState
 from windlass.core.states import JOB_TERMINAL, STEP_TERMINAL, JobState, StepState
+from windlass.core.wait import WaitKind
 from windlass.engine import control
 from windlass.examples.first_minute import first_minute
 from windlass.views import listing, read, workers
@@ -164,7 +164,7 @@ class Demo:
 def _only_waits(steps: list[StepView]) -> bool:
     """Whether all that is still to come waits for a person."""
     here = [step for step in steps if step.state not in STEP_TERMINAL and step.state is not StepState.BLOCKED]
-    return bool(here) and all((step.waiting_for or "").startswith(EVENT) for step in here)
+    return bool(here) and all((step.waiting_for or "").startswith(WaitKind.EVENT) for step in here)
 
 
 @asynccontextmanager

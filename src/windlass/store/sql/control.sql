@@ -49,17 +49,17 @@ RETURNING xmax = 0
 
 -- name: retry_job
 -- The job is new and nobody has claimed from it: it was inserted by this very transaction.
-UPDATE windlass.jobs SET steps_total = $2, steps_open = $3, event_seq = 2 WHERE id = $1
+UPDATE windlass.jobs SET steps_total = $2, steps_open = $3, event_seq = 2, state = $4 WHERE id = $1
 
 -- name: retry_step
 -- OFFSET 0: from the given steps to their rows. The other way each row would be compared with all that are given.
 UPDATE windlass.steps s
 SET state = d.state, unmet = d.unmet, fan = d.fan, fanned = d.fanned, output = d.output, waiting_for = d.waiting_for,
-    finished_at = CASE WHEN d.state IN ('COMPLETED', 'SKIPPED') THEN windlass.clock() END
+    holds = d.holds, finished_at = CASE WHEN d.state IN ('COMPLETED', 'SKIPPED') THEN windlass.clock() END
 FROM (
     SELECT $1::uuid AS job_id, u.*
-    FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::json[], $8::text[])
-        AS u (no, state, unmet, fan, fanned, output, waiting_for)
+    FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::json[], $8::text[], $9::smallint[])
+        AS u (no, state, unmet, fan, fanned, output, waiting_for, holds)
     OFFSET 0
 ) AS d
 WHERE s.job_id = d.job_id AND s.no = d.no
@@ -67,11 +67,11 @@ WHERE s.job_id = d.job_id AND s.no = d.no
 -- name: retry_children
 -- A child's lane is that of its fan-out, whose number is its node's.
 INSERT INTO windlass.steps
-    (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item, output, finished_at, lane)
+    (job_id, no, node, index, state, queue, priority, unmet, timeout_s, item, output, finished_at, lane, holds)
 SELECT $1, d.no, d.node, d.index, d.state, d.queue, j.priority, 0, d.timeout_s, d.item, d.output,
-       CASE WHEN d.state = 'COMPLETED' THEN windlass.clock() END, fan.lane
-FROM unnest($2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::real[], $8::json[], $9::json[])
-    AS d (no, node, index, state, queue, timeout_s, item, output), windlass.jobs j, windlass.steps fan
+       CASE WHEN d.state = 'COMPLETED' THEN windlass.clock() END, fan.lane, d.holds
+FROM unnest($2::int[], $3::int[], $4::int[], $5::text[], $6::text[], $7::real[], $8::json[], $9::json[], $10::smallint[])
+    AS d (no, node, index, state, queue, timeout_s, item, output, holds), windlass.jobs j, windlass.steps fan
 WHERE j.id = $1 AND fan.job_id = $1 AND fan.no = d.node
 
 -- name: retry_event

@@ -11,7 +11,7 @@ SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total
        j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
        CASE WHEN j.is_ttl_default THEN j.expires_at END AS expires_at,
        s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
-       s.wake_at, s.worker, s.queue, (SELECT windlass.clock()) AS now
+       s.wake_at, s.worker, s.queue, s.holds, (SELECT windlass.clock()) AS now
 FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
 JOIN windlass.jobs j ON j.id = t.job_id
 JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
@@ -22,18 +22,18 @@ SELECT j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total
        j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
        CASE WHEN j.is_ttl_default THEN j.expires_at END AS expires_at,
        s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
-       s.wake_at, s.worker, s.queue, windlass.clock() AS now
+       s.wake_at, s.worker, s.queue, s.holds, windlass.clock() AS now
 FROM windlass.jobs j
 LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
 WHERE j.id = $1
 
 -- name: draft_write
--- Jobs are $1 to $9, steps $10 to $23, $35 and $36, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job
+-- Jobs are $1 to $9, steps $10 to $23 and $35 to $37, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job
 -- is no longer at the version that was read, `require` ends the transaction. $23 and $35 are the attempt and the worker
 -- of a step that was not read but remembered from its claim. It must be running still, on that worker: a crash or a
 -- failover may have undone the claim and with it the version, and another worker may have got the same number.
 -- A column that can hold no NULL and has one value throughout comes with that value once. $36 is the queue of steps that
--- wait apart.
+-- wait apart, $37 the holds of steps that are HELD.
 WITH won AS (
     UPDATE windlass.jobs j
     SET version = j.version + 1,
@@ -78,11 +78,12 @@ WITH won AS (
         output = d.output,
         error = CASE WHEN d.state <> 'COMPLETED' THEN coalesce(d.error, s.error) END,
         queue = coalesce(d.queue, s.queue),
+        holds = coalesce(d.holds, 0),
         finished_at = CASE WHEN d.state IN
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
             THEN (SELECT windlass.clock()) END
     FROM (
-        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, fence, fence_worker, queue,
+        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, fence, fence_worker, queue, holds,
                coalesce(no, ($11::int[])[1]) AS no,
                coalesce(state, ($12::text[])[1]) AS state,
                coalesce(unmet, ($13::int[])[1]) AS unmet,
@@ -91,9 +92,9 @@ WITH won AS (
                coalesce(losses, ($16::int[])[1]) AS losses
         FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
                     $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[],
-                    $35::uuid[], $36::text[])
+                    $35::uuid[], $36::text[], $37::smallint[])
             AS u (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output,
-                  error, fence, fence_worker, queue)
+                  error, fence, fence_worker, queue, holds)
     ) AS d
     WHERE s.job_id = d.job_id AND s.no = d.no
       AND (d.fence IS NULL OR (s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING'))
@@ -188,7 +189,7 @@ UPDATE windlass.jobs SET expires_at = $2, due_at = least(deadline_at, $2) WHERE 
 -- Every step that is still open is cancelled; the job's row is locked and already in its last state.
 WITH swept AS (
     UPDATE windlass.steps
-    SET state = 'CANCELLED', worker = NULL, wake_at = NULL, waiting_for = NULL, finished_at = windlass.clock()
+    SET state = 'CANCELLED', worker = NULL, wake_at = NULL, waiting_for = NULL, holds = 0, finished_at = windlass.clock()
     WHERE job_id = $1
       AND state IN ('BLOCKED', 'READY', 'HELD', 'QUEUED', 'RUNNING', 'PARKED')
     RETURNING no, attempt

@@ -93,12 +93,6 @@ SELECT NULL, NULL, NULL, NULL, NULL, NULL, count(*) FROM bell
 DELETE FROM windlass.slots WHERE job_id = ANY($1::uuid[])
 RETURNING job_id, no, state, provider, key, cost, caller, recipe, jobs
 
--- name: slot_pause
--- Written so that the planner does not read all who wait.
-UPDATE windlass.slots SET state = 'IDLE', behind = NULL, since = windlass.clock()
-WHERE job_id = ANY($1::uuid[]) AND state || '' = 'WAITING'
-RETURNING job_id, no, 'WAITING' AS state, provider, key, cost, caller, recipe, jobs
-
 -- name: slot_change
 WITH change AS (
     INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($1::text[], $2::text[])

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
-from windlass.core.draft import SNOOZE
 from windlass.core.plan import NodeKind
 from windlass.core.states import JobState, StepState
+from windlass.core.wait import WaitKind
 from windlass.testing.chaos.answers import ANSWERS, FAILS_WITH, answer
 from windlass.testing.chaos.evidence import Evidence, JobHistory
 from windlass.testing.chaos.journal import Line
@@ -150,7 +150,7 @@ def _claims(evidence: Evidence) -> Iterator[Violation]:
     """A worker that claims a step which it does not have puts it off."""
     for job in evidence.jobs.values():
         for event in job.events:
-            is_put_off = event.type == "step.parked" and (event.payload or {}).get("waiting_for") == SNOOZE
+            is_put_off = event.type == "step.parked" and (event.payload or {}).get("waiting_for") == WaitKind.SNOOZE
             if is_put_off and event.no is not None and not _can_snooze(job, event.no):
                 yield Violation("wrong claim", job.view.id, f"step {event.no} was put off, and never asks for that")
 

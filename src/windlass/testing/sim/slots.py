@@ -12,9 +12,11 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core.draft import Step
+from windlass.core.hold import Hold
 from windlass.core.plan import Plan
 from windlass.core.slot import SlotState, slot_state
 from windlass.core.states import StepState
+from windlass.core.wait import Wait
 from windlass.testing.sim.log import Log
 
 _SLOTS = (
@@ -22,7 +24,7 @@ _SLOTS = (
     " FROM windlass.slots s LEFT JOIN windlass.providers p ON p.name = s.provider ORDER BY s.job_id, s.no"
 )
 _STEPS = (
-    "SELECT s.job_id, s.no, s.node, s.index, s.state, s.waiting_for, j.plan, j.is_paused"
+    "SELECT s.job_id, s.no, s.node, s.index, s.state, s.waiting_for, s.holds, j.plan, j.is_paused"
     " FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id"
     " WHERE s.state IN ('HELD', 'QUEUED', 'RUNNING', 'PARKED') AND j.plan = ANY($1)"
 )
@@ -108,12 +110,15 @@ class Watch:
         wanted: dict[tuple[UUID, int], SlotState | None] = {}
         for row in await self._connection.fetch(_STEPS, list(self._plans)):
             step = Step(row["no"], row["node"], row["index"], StepState(row["state"]), 0, 0, 0, 0)
-            step.waiting_for = row["waiting_for"]
+            step.holds = Hold(row["holds"])
+            step.wait = Wait.parse(row["waiting_for"]) if step.state is StepState.PARKED else None
             state = slot_state(self._plans[row["plan"]], step)
+            if row["is_paused"] and (state is SlotState.WAITING or step.state is StepState.QUEUED):
+                self._say(
+                    f"step {row['no']} of job {row['job_id']} is {step.state} and not held although its job is paused"
+                )
             if state is not None:
-                # Nothing is granted to a job that is paused.
-                is_idle = state is SlotState.WAITING and row["is_paused"]
-                wanted[row["job_id"], row["no"]] = SlotState.IDLE if is_idle else state
+                wanted[row["job_id"], row["no"]] = state
         found = {(row["job_id"], row["no"]): row["state"] for row in rows}
         for place in sorted(wanted.keys() | found.keys()):
             if wanted.get(place) != found.get(place):

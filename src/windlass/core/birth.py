@@ -1,0 +1,46 @@
+"""Birth: the first state of a step's row, decided in one place for submit, fan-out, retry and re-run.
+
+A step with unmet dependencies is born BLOCKED. A step that the engine must resolve first (a condition, a fan-out, a
+timer, a child job, a slot) is born READY, for the router. Any other step is born QUEUED, for a worker. Holds that the
+job is submitted with turn READY and QUEUED into HELD, and the job is then PENDING.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from windlass.core.hold import NO_HOLD, Hold
+from windlass.core.plan import Node, Plan
+from windlass.core.states import JobState, StepState
+
+
+class Birth(NamedTuple):
+    """How a step begins."""
+
+    state: StepState
+    unmet: int = 0
+    holds: Hold = NO_HOLD
+
+
+def born(node: Node, *, unmet: int = 0, holds: Hold = NO_HOLD, is_child: bool = False) -> Birth:
+    """Return how a step of this node begins; `is_child` for a child of its fan-out."""
+    if unmet:
+        return Birth(StepState.BLOCKED, unmet)
+    is_routed = node.is_child_routed if is_child else node.is_routed
+    if holds:
+        return Birth(StepState.HELD, 0, holds | Hold.ROUTE if is_routed else holds)
+    return Birth(StepState.READY if is_routed else StepState.QUEUED)
+
+
+def births(plan: Plan, holds: Hold = NO_HOLD) -> tuple[Birth, ...]:
+    """Return how every step of a new job begins, in the order of the plan's nodes."""
+    return tuple(born(node, unmet=len(node.needs), holds=holds) for node in plan.nodes)
+
+
+def first_state(states: Iterable[StepState]) -> JobState:
+    """Return the first state of a job whose steps begin in these states.
+
+    PENDING means that no step of the job is in a queue yet: each waits for the router or for a hold.
+    """
+    return JobState.QUEUED if StepState.QUEUED in states else JobState.PENDING
