@@ -2,6 +2,7 @@
 
 A fan-out of 250,000 steps would fill the queues for everybody. So a caller has so much room. A fan-out that finds none
 waits, READY, until steps of its caller have run. Nothing fails: its list is known, and its children come later.
+Steps that wait for a slot count as well: a fan-out over a busy provider adds its children as the provider takes them.
 
 Counting reads every waiting step, so it is done at most once in `COUNT_EVERY_S` seconds, and only for fan-outs of more
 than `FREE_MAX` items. What the router adds in between is added to the count.
