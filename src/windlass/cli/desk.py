@@ -18,7 +18,7 @@ from windlass.core.plan import Plan
 from windlass.core.states import JobState
 from windlass.engine.explain import Reason
 from windlass.engine.read import EventView, JobView
-from windlass.engine.recipes import RecipeVersion
+from windlass.engine.recipes import Described, RecipeVersion
 
 ACTIONS = ("cancel", "pause", "resume", "delete")
 
@@ -145,6 +145,10 @@ class Desk(Protocol):
 
     async def recipe(self, name: str, version: int | None = None) -> Plan:
         """One recipe's plan."""
+        ...
+
+    async def described(self, name: str, version: int | None = None) -> Described:
+        """One recipe's plan and description."""
         ...
 
     async def workers(self) -> list[dict[str, Any]]:

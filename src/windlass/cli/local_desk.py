@@ -26,7 +26,7 @@ from windlass.core.plan import Plan
 from windlass.core.states import JobState
 from windlass.engine import control, installation, listing, read, recipes, workers
 from windlass.engine.explain import Reason
-from windlass.engine.recipes import plan_of
+from windlass.engine.recipes import Described, plan_of
 
 REDRAW_S = 0.15
 
@@ -176,6 +176,10 @@ class LocalDesk(LocalOutside, LocalRedriving, LocalStepOutput):
     async def recipe(self, name: str, version: int | None = None) -> Plan:
         """One recipe's plan."""
         return await recipes.latest(self._db, name, version)
+
+    async def described(self, name: str, version: int | None = None) -> Described:
+        """One recipe's plan and description."""
+        return await recipes.described(self._db, name, version)
 
     async def workers(self) -> list[dict[str, Any]]:
         """The worker processes."""
