@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.engine.lines import declare, one, slots
 from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.access.depth import Depth
 from windlass.app.entropy import Ids
@@ -13,6 +14,7 @@ from windlass.engine import backlog
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
+from windlass.views import gauge
 
 
 @pytest.fixture
@@ -94,6 +96,21 @@ async def test_steps_that_wait_for_the_router_count_too(rig: Rig) -> None:
     await rig.submit(plan(task("a"), task("b", when="inputs.x")), {"x": True}, caller=CROWD)
     await rig.submit(plan(task("a"), task("b"), task("c", "a")), caller=ADA)
     assert await backlog.callers(rig.db, 100) == {CROWD: 2, ADA: 2}
+
+
+async def test_steps_that_wait_for_a_slot_count_for_their_caller_and_not_for_the_queues(rig: Rig) -> None:
+    await declare(rig.db, "fal", concurrency=1)
+    for _ in range(5):
+        await rig.submit(one(), caller=CROWD)
+    await rig.loops.run_until_idle()
+    assert sorted(row["state"] for row in await slots(rig.db)) == ["HELD", *["WAITING"] * 4]
+    assert await backlog.callers(rig.db, 100) == {CROWD: 5}
+    assert await gauge.queues_and_held(rig.db, 2) == ({QUEUE: (1, pytest.approx(0.0))}, 2), "no more than asked for"
+    with pytest.raises(Busy, match="more than 4 steps of this caller wait already"):
+        await Depth(rig.db, 100, per_caller_max=4).check(CROWD)
+    await Depth(rig.db, 100, per_caller_max=5).check(CROWD)
+    # One step is queued: a busy provider does not stop other callers, whatever is in its line.
+    await Depth(rig.db, 1, per_caller_max=1).check(ADA)
 
 
 async def test_it_looks_once_a_second_however_many_ask(rig: Rig) -> None:

@@ -12,6 +12,7 @@ def greet(name: str) -> str:
 
 @wl.recipe
 def hello(name: str = "world"):  # type: ignore[no-untyped-def]
+    """Greets somebody by name."""
     return greet(name)
 
 

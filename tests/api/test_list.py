@@ -101,6 +101,14 @@ async def test_a_deleted_job_is_listed_only_when_asked_for(api: Rig) -> None:
     assert await ids(api, "deleted=true") == [job_id]
 
 
+async def test_recipes_have_the_descriptions_of_their_authors(api: Rig) -> None:
+    told = {one["name"]: one["description"] for one in (await api.user.get("/recipes")).json()["items"]}
+    assert (told["hello"], told["fan"]) == ("Greets somebody by name.", "")
+    for path in ("/recipes/hello", "/recipes/hello?version=1"):
+        assert (await api.user.get(path)).json()["description"] == told["hello"]
+    assert (await api.user.get("/recipes/hello/versions")).json()["items"][0]["description"] == told["hello"]
+
+
 async def test_recipes_are_listed_and_described(api: Rig) -> None:
     names = [recipe["name"] for recipe in (await api.user.get("/recipes")).json()["items"]]
     assert names == ["failing", "fan", "hello", "large"]

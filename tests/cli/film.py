@@ -45,6 +45,10 @@ def fall(topic: str = "fog"):
 
 @wl.recipe
 def film(topic: str):
+    """Make a film of a topic.
+
+    One scene at a time.
+    """
     return stitch(render.map(write_script(topic)["scenes"]))
 
 

@@ -279,8 +279,18 @@ def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
     recipes = served("recipes", "list", "--json").ok().json()
     assert [one["name"] for one in recipes] == ["approval", "fall", "film", "flop", "nap", "nobody"]
     assert {one["version"] for one in recipes} == {1}
-    assert served("recipes", "show", "film", "--json").ok().json()["recipe"] == "film"
     assert "input topic: string (required)" in served("recipes", "show", "film").ok().out
+
+
+def test_a_recipe_is_listed_and_shown_with_its_docstring(served: Cli) -> None:
+    told = "Make a film of a topic.\n\nOne scene at a time."
+    descriptions = {one["name"]: one["description"] for one in served("recipes", "list", "--json").ok().json()}
+    assert (descriptions["film"], descriptions["nap"]) == (told, "")
+    line = next(line for line in served("recipes", "list").ok().out.splitlines() if line.startswith("film\t"))
+    assert line.endswith("\tMake a film of a topic.")
+    shown = served("recipes", "show", "film", "--json").ok().json()
+    assert (shown["recipe"], shown["description"]) == ("film", told)
+    assert f"{told}\ninput topic" in served("recipes", "show", "film").ok().out
 
 
 def test_output_that_has_nowhere_to_go_is_no_error(served: Cli) -> None:

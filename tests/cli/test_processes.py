@@ -163,10 +163,16 @@ def test_the_picture_is_drawn_on_a_terminal(home: Cli) -> None:
 
 
 def test_without_a_database_every_command_says_how_to_get_one(alone: Cli) -> None:
-    for words in (["jobs"], ["show", "@last"], ["submit", "film"], ["worker", APP], ["engine"], ["db", "status"]):
+    commands = ["jobs", "show @last", "submit film", f"worker {APP}", "serve engine", "db status"]
+    for words in map(str.split, commands):
         said = alone(*words)
         assert said.code == 3 and "windlass up" in said.err and said.out == "", words
     assert "windlass up" in alone().ok().out
+
+
+def test_the_engine_alone_has_one_command(alone: Cli) -> None:
+    assert alone("engine").code == 2
+    assert "engine" in alone("serve", "--help").ok().out
 
 
 def test_a_database_that_is_down_or_wrong_is_named_without_its_password(alone: Cli) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.engine.lines import call, declare, slots
 from tests.engine.rig import Rig, plan, task
 from windlass.core import route
 from windlass.core.plan import Node, NodeKind
@@ -99,6 +100,16 @@ async def test_at_no_time_do_more_wait_than_the_limit_and_a_batch(small: Rig) ->
     assert most <= MOST + 3 + 4
     await small.run_out()
     assert await counts(small) == {}
+
+
+async def test_children_that_wait_for_a_slot_use_up_room_too(small: Rig) -> None:
+    await declare(small.db, "fal", concurrency=1)
+    job = await small.submit(plan(call("a", each="inputs.xs"), task("b", "a")), fan(20), caller="crowd")
+    await small.loops.run_until_idle()
+    assert await total(small, job) <= MOST + 3
+    assert {row["state"] for row in await slots(small.db)} == {"HELD", "WAITING"}
+    await small.run_out()
+    assert await small.state(job) is JobState.COMPLETED
 
 
 async def test_child_jobs_of_a_fan_out_are_charged_to_its_caller(small: Rig) -> None:

@@ -195,6 +195,17 @@ async def test_an_old_plan_that_is_registered_again_keeps_its_version(rig: Rig) 
     assert (await recipes.latest(rig.db, "r")).hash == two.hash
 
 
+async def test_a_description_makes_no_version_and_follows_its_plan(rig: Rig) -> None:
+    one, two = plan(task("a")), plan(task("b"))
+    for text, wanted in (("First.", "First."), ("", "First."), ("Better.", "Better.")):
+        assert await recipes.register(rig.db, one, description=text) == Registered(1, 1)
+        assert (await recipes.described(rig.db, "r")).description == wanted
+    await recipes.register(rig.db, two, description="Another.")
+    await recipes.rollback(rig.db, "r")
+    assert [found.description for found in await recipes.versions(rig.db, "r")] == ["Better.", "Another.", "Better."]
+    assert [found.description for found in await recipes.listing(rig.db)] == ["Better."]
+
+
 async def test_a_rollback_makes_an_old_plan_the_newest_and_holds(rig: Rig) -> None:
     two = plan(task("a"), task("b", "a"))
     await recipes.register(rig.db, ONE)

@@ -111,6 +111,56 @@ async def test_a_line_has_an_end(silence: Silence, monkeypatch: pytest.MonkeyPat
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class Missing:
+    """A `getaddrinfo` that knows no name while `is_missing`, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.is_missing = True
+
+    def __call__(self, host: str, port: int, **more: Any) -> list[Any]:
+        self.asked.append(host)
+        if self.is_missing:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("203.0.113.7", port))]
+
+
+async def test_a_failed_look_up_is_not_repeated_for_some_seconds() -> None:
+    now_s, missing = 0.0, Missing()
+    names = SystemResolver(missing, clock=lambda: now_s)
+    for caller in ("ada", "bob", "ada"):
+        with pytest.raises(socket.gaierror) as failed:
+            await names.resolve("gone.example", 443, caller)
+        assert failed.value.errno == socket.EAI_NONAME
+    assert missing.asked == ["gone.example"]
+    missing.is_missing = False
+    assert await names.resolve("other.example", 443, "ada") == ["203.0.113.7"]
+    now_s += resolver.FAILED_KEPT_S
+    assert await names.resolve("gone.example", 443, "ada") == ["203.0.113.7"]
+    # An address is asked for each time: what was checked is what is dialled.
+    assert await names.resolve("gone.example", 443, "ada") == ["203.0.113.7"]
+    assert missing.asked.count("gone.example") == 3
+
+
+async def test_look_ups_in_line_share_a_failure() -> None:
+    missing = Missing()
+    names = SystemResolver(missing, per_caller_max=1)
+    wanted = ["first.example", *["gone.example"] * 5]
+    found = await asyncio.gather(*(names.resolve(host, 443, "ada") for host in wanted), return_exceptions=True)
+    assert [type(one) for one in found] == [socket.gaierror] * 6
+    assert missing.asked == ["first.example", "gone.example"]
+
+
+async def test_only_so_many_failures_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolver, "FAILED_MAX", 2)
+    missing = Missing()
+    names = SystemResolver(missing)
+    for host in ("a.example", "b.example", "c.example", "c.example", "a.example"):
+        with pytest.raises(socket.gaierror):
+            await names.resolve(host, 443)
+    assert missing.asked == ["a.example", "b.example", "c.example", "a.example"], "the oldest was forgotten"
+
+
 async def test_another_callers_webhook_is_taken_while_names_hang(
     dsn: str, tmp_path: Path, silence: Silence, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 import windlass as wl
 from windlass.core.errors import BadExpression, BadRecipe, TooLarge
 from windlass.core.plan import NodeKind, OnFailure
-from windlass.recipe.document import plan_from_document, recipe_name
+from windlass.recipe.document import plan_from_document, recipe_description, recipe_name
 from windlass.recipe.draft import Known, Parameters
 
 TRAILER = """
@@ -257,3 +257,12 @@ def test_a_thousand_steps_in_a_chain_are_fine() -> None:
     steps = {f"s{n}": {"run": "f", "after": [f"s{n - 1}"] if n else []} for n in range(1000)}
     plan = plan_from_document({"recipe": "r", "steps": steps})
     assert [node.name for node in plan.nodes[:3]] == ["s0", "s1", "s2"]
+
+
+def test_a_description_is_for_people_and_no_part_of_the_plan() -> None:
+    described = f"description: |\n  Makes a film.\n\n    One scene at a time.\n{TRAILER}"
+    assert plan_from_document(described).hash == plan_from_document(TRAILER).hash
+    assert recipe_description(described) == "Makes a film.\n\n  One scene at a time."
+    assert recipe_description(TRAILER) == recipe_description("description: null\nrecipe: r") == ""
+    with pytest.raises(BadRecipe, match=r"description: text is needed here, not a int \(line 1\)"):
+        plan_from_document(f"description: 3{TRAILER}")

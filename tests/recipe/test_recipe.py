@@ -11,6 +11,7 @@ import windlass as wl
 from windlass.core.errors import BadRecipe
 from windlass.core.plan import Node, NodeKind, OnFailure, plan_from_json
 from windlass.core.queue import BACKGROUND_PROCESSING
+from windlass.recipe.description import DESCRIPTION_MAX_CHARS, description_of
 
 
 @wl.step
@@ -265,3 +266,25 @@ def test_a_recipe_that_failed_to_be_read_leaves_nothing_behind() -> None:
     with pytest.raises(BadRecipe, match="ValueError: no"):
         _ = broken.plan
     assert fetch("a") == {"url": "a"}
+
+
+def test_a_docstring_is_the_description_and_no_part_of_the_plan() -> None:
+    def plain(topic: str) -> Any:
+        return fetch(topic)
+
+    def told(topic: str) -> Any:
+        """Says it loudly.
+
+        Twice, if need be.
+        """
+        return fetch(topic)
+
+    one, other = wl.recipe(name="r")(plain), wl.recipe(name="r")(told)
+    assert one.plan.hash == other.plan.hash
+    assert (one.description, other.description) == ("", "Says it loudly.\n\nTwice, if need be.")
+
+
+def test_a_description_is_cut_and_can_be_stored() -> None:
+    assert description_of("a\0b\ud800") == "ab?"
+    long = description_of("x" * 5_000)
+    assert (len(long), long[-2:]) == (DESCRIPTION_MAX_CHARS, "x…")

@@ -1,4 +1,4 @@
-"""How much waits in the queues: counted once a second at most, for admission and for dashboards.
+"""How much waits: counted once a second at most, for admission and for dashboards.
 
 Three limits, in the order in which they are checked:
 
@@ -7,7 +7,11 @@ Three limits, in the order in which they are checked:
     the depth of all queues        submits of callers are refused who have their share of it already
     twice the depth of all queues  every submit is refused
 
-A caller's share is the depth divided by the callers who have steps in the queues, and one more. So no caller can use up
+A caller's own depth counts its QUEUED and READY steps, and the HELD steps that wait for a slot. HELD steps are in no
+queue: a caller that only uses a busy provider would otherwise add rows without limit. The depth of all queues counts
+QUEUED steps only, because a slow provider must not stop the callers that do not use it.
+
+A caller's share is the depth divided by the callers who have steps that wait, and one more. So no caller can use up
 what the others need. Counting by caller reads every waiting step; it is done only when there are more of them than one
 caller may have.
 """
@@ -47,6 +51,8 @@ class Depth:
         self.per_caller_max = most if per_caller_max is None else min(per_caller_max, most)
         # By queue: how many steps wait (counted up to one more than twice `most`), and the age of the oldest job.
         self.last: dict[str, tuple[int, float]] = {}
+        # How many steps wait for a slot, counted up to the same number.
+        self._held = 0
         self._callers: dict[str, int] = {}
 
     async def look(self) -> dict[str, tuple[int, float]]:
@@ -54,25 +60,26 @@ class Depth:
         if self._is_stale(self._looked_s):
             async with self._looking:
                 if self._is_stale(self._looked_s):
-                    self.last = dict(await gauge.queues(self._db, 2 * self.most + 1))
+                    queues, self._held = await gauge.queues_and_held(self._db, 2 * self.most + 1)
+                    self.last = dict(queues)
                     self._looked_s = self._clock()
         return self.last
 
     async def check(self, caller: str, *, is_internal: bool = False) -> None:
         """Raise Busy when more waits than may. An internal caller has no depth of its own."""
-        waiting = sum(count for count, _ in (await self.look()).values())
-        if waiting <= min(self.per_caller_max, self.most):
+        queued = sum(count for count, _ in (await self.look()).values())
+        if queued + self._held <= self.per_caller_max:
             return
         counts = await self._by_caller()
         own = counts.get(caller, 0)
         if not is_internal and own > self.per_caller_max:
             raise Busy(
-                f"more than {self.per_caller_max} steps of this caller wait in the queues already",
+                f"more than {self.per_caller_max} steps of this caller wait already",
                 retry_after_s=RETRY_AFTER_S,
                 remedy="Try again when some of them have run, or start more workers",
             )
         share = self.most // (len(counts) + 1)
-        if waiting > 2 * self.most or (waiting > self.most and own > share):
+        if queued > 2 * self.most or (queued > self.most and own > share):
             raise Busy(
                 f"more than {self.most} steps wait in the queues already",
                 retry_after_s=RETRY_AFTER_S,

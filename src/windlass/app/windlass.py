@@ -78,6 +78,11 @@ class HasPlan(Protocol):
         ...
 
     @property
+    def description(self) -> str:
+        """What it is for, for people; may be empty."""
+        ...
+
+    @property
     def children(self) -> Mapping[str, HasPlan]:
         """The recipes that it uses as steps."""
         ...
@@ -212,8 +217,8 @@ class Windlass:
         its version, so an old process that restarts does not undo a deployment; `newest=True` puts it in force again.
         """
         versions: dict[str, int] = {}
-        for plan in _plans(wanted):
-            found = await recipes.register(self.db, plan, is_newest=newest)
+        for plan, description in _plans(wanted):
+            found = await recipes.register(self.db, plan, description=description, is_newest=newest)
             versions[plan.recipe] = found.version
             self._stored.add(plan.hash)
             if found.version != found.newest:
@@ -414,15 +419,15 @@ def plan_in(recipe: HasPlan | Plan) -> Plan:
     return plan_of(recipe)
 
 
-def _plans(wanted: Sequence[HasPlan | Plan]) -> list[Plan]:
-    """The plans of these and of all that they use, the used ones first: a job may start right after."""
-    found: dict[str, Plan] = {}
+def _plans(wanted: Sequence[HasPlan | Plan]) -> list[tuple[Plan, str]]:
+    """Plans and descriptions of these and of all that they use, the used ones first: a job may start right after."""
+    found: dict[str, tuple[Plan, str]] = {}
     stack = list(wanted)
     while stack:
         one = stack.pop()
         plan = plan_in(one)
         if plan.hash not in found:
-            found[plan.hash] = plan
+            found[plan.hash] = (plan, "" if isinstance(one, Plan) else one.description)
             stack.extend([] if isinstance(one, Plan) else one.children.values())
     return list(reversed(found.values()))
 

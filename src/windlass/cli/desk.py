@@ -15,6 +15,7 @@ from windlass.cli.redriving import Again
 from windlass.cli.snapshot import Snapshot
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
+from windlass.engine.recipes import Described
 from windlass.pure.job_failed import JobFailed
 from windlass.views.explain import Reason
 from windlass.views.read import EventView, JobView
@@ -145,6 +146,10 @@ class Desk(Protocol):
 
     async def recipe(self, name: str, version: int | None = None) -> Plan:
         """One recipe's plan."""
+        ...
+
+    async def described(self, name: str, version: int | None = None) -> Described:
+        """One recipe's plan and description."""
         ...
 
     async def workers(self) -> list[dict[str, Any]]:

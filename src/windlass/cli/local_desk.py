@@ -24,6 +24,7 @@ from windlass.core.errors import BadInput, BadSetting
 from windlass.core.plan import Plan
 from windlass.core.states import JobState
 from windlass.engine import control, installation, recipes
+from windlass.engine.recipes import Described
 from windlass.pure.job_failed import JobFailed
 from windlass.store.plans import plan_of
 from windlass.views import listing, read, workers
@@ -178,6 +179,10 @@ class LocalDesk(LocalOutside, LocalRedriving, LocalStepOutput):
     async def recipe(self, name: str, version: int | None = None) -> Plan:
         """One recipe's plan."""
         return await recipes.latest(self._db, name, version)
+
+    async def described(self, name: str, version: int | None = None) -> Described:
+        """One recipe's plan and description."""
+        return await recipes.described(self._db, name, version)
 
     async def workers(self) -> list[dict[str, Any]]:
         """The worker processes."""

@@ -24,6 +24,7 @@ from windlass.core.errors import BadInput, NotFound, Unavailable
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.retry import Retry
 from windlass.core.states import STEP_TERMINAL, JobState, StepState
+from windlass.engine.recipes import Described
 from windlass.pure.job_failed import JobFailed
 from windlass.views.explain import Reason
 from windlass.views.read import EventView, FanCount, JobView, StepView
@@ -241,13 +242,18 @@ class RemoteDesk(RemoteOutside, RemoteRedriving, RemoteStepOutput):
     async def recipes(self) -> list[RecipeVersion]:
         """Every recipe with its newest version."""
         return [
-            RecipeVersion(one.name, one.version or 0, one.plan, one.created_at or datetime.now(UTC))
+            RecipeVersion(one.name, one.version or 0, one.plan, one.created_at or datetime.now(UTC), one.description)
             for one in await self._client.recipes()
         ]
 
     async def recipe(self, name: str, version: int | None = None) -> Plan:
         """One recipe's plan."""
-        return _plan(await self._client.recipe(name, version))
+        return (await self.described(name, version)).plan
+
+    async def described(self, name: str, version: int | None = None) -> Described:
+        """One recipe's plan and description."""
+        told = await self._client.recipe(name, version)
+        return Described(_plan(told), told.get("description", ""))
 
     async def workers(self) -> list[dict[str, Any]]:
         """The worker processes."""

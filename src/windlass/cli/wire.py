@@ -116,6 +116,7 @@ def recipe_json(recipe: RecipeVersion) -> dict[str, Any]:
         "version": recipe.version,
         "plan_hash": recipe.plan_hash,
         "created_at": moment(recipe.created_at),
+        "description": recipe.description,
     }
 
 

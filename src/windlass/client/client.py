@@ -134,7 +134,7 @@ class Client:
         return self.run(flows.recipes(self._means))
 
     def recipe(self, name: str, version: int | None = None) -> dict[str, Any]:
-        """One recipe: its nodes, edges, schema of inputs and output."""
+        """One recipe: its description, nodes, edges, schema of inputs and output."""
         return self.run(flows.recipe(self._means, name, version))
 
     def me(self) -> dict[str, Any]:

@@ -326,7 +326,7 @@ def recipes(means: Means) -> Flow[list[RecipeView]]:
 
 
 def recipe(means: Means, name: str, version: int | None) -> Flow[dict[str, Any]]:
-    """One recipe: its nodes, edges, schema of inputs and output."""
+    """One recipe: its description, nodes, edges, schema of inputs and output."""
     query = [] if version is None else [("version", str(version))]
     body: dict[str, Any] = yield from get(means, f"/recipes/{quote(name, safe='')}", query)
     return body

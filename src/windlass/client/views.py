@@ -121,6 +121,7 @@ class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     plan: str = ""
     created_at: datetime | None = None
+    description: str = ""
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 A fan-out of 250,000 steps would fill the queues for everybody. So a caller has so much room. A fan-out that finds none
 waits, READY, until steps of its caller have run. Nothing fails: its list is known, and its children come later.
+Steps that wait for a slot count as well: a fan-out over a busy provider adds its children as the provider takes them.
 
 Counting reads every waiting step, so it is done at most once in `COUNT_EVERY_S` seconds, and only for fan-outs of more
 than `FREE_MAX` items. What the router adds in between is added to the count.
@@ -21,7 +22,7 @@ COUNT_EVERY_S = 1.0
 
 
 async def callers(db: Database, most: int) -> dict[str, int]:
-    """Count the steps of each caller that wait for a worker or the router, up to `most` in all."""
+    """Count the steps of each caller that wait for a worker, the router or a slot, `most` of each kind in all."""
     rows = await db.run(lambda connection: connection.fetch(sql("gauge_callers"), most))
     return {row["caller"]: row["count"] for row in rows}
 

@@ -26,10 +26,19 @@ class Registered:
     newest: int
 
 
-async def register(db: Database, plan: Plan, *, is_newest: bool = False) -> Registered:
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A version of a recipe: its plan, and its description for people."""
+
+    plan: Plan
+    description: str
+
+
+async def register(db: Database, plan: Plan, *, description: str = "", is_newest: bool = False) -> Registered:
     """Make this plan a version of its recipe. A new plan becomes the newest version; a known one keeps its version.
 
-    With `is_newest` a known plan becomes the newest version too, under a new number: a roll-back.
+    With `is_newest` a known plan becomes the newest version too, under a new number: a roll-back. A `description`
+    replaces the one that the plan had; an empty one leaves it as it is.
     """
     put = "recipe_put_newest" if is_newest else "recipe_put"
 
@@ -38,6 +47,7 @@ async def register(db: Database, plan: Plan, *, is_newest: bool = False) -> Regi
             async with connection.transaction():
                 await connection.execute(sql("plan_put"), plan.hash, plan.canonical.decode())
                 await connection.execute(sql(put), plan.recipe, plan.hash)
+                await connection.execute(sql("recipe_describe"), plan.recipe, plan.hash, description)
                 row = await connection.fetchrow(sql("recipe_of_plan"), plan.recipe, plan.hash)
             # Another process may have taken the number in between.
             if row["version"] is not None and (row["version"] == row["newest"] or not is_newest):
@@ -62,6 +72,11 @@ async def rollback(db: Database, name: str, version: int | None = None) -> tuple
 
 async def latest(db: Database, name: str, version: int | None = None) -> Plan:
     """The newest version of a recipe, or the one asked for."""
+    return (await described(db, name, version)).plan
+
+
+async def described(db: Database, name: str, version: int | None = None) -> Described:
+    """The newest version of a recipe, or the one asked for, with its description."""
     async with db.connection() as connection:
         if version is None:
             row = await connection.fetchrow(sql("recipe_latest"), name)
@@ -72,7 +87,7 @@ async def latest(db: Database, name: str, version: int | None = None) -> Plan:
         if row is None:
             what = f"recipe {name}" if version is None else f"version {version} of recipe {name}"
             raise NotFound(f"there is no {what}", remedy="`windlass recipes` lists the known ones")
-        return await read_plan(connection, row["plan"])
+        return Described(await read_plan(connection, row["plan"]), row["description"])
 
 
 class NamedPlans:

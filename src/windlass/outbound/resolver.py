@@ -8,6 +8,9 @@
 `getaddrinfo` cannot be cancelled: a name whose servers do not answer keeps its thread for half a minute, long after
 the request gave up. So threads are counted until they return. A caller has at most `PER_CALLER_MAX` of them, a free
 thread goes to the caller with the fewest, and a name that is being resolved is not resolved twice at a time.
+
+A failed look-up is remembered for `FAILED_KEPT_S` seconds: a crowd of webhooks for one dead name takes one thread in
+that time, not one thread each. Addresses are never remembered: `dial.py` checks and dials a fresh answer.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -26,6 +30,9 @@ THREADS_MAX = 32
 PER_CALLER_MAX = 4
 # Look-ups of one caller that wait for a thread.
 LINE_MAX = 1_000
+# A failed look-up is not repeated for so long. The first retry of a webhook comes later than that.
+FAILED_KEPT_S = 3.0
+FAILED_MAX = 1_000
 
 _Name: TypeAlias = tuple[str, int]
 _Answer: TypeAlias = "asyncio.Future[list[str]]"
@@ -45,22 +52,39 @@ class SystemResolver:
         *,
         threads_max: int = THREADS_MAX,
         per_caller_max: int = PER_CALLER_MAX,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lookup = lookup
         self._threads_max = threads_max
         self._per_caller_max = per_caller_max
+        self._clock = clock
         self._threads: Counter[str] = Counter()
         self._running: dict[_Name, _Answer] = {}
+        # The oldest failure first: until when it is remembered, and what `getaddrinfo` raised.
+        self._failed: dict[_Name, tuple[float, socket.gaierror]] = {}
         # By caller, in the order of their turns: who waits for a thread, and for which name.
         self._lines: dict[str, dict[asyncio.Future[_Answer], _Name]] = {}
 
     async def resolve(self, host: str, port: int, caller: str = "") -> list[str]:
         """The addresses of a name, in the order in which they should be tried. Raises what `getaddrinfo` raises."""
         name = (host, port)
+        if (failed := self._failure(name)) is not None:
+            raise failed
         # A look-up that waits in another caller's line is not joined: that line may be long.
         answer = self._running.get(name) or await self._turn(name, caller)
         # A caller that gives up must not end the look-up for the others.
         return await asyncio.shield(answer)
+
+    def _failure(self, name: _Name) -> socket.gaierror | None:
+        """The failure of a recent look-up, as a new exception: a raised one collects a traceback."""
+        until_s, error = self._failed.get(name, (float("-inf"), None))
+        return socket.gaierror(*error.args) if error is not None and self._clock() < until_s else None
+
+    def _keep_failed(self, name: _Name, error: socket.gaierror) -> None:
+        self._failed.pop(name, None)
+        while len(self._failed) >= FAILED_MAX:
+            del self._failed[next(iter(self._failed))]
+        self._failed[name] = (self._clock() + FAILED_KEPT_S, error)
 
     async def _turn(self, name: _Name, caller: str) -> _Answer:
         line = self._lines.setdefault(caller, {})
@@ -88,7 +112,12 @@ class SystemResolver:
             line = self._lines[caller] = self._lines.pop(caller)
             turn = next(iter(line))
             name = line.pop(turn)
-            if not turn.done():
+            if turn.done():
+                continue
+            if (failed := self._failure(name)) is not None:
+                turn.set_exception(failed)
+                turn.exception()  # marks it as read: a request that gave up leaves no line in the log
+            else:
                 turn.set_result(self._running.get(name) or self._start(name, caller))
 
     def _start(self, name: _Name, caller: str) -> _Answer:
@@ -103,8 +132,11 @@ class SystemResolver:
             self._threads[caller] -= 1
             self._threads += Counter()  # drops the zeros
             if isinstance(found, BaseException):
+                if isinstance(found, socket.gaierror):
+                    self._keep_failed(name, found)
                 answer.set_exception(found)
             else:
+                self._failed.pop(name, None)
                 answer.set_result(list(dict.fromkeys(str(address[0]) for *_, address in found)))
             self._begin()
 

@@ -14,7 +14,7 @@ from typing import Any
 from windlass.core.errors import BadSetting, NotFound, WindlassError
 from windlass.core.expression import nearest
 from windlass.core.plan import Plan
-from windlass.recipe.document import plan_from_document
+from windlass.recipe.document import plan_from_document, recipe_description
 from windlass.recipe.draft import Known
 from windlass.recipe.recipe import DocumentRecipe, Recipe
 from windlass.recipe.step import Step
@@ -94,7 +94,7 @@ def load(*targets: str) -> App:
     documents = {target: _document(target) for target in targets if target.endswith(_DOCUMENTS)}
     # Twice: documents may use one another as steps, so all must be there before what they name is checked.
     for target, body in documents.items():
-        app.add([DocumentRecipe(_compiled(target, body, Known()), target)])
+        app.add([DocumentRecipe(_compiled(target, body, Known()), target, recipe_description(body))])
     for target, body in documents.items():
         _compiled(target, body, app.known)
     for recipe in app.recipes.values():

@@ -1,6 +1,7 @@
 """Recipes as YAML or JSON: a `plan_definition`.
 
     recipe: trailer
+    description: Makes a film of a topic.    # for people; no part of the plan
     inputs: {topic: string}                  # name: type, `?` for optional, `[]` for a list; or a JSON Schema
     steps:
       write_script: {run: write_script, with: {topic: "${inputs.topic}"}, retry: {max_attempts: 4}, timeout: 2m}
@@ -24,13 +25,14 @@ from windlass.core.plan import PROVIDER_HANDLER, NodeKind, OnFailure, Plan
 from windlass.core.queue import MAIN_PROCESSING
 from windlass.core.retry import Retry
 from windlass.recipe.compile import compile_plan
+from windlass.recipe.description import description_of
 from windlass.recipe.draft import TIMEOUT_S, Known, RecipeDraft, StepDraft
 from windlass.recipe.duration import duration_s
 from windlass.recipe.options import key_template
 from windlass.recipe.schema import schema_from_document
 from windlass.recipe.yaml_text import Lines, line_of, read_document
 
-_TOP_KEYS = ("recipe", "inputs", "steps", "output", "on_failure", "ttl")
+_TOP_KEYS = ("recipe", "description", "inputs", "steps", "output", "on_failure", "ttl")
 _SHARED_KEYS = ("when", "after")
 _KEYS = {
     NodeKind.TASK: (
@@ -67,6 +69,12 @@ def recipe_name(source: str | bytes | Mapping[str, Any]) -> str:
     return _text(_mapping(body, "document").get("recipe"), "recipe")
 
 
+def recipe_description(source: str | bytes | Mapping[str, Any]) -> str:
+    """The description that a document gives its recipe; empty if it has none."""
+    body = source if isinstance(source, Mapping) else read_document(source)[0]
+    return _description(_mapping(body, "document"))
+
+
 def _with_line(error: BadRecipe, lines: Lines) -> BadRecipe:
     line = line_of(lines, error.place)
     if line is None:
@@ -80,6 +88,7 @@ def _draft(body: Any) -> RecipeDraft:
     _check_keys(document, _TOP_KEYS, "")
     if "recipe" not in document:
         raise BadRecipe("the recipe has no name", remedy="Begin the document with `recipe: its_name`")
+    _description(document)
     steps = _mapping(document.get("steps", {}), "steps")
     return RecipeDraft(
         name=_text(document["recipe"], "recipe"),
@@ -89,6 +98,11 @@ def _draft(body: Any) -> RecipeDraft:
         on_failure=_on_failure(document.get("on_failure", "finish")),
         ttl_s=None if document.get("ttl") is None else duration_s(document["ttl"], "ttl"),
     )
+
+
+def _description(document: Mapping[str, Any]) -> str:
+    text = document.get("description")
+    return "" if text is None else description_of(_text(text, "description"))
 
 
 def _step(name: str, step: Mapping[str, Any]) -> StepDraft:

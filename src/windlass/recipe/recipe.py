@@ -11,6 +11,7 @@ from typing import Any, NoReturn, overload
 from windlass.core.errors import BadRecipe, WindlassError
 from windlass.core.plan import NodeKind, OnFailure, Plan
 from windlass.recipe.compile import compile_plan
+from windlass.recipe.description import description_of
 from windlass.recipe.draft import Parameters, RecipeDraft
 from windlass.recipe.duration import duration_s
 from windlass.recipe.handle import Pending, StepHandle, Value
@@ -35,6 +36,11 @@ class Recipe:
     def parameters(self) -> Parameters:
         """The names of the inputs."""
         raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """What it is for, for people; empty if its author wrote nothing."""
+        return ""
 
     @property
     def steps(self) -> Mapping[str, Step]:
@@ -108,6 +114,11 @@ class FunctionRecipe(Recipe):
         return self._read[0]
 
     @property
+    def description(self) -> str:
+        """The function's docstring."""
+        return description_of(inspect.cleandoc(self.function.__doc__ or ""))
+
+    @property
     def parameters(self) -> Parameters:
         """The names of the inputs."""
         return self._inputs[1]
@@ -166,15 +177,21 @@ class FunctionRecipe(Recipe):
 class DocumentRecipe(Recipe):
     """A recipe that was written as a document, and is a plan already."""
 
-    def __init__(self, plan: Plan, source: str = "") -> None:
+    def __init__(self, plan: Plan, source: str = "", description: str = "") -> None:
         self.name = plan.recipe
         self._plan = plan
+        self._description = description
         self._source = source
 
     @property
     def plan(self) -> Plan:
         """The compiled graph."""
         return self._plan
+
+    @property
+    def description(self) -> str:
+        """What the document says under `description`."""
+        return self._description
 
     @property
     def where(self) -> str:
@@ -198,7 +215,8 @@ def recipe(
 def recipe(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a recipe: its parameters are the inputs, the steps it calls are the graph, and what it returns
     is the job's output. `on_failure="stop"` cancels the other branches as soon as a step has failed for good.
-    `ttl="7d"` is how long its jobs may live; without it, 24 hours and the waits that the recipe declares.
+    `ttl="7d"` is how long its jobs may live; without it, 24 hours and the waits that the recipe declares. The docstring
+    is shown wherever the recipe is.
     """
     if function is not None:
         return FunctionRecipe(function)

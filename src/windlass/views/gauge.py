@@ -5,8 +5,11 @@ Each is one bounded look at an index. Nothing is counted past its limit, and non
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
+
+import asyncpg
 
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -34,8 +37,17 @@ class Tally(NamedTuple):
 
 async def queues(db: Database, most: int) -> dict[str, Queue]:
     """Every queue with something in it, each counted up to `most`."""
-    rows = await db.run(lambda connection: connection.fetch(sql("gauge_queues"), most))
-    return {row["queue"]: Queue(row["count"], row["age_s"]) for row in rows}
+    return _queues(await db.run(lambda connection: connection.fetch(sql("gauge_queues"), most)))
+
+
+async def queues_and_held(db: Database, most: int) -> tuple[dict[str, Queue], int]:
+    """Every queue with something in it, and how many steps wait for a slot, each counted up to `most`."""
+
+    async def operation(connection: asyncpg.Connection) -> tuple[dict[str, Queue], int]:
+        rows = await connection.fetch(sql("gauge_queues"), most)
+        return _queues(rows), await connection.fetchval(sql("gauge_held"), most)
+
+    return await db.run(operation)
 
 
 async def tallies(db: Database) -> list[Tally]:
@@ -61,3 +73,7 @@ async def now(db: Database) -> datetime:
     """The database's time, which leases go by."""
     async with db.connection() as connection:
         return await connection.fetchval(sql("gauge_now"))  # type: ignore[no-any-return]
+
+
+def _queues(rows: Iterable[asyncpg.Record]) -> dict[str, Queue]:
+    return {row["queue"]: Queue(row["count"], row["age_s"]) for row in rows}

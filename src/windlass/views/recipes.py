@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import msgspec
 
 from windlass.store.database import Database
@@ -27,6 +28,7 @@ class RecipeVersion:
     version: int
     plan_hash: str
     created_at: datetime
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,18 @@ async def listing(db: Database) -> list[RecipeVersion]:
     """Every recipe with its newest version."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("recipe_list"))
-    return [RecipeVersion(row["name"], row["version"], row["plan"], row["created_at"]) for row in rows]
+    return [_version(row["name"], row) for row in rows]
 
 
 async def versions(db: Database, name: str) -> list[RecipeVersion]:
     """Every version of one recipe, the newest first."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("recipe_versions"), name)
-    return [RecipeVersion(name, row["version"], row["plan"], row["created_at"]) for row in rows]
+    return [_version(name, row) for row in rows]
+
+
+def _version(name: str, row: asyncpg.Record) -> RecipeVersion:
+    return RecipeVersion(name, row["version"], row["plan"], row["created_at"], row["description"])
 
 
 async def recent_inputs(db: Database, name: str, caller: str | None) -> list[Given]:

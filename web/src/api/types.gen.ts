@@ -1062,7 +1062,7 @@ export interface paths {
         };
         /**
          * Look at a recipe
-         * @description Its steps and what needs what, the schema of its inputs, and the expression of its output.
+         * @description Its description, its steps and what needs what, the schema of its inputs, and the expression of its output.
          *
          *     Scope: `jobs:read`.
          */
@@ -2992,6 +2992,11 @@ export interface components {
          * @description A recipe: its graph, what it takes and what it gives.
          */
         RecipeDocument: {
+            /**
+             * Description
+             * @description What its author says of it, for people; may be empty.
+             */
+            description: string;
             /** Edges */
             edges: components["schemas"]["EdgeDocument"][];
             /** Inputs Schema */
@@ -3083,6 +3088,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Description
+             * @description What its author says of it, for people; may be empty.
+             */
+            description: string;
             /** Name */
             name: string;
             /** Plan */
@@ -11156,24 +11166,28 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "created_at": "2026-11-16T02:55:29.302Z",
+                     *           "description": "Greet one person.",
                      *           "name": "hello",
                      *           "plan": "cb1a780c7eb574f9188e747b1741f0895be72aa0760a99be4e63f43c15f39d91",
                      *           "version": 1
                      *         },
                      *         {
                      *           "created_at": "2026-11-16T02:55:29.306Z",
+                     *           "description": "Wait for late orders, report every region, and join.",
                      *           "name": "nightly_report",
                      *           "plan": "c9d20d85f13017ed5567edc061b872ce7b564f49a42590749d09217c341436a6",
                      *           "version": 1
                      *         },
                      *         {
                      *           "created_at": "2026-11-16T02:55:29.307Z",
+                     *           "description": "One region: read, then add up.",
                      *           "name": "region_report",
                      *           "plan": "a7478b4d1b37f9b35c19718c578f2c2e20f91d581e77be9df1d93809a3dab005",
                      *           "version": 1
                      *         },
                      *         {
                      *           "created_at": "2026-11-16T02:55:29.308Z",
+                     *           "description": "Fan out over the scenes, join the shots, publish what scored well.",
                      *           "name": "trailer",
                      *           "plan": "294502ae933f9916cc93f344b4e8921164bb0f65f2faa154b48dd1e59e7a8dbf",
                      *           "version": 1
@@ -11280,6 +11294,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "description": "Greet one person.",
                      *       "edges": [],
                      *       "inputs_schema": {
                      *         "additionalProperties": false,
@@ -11703,6 +11718,7 @@ export interface operations {
                      *       "items": [
                      *         {
                      *           "created_at": "2026-11-16T02:55:29.302Z",
+                     *           "description": "Greet one person.",
                      *           "name": "hello",
                      *           "plan": "cb1a780c7eb574f9188e747b1741f0895be72aa0760a99be4e63f43c15f39d91",
                      *           "version": 1

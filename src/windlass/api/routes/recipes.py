@@ -53,8 +53,8 @@ async def list_recipes(parts: Has) -> RecipeList:
 @router.get("/recipes/{name}", operation_id="recipes.get", response_model=RecipeDocument, summary="Look at a recipe")
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def get(name: Name, query: Version, parts: Has) -> RecipeDocument:
-    """Its steps and what needs what, the schema of its inputs, and the expression of its output."""
-    return recipe_document(await recipes.latest(parts.db, name, query.version))
+    """Its description, its steps and what needs what, the schema of its inputs, and the expression of its output."""
+    return recipe_document(await recipes.described(parts.db, name, query.version))
 
 
 @router.get(

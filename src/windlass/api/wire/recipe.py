@@ -9,7 +9,8 @@ from pydantic import Field
 from windlass.api.wire.job import VERSION_MAX
 from windlass.api.wire.step import EdgeDocument
 from windlass.api.wire.wire import Sought, Time, Told
-from windlass.core.plan import Node, Plan
+from windlass.core.plan import Node
+from windlass.engine.recipes import Described
 from windlass.views.recipes import RecipeVersion
 
 
@@ -26,6 +27,7 @@ class RecipeSummary(Told):
     version: int
     plan: str
     created_at: Time
+    description: str = Field(description="What its author says of it, for people; may be empty.")
 
 
 class RecipeList(Told):
@@ -59,6 +61,7 @@ class RecipeDocument(Told):
     """A recipe: its graph, what it takes and what it gives."""
 
     name: str
+    description: str = Field(description="What its author says of it, for people; may be empty.")
     plan: str
     nodes: list[RecipeNode]
     edges: list[EdgeDocument]
@@ -69,13 +72,21 @@ class RecipeDocument(Told):
 
 def recipe_summary(recipe: RecipeVersion) -> RecipeSummary:
     """A version's document."""
-    return RecipeSummary(name=recipe.name, version=recipe.version, plan=recipe.plan_hash, created_at=recipe.created_at)
+    return RecipeSummary(
+        name=recipe.name,
+        version=recipe.version,
+        plan=recipe.plan_hash,
+        created_at=recipe.created_at,
+        description=recipe.description,
+    )
 
 
-def recipe_document(plan: Plan) -> RecipeDocument:
-    """A plan's document."""
+def recipe_document(recipe: Described) -> RecipeDocument:
+    """A recipe's document."""
+    plan = recipe.plan
     return RecipeDocument(
         name=plan.recipe,
+        description=recipe.description,
         plan=plan.hash,
         nodes=[_node(node) for node in plan.nodes],
         edges=[EdgeDocument(source=need, target=node.name) for node in plan.nodes for need in node.needs],

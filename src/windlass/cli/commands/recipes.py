@@ -33,6 +33,7 @@ async def listing(at: Ambient) -> None:
     """Every recipe with its newest version."""
     from windlass.cli.session import desk
     from windlass.cli.wire import recipe_json
+    from windlass.recipe.description import first_line
 
     async with desk(at) as ask:
         found = await ask.recipes()
@@ -40,9 +41,15 @@ async def listing(at: Ambient) -> None:
         at.screen.document([recipe_json(one) for one in found])
         return
     at.screen.table(
-        ("recipe", "version", "registered", "plan"),
+        ("recipe", "version", "registered", "plan", "description"),
         [
-            (one.name, str(one.version), one.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"), one.plan_hash)
+            (
+                one.name,
+                str(one.version),
+                one.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+                one.plan_hash,
+                first_line(one.description),
+            )
             for one in found
         ],
     )
@@ -55,19 +62,22 @@ async def show(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="Its name.")],
     version: Annotated[int | None, typer.Option(help="Not the newest, but this version.")] = None,
 ) -> None:
-    """A recipe's inputs and graph. With --json, its whole plan."""
+    """A recipe's description, inputs and graph. With --json, its description and whole plan."""
     import msgspec
 
     from windlass.cli.graph import boxes_of
-    from windlass.cli.screen import picture
+    from windlass.cli.screen import one_line, picture
     from windlass.cli.session import desk
 
     async with desk(at) as ask:
-        plan = await ask.recipe(recipe, version)
+        found = await ask.described(recipe, version)
+    plan = found.plan
     if at.as_json:
-        at.screen.document(msgspec.Raw(plan.canonical))
+        at.screen.document({**msgspec.json.decode(plan.canonical), "description": found.description})
         return
     at.screen.line(f"{plan.recipe}  {plan.hash}")
+    for line in found.description.splitlines():
+        at.screen.line(one_line(line))
     required = plan.inputs_schema.get("required", [])
     for name, schema in plan.inputs_schema.get("properties", {}).items():
         kind = schema.get("type", "any")

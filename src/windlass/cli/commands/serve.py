@@ -32,7 +32,6 @@ def add_to(app: typer.Typer) -> None:
     command(group, "api", panel=PANEL, is_local=True)(api)
     command(group, "engine", panel=PANEL, is_local=True)(engine)
     app.add_typer(group, name="serve", rich_help_panel=PANEL)
-    command(app, "engine", panel=PANEL, is_local=True)(engine)
 
 
 def up(

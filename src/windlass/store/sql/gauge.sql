@@ -42,8 +42,8 @@ SELECT q.queue,
 FROM queues q
 
 -- name: gauge_callers
--- How many steps of each caller wait for a worker or for the router; so many of either kind are counted in all. Steps are
--- counted per job first, so that a fan-out of thousands looks its caller up once.
+-- How many steps of each caller wait for a worker, for the router or for a slot; $1 of each kind are counted in all. Steps
+-- are counted per job first, so that a fan-out of thousands looks its caller up once.
 SELECT j.caller, sum(q.count)::int AS count
 FROM (
     SELECT s.job_id, count(*) AS count
@@ -51,11 +51,17 @@ FROM (
         (SELECT job_id FROM windlass.steps WHERE state = 'QUEUED' LIMIT $1)
         UNION ALL
         (SELECT job_id FROM windlass.steps WHERE state = 'READY' LIMIT $1)
+        UNION ALL
+        (SELECT job_id FROM windlass.slots WHERE state = 'WAITING' LIMIT $1)
     ) AS s
     GROUP BY s.job_id
 ) AS q
 JOIN windlass.jobs j ON j.id = q.job_id
 GROUP BY j.caller
+
+-- name: gauge_held
+-- How many steps wait for a slot (a provider's place, a key's or money), counted up to $1.
+SELECT count(*) FROM (SELECT FROM windlass.slots WHERE state = 'WAITING' LIMIT $1) AS waiting
 
 -- name: gauge_tallies
 -- Jobs by recipe and state since the installation is served, as the auditor counted them.

@@ -22,20 +22,31 @@ FROM windlass.recipes WHERE name = $1
 HAVING (SELECT r.plan FROM windlass.recipes r WHERE r.name = $1 ORDER BY r.version DESC LIMIT 1) IS DISTINCT FROM $2
 ON CONFLICT DO NOTHING
 
+-- name: recipe_describe
+-- All versions that are one plan have one description: the one given, else the one that is known already. Only a changed
+-- description is written, so a worker that starts writes nothing.
+UPDATE windlass.recipes r
+SET description = d.description
+FROM (
+    SELECT coalesce(nullif($3::text, ''), max(description), '') AS description
+    FROM windlass.recipes WHERE name = $1 AND plan = $2
+) AS d
+WHERE r.name = $1 AND r.plan = $2 AND r.description <> d.description
+
 -- name: recipe_of_plan
 SELECT max(version) FILTER (WHERE plan = $2) AS version, max(version) AS newest FROM windlass.recipes WHERE name = $1
 
 -- name: recipe_latest
-SELECT version, plan FROM windlass.recipes WHERE name = $1 ORDER BY version DESC LIMIT 1
+SELECT version, plan, description FROM windlass.recipes WHERE name = $1 ORDER BY version DESC LIMIT 1
 
 -- name: recipe_version
-SELECT version, plan FROM windlass.recipes WHERE name = $1 AND version = $2
+SELECT version, plan, description FROM windlass.recipes WHERE name = $1 AND version = $2
 
 -- name: recipe_list
-SELECT DISTINCT ON (name) name, version, plan, created_at FROM windlass.recipes ORDER BY name, version DESC
+SELECT DISTINCT ON (name) name, version, plan, created_at, description FROM windlass.recipes ORDER BY name, version DESC
 
 -- name: recipe_versions
-SELECT version, plan, created_at FROM windlass.recipes WHERE name = $1 ORDER BY version DESC
+SELECT version, plan, created_at, description FROM windlass.recipes WHERE name = $1 ORDER BY version DESC
 
 -- name: job_submit
 -- Jobs are $1 to $20, $31 and $33 with their first events, steps $21 to $28 and $32, bells $29 and $30. A job whose id or idempotency

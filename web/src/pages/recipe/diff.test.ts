@@ -22,6 +22,7 @@ const NODE: RecipeNode = {
 };
 const RECIPE: RecipeDocument = {
   name: "r",
+  description: "",
   plan: "p",
   nodes: [NODE],
   edges: [],

@@ -14,6 +14,7 @@ import { PlanView } from "./PlanView";
 import type { RecipeDocument } from "./plan";
 import { useRecipe } from "./recipe";
 import { SubmitPanel } from "./SubmitPanel";
+import { firstParagraph } from "./words";
 
 // What stands behind the other tabs is fetched when one of them is opened.
 const StepsTable = lazy(() => import("./StepsTable"));
@@ -82,7 +83,12 @@ export default function RecipePage() {
         />
       ) : (
         <Loaded query={recipe} rows={6}>
-          {(found) => <Sides recipe={found} />}
+          {(found) => (
+            <>
+              <Description text={found.description} />
+              <Sides recipe={found} />
+            </>
+          )}
         </Loaded>
       )}
     </Page>
@@ -91,6 +97,13 @@ export default function RecipePage() {
 
 function isMissing(error: unknown): boolean {
   return error instanceof Problem && error.body.status === 404;
+}
+
+/** What the author says of the recipe, as far as there is room for it. */
+function Description({ text }: { readonly text: string }) {
+  const first = firstParagraph(text);
+  if (first === "") return null;
+  return <p className="line-clamp-3 max-w-[80ch] shrink-0 px-4 pb-2.5 text-dim">{first}</p>;
 }
 
 /** The recipe at the left, its form at the right; on a narrow screen one below the other. */

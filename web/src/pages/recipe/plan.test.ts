@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { planOf, type RecipeNode } from "./plan";
-import { expressionText, retryText, stepFacts } from "./words";
+import { expressionText, firstParagraph, retryText, stepFacts } from "./words";
 
 const NODE: RecipeNode = {
   step: "draw",
@@ -57,5 +57,12 @@ describe("what decides about a step", () => {
       ["waits at most", "1 m 00 s"],
     ]);
     expect(stepFacts({ ...NODE, kind: "unheard of" })[0]).toEqual(["unheard of", "draw"]);
+  });
+});
+
+describe("a recipe's description", () => {
+  test("is shown up to its first empty line", () => {
+    expect(firstParagraph("Makes a film\nof a topic.\n\nOne scene at a time.")).toBe("Makes a film of a topic.");
+    expect(firstParagraph("")).toBe("");
   });
 });

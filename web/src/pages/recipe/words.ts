@@ -20,6 +20,11 @@ export function expressionText(expression: string): string {
   return expression.replace(/\bsteps\.(\w+)\.outputs\b/g, "$1").replace(/\binputs\.(\w+)/g, "$1");
 }
 
+/** A description up to its first empty line, on one line. */
+export function firstParagraph(text: string): string {
+  return (text.split(/\n\s*\n/, 1)[0] ?? "").replace(/\s+/g, " ").trim();
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   task: "runs",
   event: "waits for event",
