@@ -202,8 +202,8 @@ async def test_a_description_makes_no_version_and_follows_its_plan(rig: Rig) -> 
         assert (await recipes.described(rig.db, "r")).description == wanted
     await recipes.register(rig.db, two, description="Another.")
     await recipes.rollback(rig.db, "r")
-    assert [found.description for found in await recipes.versions(rig.db, "r")] == ["Better.", "Another.", "Better."]
-    assert [found.description for found in await recipes.listing(rig.db)] == ["Better."]
+    assert [found.description for found in await recipe_views.versions(rig.db, "r")] == ["Better.", "Another.", "Better."]
+    assert [found.description for found in await recipe_views.listing(rig.db)] == ["Better."]
 
 
 async def test_a_rollback_makes_an_old_plan_the_newest_and_holds(rig: Rig) -> None:

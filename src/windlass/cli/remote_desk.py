@@ -429,10 +429,8 @@ def _graph(recipe: str, graph: dict[str, Any]) -> tuple[Plan, list[StepView], li
 
 
 def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepView:
-    times = {
-        name: None if (text := told.get(name)) is None else datetime.fromisoformat(text)
-        for name in ("wake_at", "started_at", "finished_at")
-    }
+    names = ("wake_at", "started_at", "finished_at")
+    wake_at, started_at, finished_at = (datetime.fromisoformat(told[n]) if told.get(n) else None for n in names)
     return StepView(
         no=told["no"],
         node=place,
@@ -450,7 +448,7 @@ def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepV
         output=None,
         error=told.get("error"),
         progress=told.get("progress"),
-        wake_at=times["wake_at"],
-        started_at=times["started_at"],
-        finished_at=times["finished_at"],
+        wake_at=wake_at,
+        started_at=started_at,
+        finished_at=finished_at,
     )
