@@ -202,7 +202,8 @@ async def test_a_description_makes_no_version_and_follows_its_plan(rig: Rig) -> 
         assert (await recipes.described(rig.db, "r")).description == wanted
     await recipes.register(rig.db, two, description="Another.")
     await recipes.rollback(rig.db, "r")
-    assert [found.description for found in await recipe_views.versions(rig.db, "r")] == ["Better.", "Another.", "Better."]
+    told = [found.description for found in await recipe_views.versions(rig.db, "r")]
+    assert told == ["Better.", "Another.", "Better."]
     assert [found.description for found in await recipe_views.listing(rig.db)] == ["Better."]
 
 

@@ -430,7 +430,7 @@ def _graph(recipe: str, graph: dict[str, Any]) -> tuple[Plan, list[StepView], li
 
 def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepView:
     names = ("wake_at", "started_at", "finished_at")
-    wake_at, started_at, finished_at = (datetime.fromisoformat(told[n]) if told.get(n) else None for n in names)
+    times: dict[str, Any] = {n: datetime.fromisoformat(told[n]) if told.get(n) else None for n in names}
     return StepView(
         no=told["no"],
         node=place,
@@ -448,7 +448,5 @@ def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepV
         output=None,
         error=told.get("error"),
         progress=told.get("progress"),
-        wake_at=wake_at,
-        started_at=started_at,
-        finished_at=finished_at,
+        **times,
     )

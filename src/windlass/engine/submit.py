@@ -211,15 +211,18 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
 async def _insert_many(
     connection: asyncpg.Connection, submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
 ) -> list[asyncpg.Record]:
-    queues = sorted({queue for s in submissions for queue in _template(s).queues})
+    templates = [_template(s) for s in {(s.plan.hash, s.holds): s for s in submissions}.values()]
+    queues = sorted({queue for template in templates for queue in template.queues})
     bells = [("windlass_work", ",".join(queues))] if queues else []
-    if any(_template(s).has_ready for s in submissions):
+    if any(template.has_ready for template in templates):
         bells.append(("windlass_route", ""))
-    if any(map(_ends_soon, submissions)):
+    lives_s = [s.lives_s for s in submissions]
+    if any(map(_ends_soon, submissions, lives_s)):
         bells.append(("windlass_timer", ""))
     rows: list[asyncpg.Record] = await connection.fetch(
         sql("job_submit"),
         *_job_columns(submissions, bodies, hashes),
+        [timedelta(seconds=one_s) for one_s in uniform(lives_s)],
         *_step_columns(submissions),
         [channel for channel, _ in bells],
         [payload for _, payload in bells],
@@ -242,9 +245,8 @@ def _told(submission: Submission) -> str | None:
     return encode({"holds": int(submission.holds)}) if submission.holds else None
 
 
-def _ends_soon(submission: Submission) -> bool:
-    lives_s = submission.lives_s
-    return min(lives_s, submission.deadline_s or lives_s) < _SOON_S
+def _ends_soon(submission: Submission, lives_s: float) -> bool:
+    return lives_s < _SOON_S or (submission.deadline_s is not None and submission.deadline_s < _SOON_S)
 
 
 async def _compare(
@@ -349,7 +351,7 @@ def _lanes(submission: Submission) -> list[str]:
 
 def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[Any, ...]:
     """The parameters of `job_submit_one`, but for the last."""
-    s, template = submission, _template(submission)
+    s, template, lives_s = submission, _template(submission), submission.lives_s
     return (
         s.job_id,
         s.plan.recipe,
@@ -366,11 +368,11 @@ def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[A
         s.depth,
         s.retry_of,
         None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
-        timedelta(seconds=s.lives_s),
+        timedelta(seconds=lives_s),
         *template.alone,
         template.bell,
         template.has_ready,
-        _ends_soon(s),
+        _ends_soon(s, lives_s),
         uniform(_lanes(s)),
     )
 
@@ -399,29 +401,35 @@ def _job_columns(
         uniform([s.depth for s in submissions]),
         sparse([s.retry_of for s in submissions]),
         sparse([None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions]),
-        [timedelta(seconds=lives_s) for lives_s in uniform([s.lives_s for s in submissions])],
     )
 
 
-def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any], ...]:
-    ids: list[UUID] = []
-    numbers: list[int] = []
-    states: list[str] = []
-    queues: list[str] = []
-    priorities: list[int] = []
-    unmet: list[int] = []
-    timeouts: list[float] = []
-    lanes: list[str] = []
-    for submission in submissions:
-        template = _template(submission)
-        count = len(template.numbers)
-        ids.extend([submission.job_id] * count)
-        numbers.extend(template.numbers)
-        states.extend(template.states)
-        queues.extend(template.queues_of)
-        priorities.extend([submission.priority] * count)
-        unmet.extend(template.unmet)
-        timeouts.extend(template.timeouts)
-        lanes.extend(_lanes(submission))
-    columns: list[list[Any]] = [numbers, states, queues, priorities, unmet, timeouts, lanes]
-    return ids, *(uniform(column) for column in columns)
+def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any] | None, ...]:
+    first, repeats = submissions[0], 1
+    like = (first.plan.hash, first.caller, first.priority, first.holds)
+    if all((s.plan.hash, s.caller, s.priority, s.holds) == like for s in submissions):
+        # Jobs that are submitted together are mostly alike: the columns of the first are repeated.
+        columns, repeats = _columns_of(first), len(submissions)
+    else:
+        parts = [_columns_of(s) for s in submissions]
+        columns = tuple([value for part in column for value in part] for column in zip(*parts, strict=True))
+    ids = [s.job_id for s in submissions for _ in s.plan.nodes]
+    short = map(uniform, columns)
+    return (
+        None if len(ids) == len(submissions) else ids,
+        *(column if len(column) == 1 else column * repeats for column in short),
+    )
+
+
+def _columns_of(submission: Submission) -> tuple[list[Any], ...]:
+    """The step columns of one job, but for its id."""
+    template = _template(submission)
+    return (
+        template.numbers,
+        template.states,
+        template.queues_of,
+        [submission.priority] * len(template.numbers),
+        template.unmet,
+        template.timeouts,
+        _lanes(submission),
+    )

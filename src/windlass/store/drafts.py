@@ -236,9 +236,9 @@ def _job_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     jobs = [draft.job for draft in drafts]
     return (
         [job.id for job in jobs],
-        [job.version for job in jobs],
+        uniform([job.version for job in jobs]),
         uniform([len(draft.events) for draft in drafts]),
-        [draft.job.state if draft.is_moved else None for draft in drafts],
+        uniform([draft.job.state if draft.is_moved else "" for draft in drafts]),
         uniform([job.is_paused for job in jobs]),
         uniform([job.steps_total for job in jobs]),
         uniform([job.steps_open for job in jobs]),
@@ -247,14 +247,14 @@ def _job_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     )
 
 
-def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
+def _step_columns(drafts: list[Draft]) -> tuple[list[Any] | None, ...]:
     steps: list[Step] = []
     ids: list[UUID] = []
     for draft in drafts:
         steps.extend(draft.changed.values())
         ids.extend([draft.job.id] * len(draft.changed))
     return (
-        ids,
+        None if len(ids) == len(drafts) and all(draft.changed for draft in drafts) else ids,
         uniform([step.no for step in steps]),
         uniform([step.state for step in steps]),
         uniform([step.unmet for step in steps]),
@@ -267,19 +267,19 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
         sparse([step.wake_at for step in steps]),
         sparse([step.output for step in steps]),
         sparse([encode_fault(step.error) for step in steps]),
-        sparse([draft.fences and draft.fences.get(no) for draft in drafts for no in draft.changed]),
+        uniform([draft.fences.get(no, 0) if draft.fences else 0 for draft in drafts for no in draft.changed]),
     )
 
 
-def _fence_workers(drafts: list[Draft]) -> list[Any]:
-    """The workers of the fences of `_step_columns`, in the same order."""
-    if not any(draft.fences for draft in drafts):
-        return []
-    return [
+def _fence_workers(drafts: list[Draft]) -> list[UUID | None]:
+    """The workers of the fences of `_step_columns`, in the same order; a worker once if there is no other."""
+    column = [
         step.worker if draft.fences and no in draft.fences else None
         for draft in drafts
         for no, step in draft.changed.items()
     ]
+    workers = {worker for worker in column if worker is not None}
+    return column if len(workers) > 1 else [*workers]
 
 
 def _twins(drafts: list[Draft]) -> list[str | None]:
@@ -299,6 +299,19 @@ def _holds(drafts: list[Draft]) -> list[int | None]:
 
 
 def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
+    events = drafts[0].events
+    if all(draft.events == events for draft in drafts):
+        return (
+            [],
+            [],
+            [event.type for event in events],
+            uniform([event.source for event in events]),
+            [event.no for event in events],
+            [event.attempt for event in events],
+            sparse([None if event.payload is None else encode(event.payload) for event in events]),
+            [],
+            sparse([event.idempotency_key for event in events]),
+        )
     rows = [
         (
             place,
@@ -350,7 +363,8 @@ def _told(draft: Draft) -> str:
 
 def sparse(column: list[Any]) -> list[Any]:
     """The column, or an empty one if it holds nothing: `unnest` fills up with NULL, and empty costs nothing to send."""
-    return column if any(value is not None for value in column) else []
+    is_empty = not column or (column[0] is None and column.count(None) == len(column))
+    return [] if is_empty else column
 
 
 def uniform(column: list[Any]) -> list[Any]:

@@ -31,9 +31,13 @@ WHERE j.id = $1
 -- Jobs are $1 to $9, steps $10 to $23 and $35 to $37, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job
 -- is no longer at the version that was read, `require` ends the transaction. $23 and $35 are the attempt and the worker
 -- of a step that was not read but remembered from its claim. It must be running still, on that worker: a crash or a
--- failover may have undone the claim and with it the version, and another worker may have got the same number.
--- A column that can hold no NULL and has one value throughout comes with that value once. $36 is the queue of steps that
--- wait apart, $37 the holds of steps that are HELD.
+-- failover may have undone the claim and with it the version, and another worker may have got the same number. An
+-- attempt of 0 stands for a step that was read. $36 is the queue of steps that wait apart, $37 the holds of
+-- steps that are HELD.
+--
+-- The driver looks at every element of an array, so the arrays are kept short. A column that can hold no NULL and has one
+-- value throughout comes with that value once; the state '' stands for a job that did not move. $10 is NULL if every job
+-- has one step. $24 and $25 are empty if every job has the same events.
 WITH won AS (
     UPDATE windlass.jobs j
     SET version = j.version + 1,
@@ -48,8 +52,10 @@ WITH won AS (
         finished_at = CASE WHEN d.steps_open = 0 THEN (SELECT windlass.clock()) END,
         due_at = CASE WHEN d.steps_open > 0 THEN j.due_at END
     FROM (
-        SELECT id, version, state, error, place,
+        SELECT id, error, place,
+               coalesce(version, ($2::int[])[1]) AS version,
                coalesce(events, ($3::int[])[1]) AS events,
+               nullif(coalesce(state, ($4::text[])[1]), '') AS state,
                coalesce(is_paused, ($5::bool[])[1]) AS is_paused,
                coalesce(steps_total, ($6::int[])[1]) AS steps_total,
                coalesce(steps_open, ($7::int[])[1]) AS steps_open,
@@ -60,7 +66,7 @@ WITH won AS (
             AS u (id, version, events, state, is_paused, steps_total, steps_open, steps_failed, error, place)
     ) AS d
     WHERE j.id = d.id AND j.version = d.version
-    RETURNING j.event_seq - d.events AS seq, d.place
+    RETURNING j.id, j.event_seq - d.events AS seq, j.correlation_id, d.place
 ), base AS (
     SELECT array_agg(seq ORDER BY place) AS seqs, count(*) AS jobs FROM won
 ), step AS (
@@ -83,21 +89,23 @@ WITH won AS (
             ('COMPLETED', 'SKIPPED', 'FAILED', 'CANCELLED', 'DENIED', 'QUARANTINED', 'ABANDONED')
             THEN (SELECT windlass.clock()) END
     FROM (
-        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, fence, fence_worker, queue, holds,
+        SELECT job_id, fan, fanned, waiting_for, wake_at, output, error, queue, holds,
                coalesce(no, ($11::int[])[1]) AS no,
                coalesce(state, ($12::text[])[1]) AS state,
                coalesce(unmet, ($13::int[])[1]) AS unmet,
                coalesce(attempt, ($14::int[])[1]) AS attempt,
                coalesce(failures, ($15::int[])[1]) AS failures,
-               coalesce(losses, ($16::int[])[1]) AS losses
-        FROM unnest($10::uuid[], $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
+               coalesce(losses, ($16::int[])[1]) AS losses,
+               coalesce(fence, ($23::int[])[1]) AS fence,
+               coalesce(fence_worker, ($35::uuid[])[1]) AS fence_worker
+        FROM unnest(coalesce($10::uuid[], $1), $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
                     $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[],
                     $35::uuid[], $36::text[], $37::smallint[])
             AS u (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output,
                   error, fence, fence_worker, queue, holds)
     ) AS d
     WHERE s.job_id = d.job_id AND s.no = d.no
-      AND (d.fence IS NULL OR (s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING'))
+      AND (d.fence = 0 OR (s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING'))
     RETURNING s.no
 ), event AS (
     INSERT INTO windlass.events
@@ -107,11 +115,18 @@ WITH won AS (
     FROM unnest($24::int[], $25::int[], $26::text[], $27::text[], $28::int[], $29::int[], $30::json[], $31::text[],
                 $32::text[])
         AS d (place, i, type, source, no, attempt, payload, correlation_id, idempotency_key)
+    WHERE d.place IS NOT NULL
+    UNION ALL
+    SELECT won.id, won.seq + d.i, (SELECT windlass.clock()), d.type, coalesce(d.source, ($27::text[])[1]), d.no, d.attempt,
+           d.payload, won.correlation_id, d.idempotency_key
+    FROM won CROSS JOIN unnest($26::text[], $27::text[], $28::int[], $29::int[], $30::json[], $32::text[])
+        WITH ORDINALITY AS d (type, source, no, attempt, payload, idempotency_key, i)
+    WHERE cardinality($24::int[]) = 0
 ), bell AS (
     SELECT pg_notify(channel, payload) FROM unnest($33::text[], $34::text[]) AS b (channel, payload)
 )
 SELECT windlass.require(jobs = cardinality($1::uuid[])),
-       windlass.require((SELECT count(*) FROM step) = cardinality($10::uuid[])),
+       windlass.require((SELECT count(*) FROM step) = cardinality(coalesce($10::uuid[], $1))),
        (SELECT count(*) FROM bell)
 FROM base
 

@@ -51,7 +51,7 @@ SELECT version, plan, created_at, description FROM windlass.recipes WHERE name =
 -- name: job_submit
 -- Jobs are $1 to $20, $31 and $33 with their first events, steps $21 to $28 and $32, bells $29 and $30. A job whose id or idempotency
 -- key is already there is left out, with its steps: the caller reads it and compares. A column that can hold no NULL and
--- has one value throughout comes with that value once.
+-- has one value throughout comes with that value once; $21 is NULL if every job has one step.
 WITH job AS (
     INSERT INTO windlass.jobs
         (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
@@ -92,7 +92,7 @@ WITH job AS (
            coalesce(d.priority, ($25::smallint[])[1]), coalesce(d.unmet, ($26::int[])[1]),
            coalesce(d.timeout_s, ($27::real[])[1]), coalesce(d.lane, ($28::text[])[1]),
            coalesce(d.holds, 0)
-    FROM unnest($21::uuid[], $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[],
+    FROM unnest(coalesce($21::uuid[], $1), $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[],
                 $28::text[], $32::smallint[])
         AS d (job_id, no, state, queue, priority, unmet, timeout_s, lane, holds)
     -- Mostly all are new. The second half is a hashed look-up only because it stands behind an OR; by itself it would be

@@ -133,8 +133,9 @@ SELECT job_id, no, attempt, plan, node, index, item, checkpoint, failures, timeo
 FROM numbered
 
 -- name: step_claim_lane
--- The same for one queue ($2) that holds steps of one lane only; a queue with several lanes is left to step_claim. To
--- walk the lanes and to number turns would cost a quarter of the claim.
+-- Claims from one queue ($2) that holds steps of one lane only; a queue with several lanes is left to step_claim. To
+-- walk the lanes and to number turns would cost a quarter of the claim. What is the same for the whole lane is tested
+-- once. `picked` is ordered by the lane too, like the index: a sort would read and filter $4 jobs instead of $3.
 WITH seen AS MATERIALIZED (
     SELECT job_id, no, priority, lane FROM windlass.steps
     WHERE state = 'QUEUED' AND queue = $2::text
@@ -145,7 +146,7 @@ WITH seen AS MATERIALIZED (
            j.steps_total, j.steps_open, j.steps_failed, j.parent_job IS NOT NULL AS has_parent, j.correlation_id
     FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
     WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
-      AND ($6::text IS NULL OR strpos($6, ' ' || left(seen.lane, strpos(seen.lane, ' '))) > 0)
+      AND (SELECT $6::text IS NULL OR strpos($6, ' ' || left(lane, strpos(lane, ' '))) > 0 FROM seen LIMIT 1)
       AND NOT EXISTS (
           SELECT FROM windlass.steps s
           WHERE s.state = 'QUEUED' AND s.queue = $2 AND s.lane > (SELECT lane FROM seen LIMIT 1)
@@ -153,7 +154,7 @@ WITH seen AS MATERIALIZED (
       AND EXISTS (
           SELECT FROM windlass.workers w WHERE w.id = $1 AND w.lost_at IS NULL AND w.lease_until > windlass.clock()
       )
-    ORDER BY seen.priority DESC, seen.job_id, seen.no
+    ORDER BY seen.lane, seen.priority DESC, seen.job_id, seen.no
     LIMIT $3
     FOR UPDATE OF j SKIP LOCKED
 ), taken AS (
@@ -217,7 +218,7 @@ WITH seen AS MATERIALIZED (
            j.state IN ('QUEUED', 'DISPATCHING') AS is_first, windlass.clock() AS now
     FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
     WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
-      AND ($5::text IS NULL OR strpos($5, ' ' || left(seen.lane, strpos(seen.lane, ' '))) > 0)
+      AND (SELECT $5::text IS NULL OR strpos($5, ' ' || left(lane, strpos(lane, ' '))) > 0 FROM seen LIMIT 1)
       AND NOT EXISTS (
           SELECT FROM windlass.steps s
           WHERE s.state = 'QUEUED' AND s.queue = $2 AND s.lane > (SELECT lane FROM seen LIMIT 1)
@@ -225,7 +226,7 @@ WITH seen AS MATERIALIZED (
       AND EXISTS (
           SELECT FROM windlass.workers w WHERE w.id = $1 AND w.lost_at IS NULL AND w.lease_until > windlass.clock()
       )
-    ORDER BY seen.priority DESC, seen.job_id, seen.no
+    ORDER BY seen.lane, seen.priority DESC, seen.job_id, seen.no
     LIMIT 1
     FOR UPDATE OF j SKIP LOCKED
 ), taken AS (
