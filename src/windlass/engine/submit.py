@@ -21,6 +21,7 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import Bell, RouteDue, TimerSet, WorkQueued
 from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import BadInput, Conflict
 from windlass.core.graph import starts
@@ -190,14 +191,18 @@ async def _insert_more(
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission], is_ahead: bool = False) -> Answers:
     """The same on a connection that is in use; the plans must be stored. A lone job may go ahead of the disk."""
     bodies = [encode(submission.inputs) for submission in submissions]
+    bells = _bells(submissions)
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     if len(submissions) == 1:
         lone = submissions[0]
-        values = _values(lone, bodies[0], hashes[0])
-        rows = await connection.fetch(sql("job_submit_one"), *values, is_ahead, lone.is_ttl_default)
+        values = (*_values(lone, bodies[0], hashes[0]), is_ahead, lone.is_ttl_default)
+        carried = connection.carried(bells) if is_ahead else ([], [])
+        rows = await connection.fetch(sql("job_submit_one"), *values, *carried)
     else:
         rows = await _insert_many(connection, submissions, bodies, hashes)
+    if rows and not rows[0].get("is_rung"):
+        connection.ring(*bells)
     if len(rows) == len(submissions):
         return Answers(Accepted(submission.job_id, True) for submission in submissions)
     return await _compare(connection, submissions, hashes)
@@ -206,21 +211,24 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
 async def _insert_many(
     connection: asyncpg.Connection, submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
 ) -> list[asyncpg.Record]:
-    queues = sorted({queue for s in submissions for queue in _template(s.plan).queues})
-    bells = [("windlass_work", ",".join(queues))] if queues else []
-    if any(_template(s.plan).has_ready for s in submissions):
-        bells.append(("windlass_route", ""))
-    if any(map(_ends_soon, submissions)):
-        bells.append(("windlass_timer", ""))
     rows: list[asyncpg.Record] = await connection.fetch(
         sql("job_submit"),
         *_job_columns(submissions, bodies, hashes),
         *_step_columns(submissions),
-        [channel for channel, _ in bells],
-        [payload for _, payload in bells],
         uniform([s.is_ttl_default for s in submissions]),
     )
     return rows
+
+
+def _bells(submissions: Sequence[Submission]) -> list[Bell]:
+    bells: list[Bell] = []
+    if queues := {queue for s in submissions for queue in _template(s.plan).queues}:
+        bells.append(WorkQueued(tuple(sorted(queues))))
+    if any(_template(s.plan).has_ready for s in submissions):
+        bells.append(RouteDue())
+    if any(map(_ends_soon, submissions)):
+        bells.append(TimerSet())
+    return bells
 
 
 def _ends_soon(submission: Submission) -> bool:
@@ -283,7 +291,6 @@ class _Template:
     unmet: list[int]
     timeouts: list[float]
     queues: frozenset[str]
-    bell: str
     has_ready: bool
     # What `job_submit_one` is sent of them.
     alone: tuple[list[str], list[str], list[int], list[float]]
@@ -311,7 +318,6 @@ def _template(plan: Plan) -> _Template:
                 unmet,
                 timeouts,
                 queues,
-                ",".join(sorted(queues)),
                 any(start.state is StepState.READY for start in first),
                 (states, uniform(queues_of), uniform(unmet), uniform(timeouts)),
             )
@@ -344,9 +350,6 @@ def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[A
         None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
         timedelta(seconds=s.lives_s),
         *template.alone,
-        template.bell,
-        template.has_ready,
-        _ends_soon(s),
         uniform(_lanes(s)),
     )
 
