@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from bench.measures.bare_sql import bare_sql
+from bench.measures.bells import bells
 from bench.measures.fan_out import fan_out
 from bench.measures.history import history
 from bench.measures.http import http
@@ -42,6 +43,7 @@ MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
     "C": chains,
     "D": fan_out,
     "B": latency,
+    "N": bells,
     "F": killing,
     "P": parked,
     "H": history,
@@ -61,8 +63,8 @@ def options() -> argparse.Namespace:
     names = ",".join(peer.name for peer in PEERS)
     parser = argparse.ArgumentParser(prog="bench", description="Measure Windlass and its peers side by side.")
     parser.add_argument("--only", default="".join(MEASURES), help="letters of the tests: L limit, A one-step jobs, "
-                        "C chains, D fan-out, B latency, F kill, P parked, H history, S submits over HTTP, E streams, "
-                        "G lists, X work at a provider, W webhooks in, Q polls")  # fmt: skip
+                        "C chains, D fan-out, B latency, N bells, F kill, P parked, H history, S submits over HTTP, "
+                        "E streams, G lists, X work at a provider, W webhooks in, Q polls")  # fmt: skip
     parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; each measures every system once")

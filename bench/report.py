@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measures.bare_sql import LIMIT
+from bench.measures.bells import WITH, WITHOUT
 from bench.measures.fan_out import name as fan
 from bench.measures.history import EMPTY, FULL
 from bench.measures.http import BATCH, HTTP, INSIDE, ONE
@@ -63,6 +64,7 @@ BARS = (
     Bar("submit to result / SAQ", _ours(LATENCY), (LATENCY, "saq"), "<", 1),
     Bar("submit to result / Procrastinate", _ours(LATENCY), (LATENCY, "procrastinate"), "<", 1),
     Bar("submit to result / DBOS", _ours(LATENCY), (LATENCY, "dbos"), "<", 1),
+    Bar("16 writers with bells / without", _ours(WITH), _ours(WITHOUT), ">=", 0.8),
     Bar("killed worker's step runs again, s", _ours(KILL), None, "<=", 16),
     Bar("100,000 parked jobs, MB more", _ours(MEMORY), None, "<", 30),
     Bar("100,000 parked jobs, queries/s", _ours(QUERIES), None, "<", 1),

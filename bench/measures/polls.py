@@ -10,6 +10,7 @@ from bench.idle import Listening
 from bench.machine import Watch, wait_until_quiet
 from bench.measures.run import Run, cpu_us
 from bench.session import SystemFailed, tidy_up
+from windlass.core.bell import PollDue
 from windlass.testing.fake_provider import FakeProvider
 
 RUNNING = "Q polls, still at work"
@@ -22,7 +23,7 @@ DUE = """
     WITH made AS (
         UPDATE windlass.provider_jobs SET due_at = windlass.clock() WHERE state = 'RUNNING' RETURNING job_id
     )
-    SELECT count(*), pg_notify('windlass_poll', '') FROM made"""
+    SELECT count(*), pg_notify($1, '') FROM made"""
 ASKED = "SELECT count(*) FROM windlass.provider_jobs WHERE state = 'RUNNING' AND polls >= $1"
 DONE = "SELECT count(*) FROM windlass.jobs WHERE state = 'COMPLETED'"
 
@@ -95,7 +96,7 @@ async def _timed(
 
 async def _round(connection: asyncpg.Connection, until: tuple[object, ...], wanted: int) -> float:
     started = time.monotonic()
-    await connection.fetch(DUE)
+    await connection.fetch(DUE, PollDue.channel)
     while await connection.fetchval(*until) < wanted:
         if time.monotonic() - started > LIMIT_S:
             raise SystemFailed("the poller did not come to an end")

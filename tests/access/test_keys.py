@@ -13,6 +13,7 @@ import pytest
 from windlass.access import keys as module
 from windlass.access.keys import Keys, NewKey
 from windlass.access.secret import Secret
+from windlass.core.bell import KeyRevoked
 from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import BadInput, DatabaseUnavailable, NotFound, Unauthenticated
 from windlass.pure.key import make_key
@@ -176,7 +177,7 @@ async def test_a_bell_that_rings_while_a_key_is_read_is_not_lost(keys: Keys, cou
 
     async def slow(operation: Any) -> Any:
         row = await real(operation)
-        keys._on_bell(f"{made.view.id} ada")
+        keys._on_bell(KeyRevoked(made.view.id, "ada"))
         return row
 
     counted.run = slow  # type: ignore[method-assign]
@@ -192,7 +193,7 @@ async def test_bells_that_may_have_been_missed_empty_the_memory(keys: Keys, coun
     await keys.verify(made.text)
     await counted.run(lambda c: c.execute("UPDATE windlass.keys SET revoked_at = windlass.clock()"))
     await keys.verify(made.text)
-    keys._on_bell("")
+    keys._on_bell(KeyRevoked())
     with pytest.raises(Unauthenticated):
         await keys.verify(made.text)
 

@@ -26,6 +26,7 @@ from tests.api.outside import (
     step,
 )
 from tests.api.rig import Rig, rig
+from windlass.core.bell import PollDue
 from windlass.core.states import StepState
 from windlass.engine import external
 from windlass.pure.signature import SignatureProfile, sign
@@ -261,8 +262,9 @@ async def test_one_that_breaks_does_not_take_its_neighbours_with_it(api: Rig, mo
 
 async def test_a_webhook_that_says_only_that_there_is_news_has_the_provider_asked_now(api: Rig) -> None:
     one = await parked(api, "ext-1")
-    bells: list[str] = []
-    await api.parts.db.listen("windlass_poll", bells.append)
+    bells: list[PollDue] = []
+    await api.parts.db.listen(PollDue, bells.append)
+    bells.clear()  # the look at the start
     assert await external.due(api.parts.db, 10, 60.0, provider="hooks") == []
     body = json.dumps({"id": "ext-1", "status": "RUNNING"}).encode()
     for expected in ("noted", "replayed"):

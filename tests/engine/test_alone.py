@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from tests.engine.rig import Rig, plan, task
+from windlass.core.bell import ToldOutput
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
 from windlass.engine import recipes
@@ -102,25 +103,25 @@ async def test_the_bell_of_a_lone_job_tells_its_output(rig: Rig) -> None:
     for _ in range(3):
         await settling.settle(rig.db, [report(await rig.claim_one())], chance=lambda: 0.0)
     await wait
-    assert waiter.told(job) == '2 {"n":1}'
-    end = await read.ended_as_told(shared_evaluator(), CHAIN, waiter.told(job))
+    told = waiter.told(job)
+    assert told == ToldOutput(2, '{"n":1}')
+    end = await read.ended_as_told(shared_evaluator(), CHAIN, told)
     assert end == read.Ended(await rig.state(job), {"n": 1})
 
 
 @pytest.mark.parametrize(
     ("output", "told"),
     [
-        ("${steps.b.outputs}", "2 1"),
-        ("${[steps.b.outputs, steps.c.outputs]}", "2 1"),
-        ("${steps.c.outputs + inputs.x}", "2 1"),
-        ("${steps.c.outputs}", "7 1"),
-        ("${steps.c.outputs}", ""),
-        ("${steps.c.outputs}", '2 {"$artifact":{"sha256":"' + "0" * 64 + '","size":9}}'),
+        ("${steps.b.outputs}", (2, "1")),
+        ("${[steps.b.outputs, steps.c.outputs]}", (2, "1")),
+        ("${steps.c.outputs + inputs.x}", (2, "1")),
+        ("${steps.c.outputs}", (7, "1")),
+        ("${steps.c.outputs}", (2, '{"$artifact":{"sha256":"' + "0" * 64 + '","size":9}}')),
     ],
 )
-async def test_what_a_bell_tells_too_little_of_is_read(output: str, told: str) -> None:
+async def test_what_a_bell_tells_too_little_of_is_read(output: str, told: tuple[int, str]) -> None:
     of = plan(task("a"), task("b", "a"), task("c", "b"), recipe="chain", output=output)
-    assert await read.ended_as_told(shared_evaluator(), of, told) is None
+    assert await read.ended_as_told(shared_evaluator(), of, ToldOutput(*told)) is None
 
 
 FAN = plan(task("a", each="inputs.items"), task("b", "a"), recipe="fan", output="${steps.b.outputs}")

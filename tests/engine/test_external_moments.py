@@ -33,6 +33,7 @@ from tests.engine.outside import (
 )
 from tests.engine.rig import Rig
 from windlass.app.entropy import Ids
+from windlass.core.bell import AnswerDue, Bell, PollDue
 from windlass.core.external import Said, poll_wait_s
 from windlass.core.outcome import Cost, Parked, Report
 from windlass.engine import control, external
@@ -310,28 +311,29 @@ async def test_what_is_not_over_can_be_listed_and_what_is_ours_told_from_the_res
 
 
 async def test_who_must_act_at_once_is_told(rig: Rig) -> None:
-    heard: list[str] = []
-    for channel in ("windlass_poll", "windlass_answer"):
-        await rig.db.listen(channel, lambda _, channel=channel: heard.append(channel))
+    heard: list[type[Bell]] = []
+    await rig.db.listen(PollDue, lambda bell: heard.append(type(bell)))
+    await rig.db.listen(AnswerDue, lambda bell: heard.append(type(bell)))
+    heard.clear()  # the looks at the start
 
-    async def rung(channel: str) -> None:
+    async def rung(kind: type[Bell]) -> None:
         async with asyncio.timeout(20):
-            while channel not in heard:
+            while kind not in heard:
                 await asyncio.sleep(0.005)
         heard.clear()
 
     early = await asked(rig)
     await answer(rig, webhook(early.external_id))
     await park(rig, early)
-    await rung("windlass_answer")
+    await rung(AnswerDue)
     await control.cancel(rig.db, early.job)
-    await rung("windlass_poll")
+    await rung(PollDue)
     one = await claimed(rig)
     await external.intend(rig.db, one.job_id, one.no, one.attempt, FAL, poll_s=1.0)
     await rig.settle(one, Parked(FAL, 60.0, "soon"))
-    await rung("windlass_poll")
+    await rung(PollDue)
     await external.orphaned(rig.db, external.WorkKey(one.job_id, one.no, 1), FAL, "twin")
-    await rung("windlass_poll")
+    await rung(PollDue)
 
 
 # ---------------------------------------------------------------- two at once

@@ -16,6 +16,7 @@ import pytest
 from tests.engine.lines import call, check, declare, drain, holders, keyed, one, slots
 from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.app.entropy import Ids
+from windlass.core.bell import WorkQueued
 from windlass.core.errors import DatabaseUnavailable, WrongState
 from windlass.core.outcome import Cost, Failure, Fault, Lost, Outcome, Parked, Released, Report, Snooze, Success
 from windlass.core.plan import Plan
@@ -299,7 +300,7 @@ async def test_bells_alone_drive_the_line(
     await rig.enlist()
     await rig.loops.start()
     rung = asyncio.Event()
-    await db.listen("windlass_work", lambda _: rung.set())
+    await db.listen(WorkQueued, lambda _: rung.set())
     try:
         jobs = [await rig.submit(one()) for _ in range(12)]
 

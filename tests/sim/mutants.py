@@ -135,7 +135,7 @@ def a_batch_is_written_by_halves(patch: Patch) -> None:
     change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality($1::uuid[]))", "true"))
 
 
-_NO_FENCE = "$6::int IS NOT NULL AND $17::uuid IS NOT NULL"
+_NO_FENCE = "$6::int IS NOT NULL AND $16::uuid IS NOT NULL"
 
 
 @mutant(400)
@@ -146,7 +146,7 @@ def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
         ("(s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING')", "true"),
     )
     change_sql(
-        patch, "draft_complete", ("attempt = $6::int AND worker = $18::uuid AND state || '' = 'RUNNING'", _NO_FENCE)
+        patch, "draft_complete", ("attempt = $6::int AND worker = $16::uuid AND state || '' = 'RUNNING'", _NO_FENCE)
     )
 
 
@@ -154,8 +154,8 @@ def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
 def the_fence_is_the_number_alone(patch: Patch) -> None:
     """A worker whose claim was undone ends the attempt of another one, which has got the same number."""
     change_sql(patch, "draft_write", ("s.worker = d.fence_worker AND ", ""))
-    change_sql(patch, "draft_complete", ("worker = $18::uuid", "$17::uuid IS NOT NULL"))
-    change_sql(patch, "draft_finish", ("worker = $9::uuid", "$9::uuid IS NOT NULL"))
+    change_sql(patch, "draft_complete", ("worker = $16::uuid", "$16::uuid IS NOT NULL"))
+    change_sql(patch, "draft_finish", ("worker = $8::uuid", "$8::uuid IS NOT NULL"))
     is_current = settle.is_current
     patch.setattr(settle, "is_current", lambda draft, report: is_current(draft, report._replace(worker=None)))
 

@@ -73,22 +73,6 @@ async def test_a_cancelled_operation_leaves_no_transaction_behind(dsn: str) -> N
         await db.close()
 
 
-async def test_a_bell_is_heard_and_heard_again_after_the_connection_was_lost(dsn: str) -> None:
-    db = await FaultyDatabase.open(dsn)
-    heard: asyncio.Queue[str] = asyncio.Queue()
-    try:
-        await db.listen("windlass_work", heard.put_nowait)
-        assert await asyncio.wait_for(heard.get(), 5) == "", "once at the start: something may have been missed"
-        await db.run(lambda c: c.execute("SELECT pg_notify('windlass_work', 'q')"))
-        assert await asyncio.wait_for(heard.get(), 5) == "q"
-        await kill_others(dsn)
-        assert await asyncio.wait_for(heard.get(), 10) == "", "once after coming back"
-        await db.run(lambda c: c.execute("SELECT pg_notify('windlass_work', 'r')"))
-        assert await asyncio.wait_for(heard.get(), 5) == "r"
-    finally:
-        await db.close()
-
-
 @pytest.mark.parametrize(
     ("dsn", "error"),
     [

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.tidy.sources import SRC, modules, sample
+from windlass.core.bell import KINDS
 
 NAME = re.compile(r"^-- name: (\S+)", re.MULTILINE)
 VERB = re.compile(
@@ -17,7 +18,7 @@ VERB = re.compile(
 )
 # Names of databases and schemas cannot be parameters; they are made by us, never taken from a caller.
 IDENTIFIERS_ONLY = re.compile(r"^\s*(CREATE|DROP|ALTER) (DATABASE|SCHEMA|ROLE)\s")
-DATABASE_ROOMS = ("store", "testing", "app")
+DATABASE_ROOMS = ("store", "bus", "testing", "app")
 
 
 def statements() -> dict[str, str]:
@@ -102,3 +103,28 @@ def test_no_statement_reads_the_servers_own_clock() -> None:
 )
 def test_composed_sql_is_seen(code: str) -> None:
     assert list(composed_sql(sample(code)))
+
+
+CHANNEL = re.compile(r"['\"]windlass_(work|route|timer|done|cancel|grant|answer|poll|webhook|keys|sessions)['\"]")
+
+
+def test_channel_names_appear_in_one_file_only() -> None:
+    """A bell that is rung or heard by a name of its own would not be one of the closed set."""
+    named = {kind.channel for kind in KINDS}
+    assert all(CHANNEL.fullmatch(f"'{name}'") for name in named), "the pattern does not know all channels"
+    paths = [*SRC.rglob("*.py"), *(SRC / "store" / "sql").glob("*.sql")]
+    naming = {path.relative_to(SRC).as_posix() for path in paths if CHANNEL.search(path.read_text(encoding="utf-8"))}
+    assert naming == {"core/bell.py"}
+
+
+def test_only_commits_that_cannot_hold_up_another_carry_bells() -> None:
+    """NOTIFY takes a lock of the whole server until its commit is on the disk.
+
+    One statement commits ahead of the disk; the other rings only while it holds a lock that no other commit has.
+    """
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((SRC / "store" / "sql").glob("*.sql")))
+    parts = NAME.split(text)
+    ringing = {name: body for name, body in zip(parts[1::2], parts[2::2], strict=True) if "pg_notify" in body}
+    assert set(ringing) == {"job_submit_one", "draft_finish"}
+    assert "set_config('synchronous_commit', 'off', true)" in ringing["job_submit_one"]
+    assert "pg_try_advisory_xact_lock" in ringing["draft_finish"]

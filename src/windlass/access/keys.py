@@ -23,6 +23,7 @@ import asyncpg
 
 from windlass.access.audit import write_note
 from windlass.access.secret import Secret
+from windlass.core.bell import KeyRevoked
 from windlass.core.caller import CALLER_TYPES, USER_SCOPES, CallerContext, Scope, check_name, stranger
 from windlass.core.errors import BadInput, Broken, DatabaseUnavailable, NotFound, Unavailable
 from windlass.pure.audit import AuditEvent
@@ -104,7 +105,7 @@ class Keys:
         """Hear of revocations; the first `verify` does it otherwise."""
         if not self._is_listening:
             self._is_listening = True
-            await self._db.listen("windlass_keys", self._on_bell)
+            await self._db.listen(KeyRevoked, self._on_bell)
 
     async def stop(self) -> None:
         """Write down which keys were used."""
@@ -170,6 +171,8 @@ class Keys:
                 row = await connection.fetchrow(sql("key_revoke"), key_id)
                 if row is None:
                     return await connection.fetchrow(sql("key_look"), key_id)
+                # It tells every process at once, and names the caller too, whose streams are to end.
+                connection.ring(KeyRevoked(key_id, row["caller"]))
                 await write_note(
                     connection, AuditEvent.KEY_REVOKED, by, request_id=request_id, key=key_id, of=row["caller"]
                 )
@@ -246,16 +249,15 @@ class Keys:
         former = self._secret.digests("key", key.text.encode())[1:]
         return any(hmac.compare_digest(stored, one) for one in former)
 
-    def _on_bell(self, payload: str) -> None:
+    def _on_bell(self, bell: KeyRevoked) -> None:
         self._bells += 1
-        if not payload:
-            # The connection was away: nobody knows what was revoked meanwhile.
+        if not bell.key_id:
+            # The connection was away: any key may have been revoked meanwhile.
             self._good.clear()
             return
-        key_id, _, caller = payload.partition(" ")
-        self._drop(key_id)
+        self._drop(bell.key_id)
         for forget in self._forget:
-            forget(caller)
+            forget(bell.caller)
 
     def _drop(self, key_id: str) -> None:
         self._bells += 1

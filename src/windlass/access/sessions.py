@@ -29,6 +29,7 @@ import asyncpg
 from windlass.access.audit import write_note
 from windlass.access.secret import Secret
 from windlass.access.verifier import Verifier
+from windlass.core.bell import SessionEnded
 from windlass.core.caller import CallerContext
 from windlass.core.errors import BadSetting, DatabaseUnavailable, Unauthenticated
 from windlass.pure.audit import AuditEvent
@@ -42,7 +43,6 @@ PUT_OFF_S = 300.0
 TOKEN_S = 600.0
 SESSIONS_PER_CALLER_MAX = 100
 LOOK_WITHIN_S = 5.0
-CHANNEL = "windlass_sessions"
 TOKEN_PREFIX = "wll_"
 _PREFIX = "wls_"
 _BYTES = 32
@@ -85,7 +85,7 @@ class Sessions:
 
     async def start(self) -> None:
         """Hear of sessions that end."""
-        await self._db.listen(CHANNEL, self._on_bell)
+        await self._db.listen(SessionEnded, self._on_bell)
 
     async def make_token(self, caller: CallerContext) -> tuple[str, datetime]:
         """A link token that signs this caller in, once, and until when it is good. It takes a built-in key."""
@@ -168,6 +168,8 @@ class Sessions:
             async with connection.transaction():
                 row = await connection.fetchrow(sql("console_session_end"), digests)
                 if row is not None:
+                    # It ends the streams that the session opened, in every process.
+                    connection.ring(SessionEnded(row["caller"]))
                     await write_note(
                         connection,
                         AuditEvent.CONSOLE_SIGNED_OUT,
@@ -203,10 +205,10 @@ class Sessions:
 
         return await self._db.run(operation)
 
-    def _on_bell(self, caller: str) -> None:
+    def _on_bell(self, bell: SessionEnded) -> None:
         # After a reconnect it is not known who: streams end by themselves within ten minutes.
-        for forget in self._forget if caller else ():
-            forget(caller)
+        for forget in self._forget if bell.caller else ():
+            forget(bell.caller)
 
     def _text(self, count: int) -> str:
         return base64.urlsafe_b64encode(self._entropy(count)).rstrip(b"=").decode()

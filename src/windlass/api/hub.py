@@ -35,6 +35,7 @@ from windlass.api.subscription import AGAIN_S, Open, Reader, Subscription
 from windlass.api.topics import Wanted
 from windlass.api.tracebacks import expose_to_caller
 from windlass.api.wire.listing import EVERYBODY
+from windlass.core.bell import Bell, JobsEnded, WorkQueued
 from windlass.core.caller import CallerContext
 from windlass.core.errors import BadRequest, TooManyStreams, Unavailable
 from windlass.engine import feed
@@ -131,8 +132,8 @@ class Hub:
     async def start(self) -> None:
         """Hear the bells, and begin to look."""
         self._is_stopped = False
-        for channel in ("windlass_work", "windlass_done"):
-            await self._db.listen(channel, self._ring)
+        await self._db.listen(WorkQueued, self._ring)
+        await self._db.listen(JobsEnded, self._ring)
         self._task = asyncio.create_task(self._run(), name="windlass-hub")
 
     async def stop(self) -> None:
@@ -313,7 +314,7 @@ class Hub:
         if not self._slots[caller]:
             del self._slots[caller]
 
-    def _ring(self, _payload: str) -> None:
+    def _ring(self, _bell: Bell) -> None:
         self._rung.set()
 
     async def _run(self) -> None:

@@ -24,6 +24,7 @@ import msgspec
 
 from windlass.core import note as note_law
 from windlass.core import settle as law
+from windlass.core.bell import AnswerDue
 from windlass.core.draft import Draft, touched_by
 from windlass.core.errors import NotFound, Unavailable
 from windlass.core.external import ProviderStatus, Said, WorkKey, is_id, outcome_of, sound
@@ -35,7 +36,7 @@ from windlass.engine.note import write_columns
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
-from windlass.store.provider_jobs import CANCELLING, ENDED, RUNNING, SUBMITTING, id_locks
+from windlass.store.provider_jobs import CANCELLING, ENDED, RUNNING, SUBMITTING, id_locks, release_events
 from windlass.store.slots import write_lines
 from windlass.store.statements import sql
 
@@ -390,7 +391,7 @@ async def _look_again(connection: asyncpg.Connection, items: Sequence[_Item], wo
     if learned or ids:
         await connection.execute(sql("work_id_lock"), id_locks([*learned, *ids]))
     if learned:
-        await connection.execute(sql("event_known"), *_columns(learned))
+        await release_events(connection, learned)
     if ids:
         for row in await connection.fetch(sql("work_known"), *_columns(ids)):
             unknown[row["place"] - 1].is_due = True
@@ -423,8 +424,10 @@ async def _write_events(connection: asyncpg.Connection, items: Sequence[_Item], 
         # In one order for all: a twin that is not committed yet is waited for.
         new.sort(key=lambda row: row[:2])
         has_due = any(row[3] == DUE for row in new)
-        if await connection.fetchval(sql("event_put"), *_columns(new), has_due) < len(new):
+        if await connection.fetchval(sql("event_put"), *_columns(new)) < len(new):
             raise _Raced
+        if has_due:
+            connection.ring(AnswerDue())
     if moved:
         await connection.execute(sql("event_moved"), *_columns(moved))
 
@@ -433,7 +436,7 @@ async def _release_events(connection: asyncpg.Connection, works: Iterable[_Work]
     """Hand the events that wait for work which ended to the answerer: no step will take them, so they are late."""
     ended = sorted((w.provider, w.external_id) for w in works if w.is_changed and w.state == ENDED and w.external_id)
     if ended:
-        await connection.execute(sql("event_known"), *_columns(ended))
+        await release_events(connection, ended)
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

@@ -19,6 +19,7 @@ import asyncpg
 from windlass.core.errors import BadInput, NotFound
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.slots import note_changes
 from windlass.store.statements import sql
 
 SCOPES = ("caller", "job", "recipe")
@@ -65,7 +66,7 @@ async def set(db: Database, scope: str, name: str, most: Decimal | str | float) 
                 if jobs:
                     spent = await connection.fetchval(sql("budget_spent"), jobs)
             row = await connection.fetchrow(sql("budget_set"), scope, name, limit, spent, reserved)
-            await connection.execute(sql("slot_change"), [scope], [name])
+            await note_changes(connection, [(scope, name)])
         return _view(row)
 
     return await db.run(operation)
@@ -94,7 +95,7 @@ async def remove(db: Database, scope: str, name: str) -> bool:
         async with connection.transaction():
             await connection.execute(sql("grant_wait"))
             is_gone = await connection.fetchval(sql("budget_remove"), scope, name) is not None
-            await connection.execute(sql("slot_change"), [scope], [name])
+            await note_changes(connection, [(scope, name)])
         return is_gone
 
     return await db.run(operation)

@@ -18,6 +18,7 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import PollDue
 from windlass.core.note import Note
 from windlass.core.outcome import Cost, Failure, Report, Success
 from windlass.core.states import JobState, StepState
@@ -64,7 +65,12 @@ async def place_of(db: Database, token: Token) -> Place | None:
 
 async def hasten(db: Database, provider: str, external_id: str) -> None:
     """Have the provider asked about this work now: it said that there is something to hear, and not what."""
-    await db.run(lambda connection: connection.execute(sql("work_hasten"), provider, external_id))
+
+    async def operation(connection: asyncpg.Connection) -> None:
+        if await connection.fetchval(sql("work_hasten"), provider, external_id):
+            connection.ring(PollDue())
+
+    await db.run(operation)
 
 
 async def complete(

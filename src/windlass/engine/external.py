@@ -18,11 +18,12 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import PollDue
 from windlass.core.external import POLL_S, WorkKey
 from windlass.engine.answer import Answer, Applied, EventRow, InEvent, answer, events, reapply
 from windlass.store import drafts
 from windlass.store.database import Database
-from windlass.store.provider_jobs import CANCELLING, id_locks
+from windlass.store.provider_jobs import CANCELLING, id_locks, release_events
 from windlass.store.statements import sql
 
 __all__ = [
@@ -111,9 +112,11 @@ async def orphaned(db: Database, key: WorkKey, provider: str, external_id: str) 
     async def operation(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
             await drafts.lock(connection, [key.job_id])
-            await connection.execute(sql("work_orphaned"), key.job_id, key.no, key.round, provider, external_id)
+            values = (key.job_id, key.no, key.round, provider, external_id)
+            if await connection.fetchval(sql("work_orphaned"), *values):
+                connection.ring(PollDue())
             await connection.execute(sql("work_id_lock"), id_locks([(provider, external_id)]))
-            await connection.execute(sql("event_known"), [provider], [external_id])
+            await release_events(connection, [(provider, external_id)])
 
     await db.run(operation)
 

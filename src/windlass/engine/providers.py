@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from windlass.core.bell import GrantDue
 from windlass.core.errors import BadSetting
 from windlass.store.database import Database
 from windlass.store.provider_gate import gate_of, opened_at
@@ -41,7 +42,7 @@ async def sync(db: Database, rows: Sequence[ProviderRow]) -> None:
     ordered = sorted(rows)
     if ordered:
         columns = [list(column) for column in zip(*ordered, strict=True)]
-        await db.run(lambda connection: connection.execute(sql("provider_sync"), *columns))
+        await db.run(lambda connection: _write(connection, "provider_sync", *columns))
 
 
 async def take(db: Database, name: str, n: int) -> int:
@@ -84,7 +85,13 @@ async def failed(db: Database, name: str, error: str) -> None:
 
 async def answered(db: Database, name: str) -> None:
     """A request was answered: the breaker is closed. Nothing is written while it was."""
-    await db.run(lambda connection: connection.execute(sql("provider_answered"), name))
+    await db.run(lambda connection: _write(connection, "provider_answered", name))
+
+
+async def _write(connection: asyncpg.Connection, statement: str, *values: Any) -> None:
+    """A statement that says whether the granter has something to look at."""
+    if await connection.fetchval(sql(statement), *values):
+        connection.ring(GrantDue())
 
 
 async def _locked(connection: asyncpg.Connection, name: str) -> Any:

@@ -19,6 +19,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.bell import RouteDue, WorkQueued
 from windlass.core.birth import first_state
 from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import Conflict, WrongState
@@ -319,5 +320,5 @@ async def _keep(
         # The child jobs of these steps begin afresh too (`child_kin`).
         told |= {"from": from_step, "fresh": sorted(restart.nodes)}
     await connection.execute(sql("retry_event"), new_id, source, drafts.encode(told), submission.correlation_id)
-    queues = ",".join(sorted({plan.nodes[row.node].queue for row in new if row.state is StepState.QUEUED}))
-    await connection.execute(sql("retry_bells"), queues)
+    queues = {plan.nodes[row.node].queue for row in new if row.state is StepState.QUEUED}
+    connection.ring(WorkQueued(tuple(sorted(queues))), RouteDue())

@@ -21,6 +21,7 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import Bell, RouteDue, TimerSet, WorkQueued
 from windlass.core.birth import births, first_state
 from windlass.core.caller import PRIORITY_MAX
 from windlass.core.errors import BadInput, Conflict
@@ -193,16 +194,20 @@ async def _insert_more(
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission], is_ahead: bool = False) -> Answers:
     """The same on a connection that is in use; the plans must be stored. A lone job may go ahead of the disk."""
     bodies = [encode(submission.inputs) for submission in submissions]
+    bells = _bells(submissions)
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     if len(submissions) == 1:
         lone = submissions[0]
-        values = _values(lone, bodies[0], hashes[0])
         template = _template(lone)
-        more = (lone.is_ttl_default, template.state, template.holds, _told(lone))
-        rows = await connection.fetch(sql("job_submit_one"), *values, is_ahead, *more)
+        values = (*_values(lone, bodies[0], hashes[0]), is_ahead, lone.is_ttl_default)
+        more = (template.state, template.holds, _told(lone))
+        carried = connection.carried(bells) if is_ahead else ([], [])
+        rows = await connection.fetch(sql("job_submit_one"), *values, *more, *carried)
     else:
         rows = await _insert_many(connection, submissions, bodies, hashes)
+    if rows and not rows[0].get("is_rung"):
+        connection.ring(*bells)
     if len(rows) == len(submissions):
         return Answers(Accepted(submission.job_id, True) for submission in submissions)
     return await _compare(connection, submissions, hashes)
@@ -211,21 +216,11 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
 async def _insert_many(
     connection: asyncpg.Connection, submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
 ) -> list[asyncpg.Record]:
-    templates = [_template(s) for s in {(s.plan.hash, s.holds): s for s in submissions}.values()]
-    queues = sorted({queue for template in templates for queue in template.queues})
-    bells = [("windlass_work", ",".join(queues))] if queues else []
-    if any(template.has_ready for template in templates):
-        bells.append(("windlass_route", ""))
-    lives_s = [s.lives_s for s in submissions]
-    if any(map(_ends_soon, submissions, lives_s)):
-        bells.append(("windlass_timer", ""))
     rows: list[asyncpg.Record] = await connection.fetch(
         sql("job_submit"),
         *_job_columns(submissions, bodies, hashes),
-        [timedelta(seconds=one_s) for one_s in uniform(lives_s)],
+        [timedelta(seconds=one_s) for one_s in uniform([s.lives_s for s in submissions])],
         *_step_columns(submissions),
-        [channel for channel, _ in bells],
-        [payload for _, payload in bells],
         uniform([s.is_ttl_default for s in submissions]),
         _holds(submissions),
         sparse([_told(s) for s in submissions]),
@@ -245,8 +240,22 @@ def _told(submission: Submission) -> str | None:
     return encode({"holds": int(submission.holds)}) if submission.holds else None
 
 
-def _ends_soon(submission: Submission, lives_s: float) -> bool:
-    return lives_s < _SOON_S or (submission.deadline_s is not None and submission.deadline_s < _SOON_S)
+def _bells(submissions: Sequence[Submission]) -> list[Bell]:
+    bells: list[Bell] = []
+    templates = [_template(s) for s in {(s.plan.hash, s.holds): s for s in submissions}.values()]
+    if queues := {queue for template in templates for queue in template.queues}:
+        bells.append(WorkQueued(tuple(sorted(queues))))
+    if any(template.has_ready for template in templates):
+        bells.append(RouteDue())
+    if any(map(_ends_soon, submissions)):
+        bells.append(TimerSet())
+    return bells
+
+
+def _ends_soon(submission: Submission) -> bool:
+    if submission.deadline_s is not None and submission.deadline_s < _SOON_S:
+        return True
+    return submission.lives_s < _SOON_S
 
 
 async def _compare(
@@ -306,7 +315,6 @@ class _Template:
     unmet: list[int]
     timeouts: list[float]
     queues: frozenset[str]
-    bell: str
     has_ready: bool
     # What `job_submit_one` is sent of them.
     alone: tuple[list[str], list[str], list[int], list[float]]
@@ -337,7 +345,6 @@ def _template(submission: Submission) -> _Template:
                 unmet,
                 timeouts,
                 queues,
-                ",".join(sorted(queues)),
                 any(start.state is StepState.READY for start in first),
                 (states, uniform(queues_of), uniform(unmet), uniform(timeouts)),
             )
@@ -370,9 +377,6 @@ def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[A
         None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
         timedelta(seconds=lives_s),
         *template.alone,
-        template.bell,
-        template.has_ready,
-        _ends_soon(s, lives_s),
         uniform(_lanes(s)),
     )
 

@@ -25,6 +25,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.bell import DeliveryDue
 from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongState
 from windlass.core.states import JobState
 from windlass.engine.loops.duty import Done
@@ -92,6 +93,7 @@ async def redeliver(connection: asyncpg.Connection, job_id: UUID) -> None:
     """Send it (again) at once, with the whole schedule ahead of it. The caller has seen that there is a webhook."""
     if await connection.fetchrow(sql("webhook_redeliver"), job_id) is None:
         raise WrongState(f"the end of job {job_id} cannot be told yet", remedy="It is told when the job has ended")
+    connection.ring(DeliveryDue())
 
 
 def document(row: Any, public_url: str = "", *, has_tracebacks: bool = False) -> bytes:
@@ -160,7 +162,7 @@ class Courier:
 
     async def start(self) -> None:
         """Begin; returns once the bell is heard."""
-        await self._db.listen("windlass_webhook", lambda _: self._bell.set())
+        await self._db.listen(DeliveryDue, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-courier")
 
     async def stop(self) -> None:

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from windlass.core.bell import PollDue
 from windlass.core.errors import Unavailable
 from windlass.core.external import ProviderStatus, poll_wait_s
 from windlass.engine import external, providers
@@ -127,7 +128,7 @@ class Poller:
 
     async def start(self) -> None:
         """Begin; returns once the bell is heard."""
-        await self._db.listen("windlass_poll", lambda _: self._bell.set())
+        await self._db.listen(PollDue, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-poller")
 
     async def stop(self) -> None:

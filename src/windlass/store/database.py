@@ -22,11 +22,12 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from windlass.bus.port import B, Bus
+from windlass.bus.postgres import PostgresBus
 from windlass.core.errors import BadSetting, DatabaseUnavailable
 from windlass.core.retry import DATABASE_OPERATION
 from windlass.pure.redact import masked
 from windlass.store.clock import ServerClock
-from windlass.store.listener import Listener
 from windlass.store.outage import READ_ONLY, Outage, is_transient, outage_of
 from windlass.store.pool import Connection, Pool
 from windlass.store.statements import sql
@@ -63,7 +64,9 @@ _OF_THE_DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.Interna
 
 
 class Database:
-    """PostgreSQL as the engine sees it: short operations on pooled connections, and bells.
+    """PostgreSQL as the engine sees it: short operations on pooled connections, and the bells of what they did.
+
+    Writers call `connection.ring`; the bells go to the bus once what they tell of is committed (`store/pool.py`).
 
     `trouble` is the lasting outage that the last failed operation met; only `check_writes` clears it.
     """
@@ -72,12 +75,18 @@ class Database:
     trouble: Outage | None = None
 
     def __init__(
-        self, pool: Pool, dsn: str, now: Callable[[], datetime] | None, clock: ServerClock | None = None
+        self,
+        pool: Pool,
+        dsn: str,
+        now: Callable[[], datetime] | None,
+        clock: ServerClock | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self.clock = clock or ServerClock(now)
         self._pool = pool
         self._now = now
-        self._listener = Listener(lambda: _connect(dsn))
+        self.bus: Bus = bus or PostgresBus(lambda: _connect_bus(dsn))
+        pool.on_ring, pool.on_carry = self.bus.ring, self.bus.carry
 
     @classmethod
     async def open(cls, dsn: str, *, max_size: int = 8, now: Callable[[], datetime] | None = None) -> Self:
@@ -132,7 +141,7 @@ class Database:
 
     async def close(self) -> None:
         """Stop listening and close every connection."""
-        await self._listener.close()
+        await self.bus.close()
         await self._pool.close()
 
     @asynccontextmanager
@@ -148,6 +157,7 @@ class Database:
             if self._now is not None:
                 await self._set_clock(connection)
             yield connection
+            connection.ring_out()
         except asyncio.CancelledError:
             connection.terminate()
             raise
@@ -164,7 +174,9 @@ class Database:
         try:
             if self._now is not None:
                 await self._set_clock(connection)
-            return await operation(connection)
+            result = await operation(connection)
+            connection.ring_out()
+            return result
         except asyncio.CancelledError:
             # What the server was doing for us is unknown now; it ends with the connection.
             connection.terminate()
@@ -206,9 +218,9 @@ class Database:
         self.trouble = None
         return READ_ONLY if is_read_only is True else None
 
-    async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
-        """Call `on_message` for every notification, and once with "" after each reconnect: something may be missed."""
-        await self._listener.add(channel, on_message)
+    async def listen(self, kind: type[B], hear: Callable[[B], None]) -> None:
+        """Call `hear` for every bell of this kind (`bus/port.py` says what that means)."""
+        await self.bus.listen(kind, hear)
 
     def _met(self, error: Exception, connection: Connection | None = None) -> Outage | None:
         """The outage that an error tells of, which is remembered if it lasts."""
@@ -235,10 +247,15 @@ async def flush(connection: asyncpg.Connection) -> None:
     await connection.fetchrow(sql("flush"))
 
 
-async def _connect(dsn: str) -> Connection:
+async def _connect_bus(dsn: str) -> Connection:
+    """The connection that bells go by. A bell never waits for the disk: what it tells of is there already."""
+    return await _connect(dsn, synchronous_commit="off")
+
+
+async def _connect(dsn: str, **settings: str) -> Connection:
     connection: Connection = await asyncpg.connect(
         dsn,
-        server_settings=_SERVER_SETTINGS,
+        server_settings={**_SERVER_SETTINGS, **settings},
         connection_class=Connection,
         timeout=10,
         command_timeout=60,

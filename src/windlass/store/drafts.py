@@ -14,6 +14,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.bell import Bell, JobsCancelled, JobsEnded, RouteDue, TimerSet, ToldOutput, WorkQueued, told
 from windlass.core.draft import Draft, Job, Step
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Fault
@@ -28,11 +29,8 @@ from windlass.store.statements import sql
 
 PlanOf = Callable[[str], Awaitable[Plan]]
 
-# A notification carries at most 8,000 bytes.
-_IDS_PER_BELL = 200
 # When few jobs end at once their submitters are likely waiting, so each one's bell also tells a small output.
 _TOLD_MAX = 4
-_TOLD_BYTES_MAX = 500
 _SOON_S = 5.0
 
 _LAST_EVENTS = ["step.completed", "job.completed"]
@@ -137,16 +135,20 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
     changed.sort(key=lambda draft: draft.job.id.bytes)
     try:
         if len(changed) == 1 and (done := _completed(changed[0])) is not None:
+            bells = _bells(changed)
             if _is_last(changed[0]):
-                await connection.execute(sql("draft_finish"), *_last_values(changed[0], done))
+                values = (*_last_values(changed[0], done), *connection.carried(bells))
+                if (await connection.fetchrow(sql("draft_finish"), *values))["is_rung"]:
+                    return
             else:
                 unmet = [step.unmet for step in changed[0].changed.values() if step is not done]
-                values = (*_values(changed[0], done), *_bells(changed), unmet, done.worker)
+                values = (*_values(changed[0], done), unmet, done.worker)
                 await connection.execute(sql("draft_complete"), *values)
+            connection.ring(*bells)
             return
         await connection.execute(
             sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
-            *_bells(changed), _fence_workers(changed), _twins(changed), _holds(changed),
+            _fence_workers(changed), _twins(changed), _holds(changed),
         )  # fmt: skip
     except asyncpg.PostgresError as error:
         if error.sqlstate == "WL001":
@@ -165,6 +167,7 @@ async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None
             outcome = encode({"child": str(draft.job.id), "state": draft.job.state})
             await connection.execute(sql("inbox_put"), parent_job, no, attempt, "child", outcome)
     await _write_outside(connection, changed)
+    connection.ring(*_bells(changed))
 
 
 async def _write_outside(connection: asyncpg.Connection, changed: list[Draft]) -> None:
@@ -203,16 +206,13 @@ def _is_last(draft: Draft) -> bool:
 
 
 def _last_values(draft: Draft, done: Step) -> tuple[Any, ...]:
-    """The parameters of `draft_finish`."""
+    """The parameters of `draft_finish`, but for the bells."""
     job = draft.job
-    bell = job.id.hex + _told(draft)
-    return (
-        job.id, job.version, done.no, done.attempt, done.output, draft.source, job.correlation_id, bell, done.worker
-    )  # fmt: skip
+    return (job.id, job.version, done.no, done.attempt, done.output, draft.source, job.correlation_id, done.worker)
 
 
 def _values(draft: Draft, done: Step) -> tuple[Any, ...]:
-    """The parameters of `draft_complete`, but for the bells."""
+    """The parameters of `draft_complete`, but for the last two."""
     after = [step for step in draft.changed.values() if step is not done]
     return (
         draft.job.id,
@@ -332,33 +332,33 @@ def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     return (*columns[:6], *map(sparse, columns[6:]))
 
 
-def _bells(drafts: list[Draft]) -> tuple[list[str], list[str]]:
-    bells: list[tuple[str, str]] = []
+def _bells(drafts: list[Draft]) -> list[Bell]:
+    bells: list[Bell] = []
     queues = sorted({queue for draft in drafts for queue in draft.queues})
     if queues:
-        bells.append(("windlass_work", ",".join(queues)))
+        bells.append(WorkQueued(tuple(queues)))
     if any(draft.has_ready or draft.sweep or (draft.is_finished and draft.job.parent) for draft in drafts):
-        bells.append(("windlass_route", ""))
+        bells.append(RouteDue())
     if any(_is_soon(draft.wakes_at, draft.now) for draft in drafts):
-        bells.append(("windlass_timer", ""))
+        bells.append(TimerSet())
     bells.extend(_done([draft for draft in drafts if draft.is_finished]))
-    bells.extend(bells_for("windlass_cancel", [draft.job.id for draft in drafts if draft.sweep]))
-    return [channel for channel, _ in bells], [payload for _, payload in bells]
+    if swept := [draft.job.id for draft in drafts if draft.sweep]:
+        bells.append(JobsCancelled(tuple(swept)))
+    return bells
 
 
-def _done(ended: list[Draft]) -> list[tuple[str, str]]:
+def _done(ended: list[Draft]) -> list[Bell]:
     if len(ended) > _TOLD_MAX:
-        return bells_for("windlass_done", [draft.job.id for draft in ended])
-    return [("windlass_done", draft.job.id.hex + _told(draft)) for draft in ended]
+        return [JobsEnded(tuple(draft.job.id for draft in ended))]
+    return [JobsEnded((draft.job.id,), _told(draft)) for draft in ended]
 
 
-def _told(draft: Draft) -> str:
-    """` number output` of the one step that completed the job; whoever hears it decides whether that is enough."""
+def _told(draft: Draft) -> ToldOutput | None:
+    """The output of the one step that completed the job; the hearer decides whether that is enough."""
     outputs = [step for step in draft.changed.values() if step.state is StepState.COMPLETED and step.output]
     if draft.job.state is not JobState.COMPLETED or len(outputs) != 1:
-        return ""
-    text = outputs[0].output or ""
-    return f" {outputs[0].no} {text}" if len(text) <= _TOLD_BYTES_MAX and text.isascii() else ""
+        return None
+    return told(outputs[0].no, outputs[0].output or "")
 
 
 def sparse(column: list[Any]) -> list[Any]:
@@ -370,14 +370,6 @@ def sparse(column: list[Any]) -> list[Any]:
 def uniform(column: list[Any]) -> list[Any]:
     """The column, or its value once if it is the same throughout; for columns that can hold no NULL (see the SQL)."""
     return column[:1] if column and column.count(column[0]) == len(column) else column
-
-
-def bells_for(channel: str, job_ids: list[UUID]) -> list[tuple[str, str]]:
-    """Bells that name these jobs, as many as the size of a notification asks for."""
-    return [
-        (channel, ",".join(job_id.hex for job_id in job_ids[start : start + _IDS_PER_BELL]))
-        for start in range(0, len(job_ids), _IDS_PER_BELL)
-    ]
 
 
 def _is_soon(wakes_at: datetime | None, now: datetime) -> bool:

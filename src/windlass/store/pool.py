@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncpg
+
+from windlass.core.bell import Bell
 
 PING_AFTER_S = 5.0
 RECYCLE_AFTER_S = 300.0
@@ -20,11 +22,46 @@ CLOSE_WITHIN_S = 5.0
 
 
 class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg's class is not typed as a base
-    """A connection that knows its age."""
+    """A connection that knows its age, and the bells of what it has written and not yet committed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.born_s = self.used_s = time.monotonic()
+        self._bells: list[Bell] = []
+        # What rings bells; None: nobody hears them.
+        self.on_ring: Callable[[Sequence[Bell]], None] | None = None
+        self.on_carry: Callable[[Sequence[Bell]], Sequence[tuple[str, str]]] | None = None
+
+    def ring(self, *bells: Bell) -> None:
+        """Ring for a statement that has succeeded: at once if it is committed by that, else after the commit.
+
+        Not inside the commit: a NOTIFY there holds a lock of the whole server while the disk is waited for. A bell
+        that went out before the commit would have its hearers look too early, and find nothing.
+        """
+        self._bells += bells
+        if not self.is_in_transaction():
+            self.ring_out()
+
+    def carried(self, bells: Sequence[Bell]) -> tuple[list[str], list[str]]:
+        """The channels and payloads of bells that a statement may send with its commit; empty if it must not.
+
+        A statement sends them only if its commit does not wait for the disk, or if no other commit of the database
+        carries bells at this moment, which an advisory lock tells. So no commit ever waits for the lock of another,
+        and on an idle system a bell costs no journey of its own. `is_rung` tells whether they were sent.
+        """
+        texts = () if self.on_carry is None else self.on_carry(bells)
+        return [channel for channel, _ in texts], [text for _, text in texts]
+
+    def ring_out(self) -> None:
+        """The operation has succeeded: ring what it left to ring."""
+        if self._bells:
+            bells, self._bells = self._bells, []
+            if self.on_ring is not None:
+                self.on_ring(bells)
+
+    def hush(self) -> None:
+        """The operation has failed: what it wrote is undone, or unknown."""
+        self._bells.clear()
 
 
 class Pool:
@@ -35,6 +72,9 @@ class Pool:
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._free = asyncio.Semaphore(size_max)
+        # What rings the bells of what the connections wrote.
+        self.on_ring: Callable[[Sequence[Bell]], None] | None = None
+        self.on_carry: Callable[[Sequence[Bell]], Sequence[tuple[str, str]]] | None = None
         # How many connections broke under their users. What was learned before may be of another history.
         self.losses = 0
         # A connection that was opened before this moment is not used again.
@@ -58,6 +98,7 @@ class Pool:
         except BaseException:
             self._free.release()
             raise
+        connection.on_ring, connection.on_carry = self.on_ring, self.on_carry
         self._busy.add(connection)
         return connection
 
@@ -68,6 +109,7 @@ class Pool:
     def release(self, connection: Connection) -> None:
         """Take it back. Whatever it was in the middle of is undone by the server when it is closed."""
         self._busy.discard(connection)
+        connection.hush()
         self.losses += connection.is_closed()
         if connection.is_closed() or connection.is_in_transaction() or connection.born_s <= self._expired_s:
             connection.terminate()

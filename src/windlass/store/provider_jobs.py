@@ -19,6 +19,7 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import AnswerDue, PollDue
 from windlass.core.draft import Draft, Step
 from windlass.core.states import STEP_TERMINAL, StepState
 from windlass.store.statements import sql
@@ -49,16 +50,26 @@ async def write_work(connection: asyncpg.Connection, drafts: Sequence[Draft]) ->
     if recorded:
         providers, external_ids = [row[3] for row in recorded], [row[4] for row in recorded]
         locks = id_locks(zip(providers, external_ids, strict=True))
-        await connection.execute(sql("work_recorded"), *_columns(recorded), locks)
-        await connection.execute(sql("event_known"), providers, external_ids)
+        noted = await connection.fetchrow(sql("work_recorded"), *_columns(recorded), locks)
+        if noted["is_soon"]:
+            connection.ring(PollDue())
+        await release_events(connection, list(zip(providers, external_ids, strict=True)))
     # Last: one batch may have parked a step and then ended its job.
     swept = [draft.job.id for draft in drafts if draft.sweep]
     if swept:
         over += await connection.fetch(sql("work_swept"), swept)
+    if any(row["is_due"] for row in over):
+        connection.ring(PollDue())
     # A webhook that came while the step ran waits until the step can take it. Now no step will: it is applied as late.
     known = sorted({(row["provider"], row["external_id"]) for row in over if row["external_id"] is not None})
     if known:
-        await connection.execute(sql("event_known"), *_columns(known))
+        await release_events(connection, known)
+
+
+async def release_events(connection: asyncpg.Connection, known: Sequence[tuple[str, str]]) -> None:
+    """Hand the kept events of these providers' ids to the answerer: their work is known, or over."""
+    if await connection.fetchval(sql("event_known"), *_columns(known)):
+        connection.ring(AnswerDue())
 
 
 def id_locks(ids: Iterable[tuple[str, str]]) -> list[int]:

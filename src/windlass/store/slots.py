@@ -15,6 +15,7 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import GrantDue
 from windlass.core.draft import Draft, Step
 from windlass.core.outcome import Cost
 from windlass.core.slot import SlotState, slot_state
@@ -89,6 +90,12 @@ async def write_lines(connection: asyncpg.Connection, drafts: Sequence[Draft]) -
     await _write_money(connection, money)
 
 
+async def note_changes(connection: asyncpg.Connection, changes: Sequence[tuple[str, str]]) -> None:
+    """Have the granter look at these lines: kinds and names."""
+    await connection.execute(sql("slot_change"), *_columns(changes))
+    connection.ring(GrantDue())
+
+
 def _wants(drafts: Iterable[Draft]) -> Iterable[_Want]:
     for draft in drafts:
         if not draft.plan.is_slotted or draft.sweep:
@@ -128,7 +135,7 @@ async def _write(
 ) -> None:
     if not wants:
         if changes:
-            await connection.execute(sql("slot_change"), *_columns(sorted(changes)))
+            await note_changes(connection, sorted(changes))
         return
     nodes = [want.draft.plan.nodes[want.step.node] for want in wants]
     rows = await connection.fetch(
@@ -141,9 +148,11 @@ async def _write(
         [None if node.cost is None else Decimal(str(node.cost)) for node in nodes],
         *(_columns(sorted(changes)) if changes else ([], [])),
     )
+    if changes:
+        connection.ring(GrantDue())
     was_held = {place for place, row in old.items() if row["state"] == SlotState.HELD}
     for row in rows:
-        if row["job_id"] is not None and (row["job_id"], row["no"]) not in was_held:
+        if (row["job_id"], row["no"]) not in was_held:
             money.add(row, NOTHING, row["cost"])
 
 
@@ -196,7 +205,9 @@ async def _write_money(connection: asyncpg.Connection, money: _Money) -> None:
     rows = await connection.fetch(sql("budget_lock"), *_columns(sorted(deltas)))
     found = [(row["scope"], row["name"]) for row in rows]
     if found:
-        await connection.execute(sql("budget_add"), *_columns([(*budget, *deltas[budget]) for budget in found]))
+        values = _columns([(*budget, *deltas[budget]) for budget in found])
+        if await connection.fetchval(sql("budget_add"), *values):
+            connection.ring(GrantDue())
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:

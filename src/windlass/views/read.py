@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.bell import JobsEnded, ToldOutput
 from windlass.core.errors import BadInput, NotFound, WaitTimeout, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
@@ -292,12 +293,12 @@ async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Pl
     return Ended(state, await resolver.resolve_async(template, scope(inputs, outputs)))
 
 
-async def ended_as_told(resolver: Resolver, plan: Plan, told: str) -> Ended | None:
-    """How the job ended, from its bell alone: a number and an output. None if the job's output needs more."""
+async def ended_as_told(resolver: Resolver, plan: Plan, told: ToldOutput) -> Ended | None:
+    """How the job ended, from its bell alone. None if the job's output needs more."""
     template = plan_templates(plan).output
-    number, _, text = told.partition(" ")
+    number, text = told
     # The number of a fan-out's child is none of a node.
-    name = plan.nodes[int(number)].name if number and int(number) < len(plan.nodes) else ""
+    name = plan.nodes[number].name if number < len(plan.nodes) else ""
     if template.steps != {name} or template.inputs or template.uses_all_inputs:
         return None
     value = msgspec.json.decode(text)
@@ -311,9 +312,9 @@ class Waiter:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._waits: dict[str, set[asyncio.Event]] = {}
-        # Jobs that were heard to end lately, by the hex of their ids, with what their bells told (store/drafts.py).
-        self._ended: dict[str, str] = {}
+        self._waits: dict[UUID, set[asyncio.Event]] = {}
+        # Jobs that were heard to end lately, with what their bells told (store/drafts.py).
+        self._ended: dict[UUID, ToldOutput | None] = {}
         self.is_listening = False
 
     async def wait(self, job_id: UUID, timeout_s: float | None = None) -> JobView:
@@ -339,14 +340,13 @@ class Waiter:
         among those heard lately, and there is no need to look before.
         """
         if not self.is_listening:
-            await self._db.listen("windlass_done", self._ring)
+            await self._db.listen(JobsEnded, self._ring)
             self.is_listening, is_heard = True, False
         rung = asyncio.Event()
-        key = job_id.hex
-        self._waits.setdefault(key, set()).add(rung)
+        self._waits.setdefault(job_id, set()).add(rung)
         try:
             async with asyncio.timeout(timeout_s):
-                if is_heard and key not in self._ended:
+                if is_heard and job_id not in self._ended:
                     await _rung(rung)
                 while (found := await look()) is None:
                     await _rung(rung)
@@ -356,21 +356,19 @@ class Waiter:
                 f"job {job_id} did not end within {timeout_s} s", remedy="It goes on; wait again or look at it"
             ) from None
         finally:
-            waits = self._waits[key]
+            waits = self._waits[job_id]
             waits.discard(rung)
             if not waits:
-                del self._waits[key]
+                del self._waits[job_id]
 
-    def told(self, job_id: UUID) -> str:
-        """What the bell told of the job's end: nothing, or the number of a step and its output."""
-        return self._ended.get(job_id.hex, "")
+    def told(self, job_id: UUID) -> ToldOutput | None:
+        """What the bell told of the job's end: nothing, or the output of one step."""
+        return self._ended.get(job_id)
 
-    def _ring(self, payload: str) -> None:
-        names, _, told = payload.partition(" ")
-        keys = names.split(",") if names else list(self._waits)
-        for key in keys:
-            self._ended[key] = told
-            for rung in self._waits.get(key, ()):
+    def _ring(self, bell: JobsEnded) -> None:
+        for job_id in bell.jobs or list(self._waits):
+            self._ended[job_id] = bell.told
+            for rung in self._waits.get(job_id, ()):
                 rung.set()
         while len(self._ended) > _ENDED_MAX:
             del self._ended[next(iter(self._ended))]

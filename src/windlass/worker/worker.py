@@ -27,6 +27,7 @@ from functools import partial
 from typing import Literal, Protocol
 from uuid import UUID
 
+from windlass.core.bell import JobsCancelled, WorkQueued
 from windlass.core.errors import BadSetting, Unavailable
 from windlass.core.outcome import Report
 from windlass.core.queue import DEFAULT_QUEUES, is_apart
@@ -177,8 +178,8 @@ class Worker:
         try:
             await self._enlist()
             await self._pulse.start(self.id)
-            await self._db.listen("windlass_work", self._on_work)
-            await self._db.listen("windlass_cancel", self._on_cancel)
+            await self._db.listen(WorkQueued, self._on_work)
+            await self._db.listen(JobsCancelled, lambda _: self._look.set())
             self.ready.set()
             await self._work_until_told()
         finally:
@@ -278,10 +279,10 @@ class Worker:
                 break
             except Exception as error:
                 _log.warning("the worker cannot enlist now: %s", error)
-                await asyncio.sleep(CLAIM_AGAIN_S)
+                await asyncio.sleep(self._again_s())
         await self._pulse.start(self.id)
         self.ready.set()
-        self._on_work("")
+        self._on_work(WorkQueued())
 
     async def _end_comeback(self) -> None:
         if self._comeback is not None:
@@ -290,9 +291,9 @@ class Worker:
 
     # Claiming.
 
-    def _on_work(self, queues: str) -> None:
-        named = queues.split(",")
-        rung = self._queues if not queues else [queue for queue in named if queue in self._queues]
+    def _on_work(self, bell: WorkQueued) -> None:
+        named = bell.queues
+        rung = [queue for queue in named if queue in self._queues] if named else self._queues
         if rung and not self._is_over:
             self._hungry.update(rung)
             self._wake.set()
@@ -319,7 +320,7 @@ class Worker:
                 found = list(self._queues)
             if found:
                 self._suspects.heard(found, is_overdue=True)
-                self._on_work(",".join(found))
+                self._on_work(WorkQueued(tuple(found)))
             await asyncio.sleep(POLL_S * (1 + 0.2 * self._chance()))
 
     async def _claim_on(self) -> None:
@@ -383,12 +384,13 @@ class Worker:
     async def _claim_later(self) -> None:
         self._hungry.update(self._queues)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), CLAIM_AGAIN_S)
+            await asyncio.wait_for(self._stop.wait(), self._again_s())
+
+    def _again_s(self) -> float:
+        """Spread over time the return of workers that lost the same server."""
+        return CLAIM_AGAIN_S * (0.5 + self._chance())
 
     # What is still ours.
-
-    def _on_cancel(self, _job_ids: str) -> None:
-        self._look.set()
 
     async def _watch(self) -> None:
         """Find out, by a bell or every few seconds, which running attempts are no longer ours, and stop those.
@@ -426,7 +428,7 @@ class Worker:
         in_hand = self._runner.running
         if any(key not in in_hand and not self._settler.has(key) for key in known):
             self._is_unsure = True
-            self._on_work("")
+            self._on_work(WorkQueued())
 
     # Reporting.
 

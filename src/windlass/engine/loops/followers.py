@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from windlass.core.bell import Bell, JobsEnded, WorkQueued
 from windlass.core.errors import Unavailable
 from windlass.engine.loops.duty import Duty
 from windlass.engine.loops.runner import UNAVAILABLE_PAUSE_S, turn
@@ -21,7 +22,7 @@ EVERY_S = 0.25
 IDLE_S = 5.0
 # How long after a bell it looks often.
 RESTLESS_S = 3.0
-BELLS = ("windlass_work", "windlass_done")
+BELLS: tuple[type[Bell], ...] = (WorkQueued, JobsEnded)
 
 log = logging.getLogger("windlass.engine")
 
@@ -43,8 +44,8 @@ class Followers:
 
     async def start(self) -> None:
         """Begin; returns once the bells are heard."""
-        for channel in BELLS:
-            await self._db.listen(channel, lambda _: self._bell.set())
+        for kind in BELLS:
+            await self._db.listen(kind, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-followers")
 
     async def stop(self) -> None:

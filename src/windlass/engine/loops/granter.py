@@ -31,7 +31,7 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.provider_gate import gate_of, opened_at
-from windlass.store.slots import FRONT_MAX, budgets_of
+from windlass.store.slots import FRONT_MAX, budgets_of, note_changes
 from windlass.store.statements import sql
 
 CHANGES_MAX = 1_000
@@ -148,7 +148,7 @@ async def _advance(connection: asyncpg.Connection) -> bool:
             await connection.execute(sql("grant_front"), sorted(keys), FRONT_MAX)
         if lines:
             names = sorted(lines)
-            await connection.execute(sql("slot_change"), ["provider"] * len(names), names)
+            await note_changes(connection, [("provider", name) for name in names])
         return True
 
 
@@ -162,7 +162,7 @@ async def _refunded(connection: asyncpg.Connection, budget: Budget) -> list[Any]
         rows = [row for row in rows if money.takes(budget, row["cost"])]
     if rows and is_cut:
         # More steps may wait behind this batch, and the budget's change was taken with it.
-        await connection.execute(sql("slot_change"), [budget[0]], [budget[1]])
+        await note_changes(connection, [budget])
     if rows:
         await connection.execute(sql("grant_back"), [row["job_id"] for row in rows], [row["no"] for row in rows])
     return rows
@@ -316,4 +316,4 @@ async def _again(connection: asyncpg.Connection, provider: str, turn: _Turn, *, 
     if turn.is_held_up or (is_full and turn.is_left) or (turn.behind and turn.is_left):
         changes.append(("provider", provider))
     if changes:
-        await connection.execute(sql("slot_change"), *(list(column) for column in zip(*changes, strict=True)))
+        await note_changes(connection, changes)

@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 
+from windlass.core.bell import DeliveryDue
 from windlass.core.states import JOB_TERMINAL
 from windlass.engine.loops.duty import Done
 from windlass.store.database import Database
@@ -32,7 +33,10 @@ class Herald:
 
         async def operation(connection: asyncpg.Connection) -> Any:
             row = await connection.fetchrow(sql("herald_look"), BATCH_MAX, _ENDINGS)
-            return row if row["is_begun"] else await connection.fetchrow(sql("herald_begin"))
+            row = row if row["is_begun"] else await connection.fetchrow(sql("herald_begin"))
+            if row["due"]:
+                connection.ring(DeliveryDue())
+            return row
 
         row = await self._db.run(operation)
         return Done(row["due"], row["told"] >= BATCH_MAX)

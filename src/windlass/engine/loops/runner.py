@@ -14,6 +14,7 @@ from datetime import datetime
 from uuid import UUID
 
 from windlass.core import lease
+from windlass.core.bell import AnswerDue, GrantDue, RouteDue, TimerSet
 from windlass.core.errors import Unavailable
 from windlass.core.template import Resolver
 from windlass.engine import installation
@@ -98,10 +99,10 @@ class Loops:
 
     async def start(self) -> None:
         """Begin; returns once the bells are heard."""
-        await self._db.listen("windlass_answer", lambda _: self._ring(self.answerer))
-        await self._db.listen("windlass_route", lambda _: self._ring(self.relay, self.router))
-        await self._db.listen("windlass_grant", lambda _: self._ring(self.granter))
-        await self._db.listen("windlass_timer", lambda _: self._bell.set())
+        await self._db.listen(AnswerDue, lambda _: self._ring(self.answerer))
+        await self._db.listen(RouteDue, lambda _: self._ring(self.relay, self.router))
+        await self._db.listen(GrantDue, lambda _: self._ring(self.granter))
+        await self._db.listen(TimerSet, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-loops")
 
     async def stop(self) -> None:

@@ -54,7 +54,7 @@ WITH d AS MATERIALIZED (
 ), change AS (
     INSERT INTO windlass.slot_changes (kind, name) SELECT scope, name FROM d WHERE spent + reserved < 0 RETURNING kind
 )
-SELECT pg_notify('windlass_grant', '') FROM change LIMIT 1
+SELECT true FROM change LIMIT 1
 
 -- name: budget_held
 -- What is reserved already for a budget that is new. Waits for those who are giving it back: whoever comes later finds

@@ -10,10 +10,7 @@ WHERE j.id = $1 AND s.no = $2 AND j.deleted_at IS NULL
 -- A webhook told that the work has ended, and not how: the poller asks now and not by its schedule. One that is asking
 -- already is overtaken; what both find out is settled once. The odd spellings keep the index by external id in use, also
 -- when the plan was made while the table was empty.
-WITH hastened AS (
-    UPDATE windlass.provider_jobs SET due_at = windlass.clock()
-    WHERE provider = $1 AND external_id = $2 AND state || '' = 'RUNNING'
-      AND coalesce(due_at, 'infinity') > windlass.clock()
-    RETURNING 1
-)
-SELECT pg_notify('windlass_poll', '') FROM hastened LIMIT 1
+UPDATE windlass.provider_jobs SET due_at = windlass.clock()
+WHERE provider = $1 AND external_id = $2 AND state || '' = 'RUNNING'
+  AND coalesce(due_at, 'infinity') > windlass.clock()
+RETURNING true

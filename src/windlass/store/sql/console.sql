@@ -57,9 +57,8 @@ WITH seen AS (
 SELECT expires_at FROM seen
 
 -- name: console_session_end
--- The bell ends the streams that it opened, in every process.
 DELETE FROM windlass.console_sessions WHERE digest = ANY ($1::bytea[])
-RETURNING caller, key_id, pg_notify('windlass_sessions', caller)
+RETURNING caller, key_id
 
 -- name: console_forget
 -- Sessions and links that are over. There are never many.

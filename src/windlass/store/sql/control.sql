@@ -78,9 +78,6 @@ WHERE j.id = $1 AND fan.job_id = $1 AND fan.no = d.node
 INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
 VALUES ($1, 2, windlass.clock(), 'job.kept', $2, $3, $4)
 
--- name: retry_bells
-SELECT pg_notify('windlass_work', $1), pg_notify('windlass_route', '')
-
 -- name: prune
 -- Job ids begin with the time they were made, so the oldest jobs are first in the primary key: a job that is younger
 -- than `$1` seconds cannot have finished longer ago.

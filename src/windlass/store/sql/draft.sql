@@ -28,11 +28,11 @@ LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
 WHERE j.id = $1
 
 -- name: draft_write
--- Jobs are $1 to $9, steps $10 to $23 and $35 to $37, events $24 to $32, bells $33 and $34. All of it, or nothing: if a job
--- is no longer at the version that was read, `require` ends the transaction. $23 and $35 are the attempt and the worker
+-- Jobs are $1 to $9, steps $10 to $23 and $33 to $35, events $24 to $32. All of it, or nothing: if a job
+-- is no longer at the version that was read, `require` ends the transaction. $23 and $33 are the attempt and the worker
 -- of a step that was not read but remembered from its claim. It must be running still, on that worker: a crash or a
 -- failover may have undone the claim and with it the version, and another worker may have got the same number. An
--- attempt of 0 stands for a step that was read. $36 is the queue of steps that wait apart, $37 the holds of
+-- attempt of 0 stands for a step that was read. $34 is the queue of steps that wait apart, $35 the holds of
 -- steps that are HELD.
 --
 -- The driver looks at every element of an array, so the arrays are kept short. A column that can hold no NULL and has one
@@ -97,10 +97,10 @@ WITH won AS (
                coalesce(failures, ($15::int[])[1]) AS failures,
                coalesce(losses, ($16::int[])[1]) AS losses,
                coalesce(fence, ($23::int[])[1]) AS fence,
-               coalesce(fence_worker, ($35::uuid[])[1]) AS fence_worker
+               coalesce(fence_worker, ($33::uuid[])[1]) AS fence_worker
         FROM unnest(coalesce($10::uuid[], $1), $11::int[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[], $17::int[],
                     $18::int[], $19::text[], $20::timestamptz[], $21::json[], $22::json[], $23::int[],
-                    $35::uuid[], $36::text[], $37::smallint[])
+                    $33::uuid[], $34::text[], $35::smallint[])
             AS u (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output,
                   error, fence, fence_worker, queue, holds)
     ) AS d
@@ -122,18 +122,15 @@ WITH won AS (
     FROM won CROSS JOIN unnest($26::text[], $27::text[], $28::int[], $29::int[], $30::json[], $32::text[])
         WITH ORDINALITY AS d (type, source, no, attempt, payload, idempotency_key, i)
     WHERE cardinality($24::int[]) = 0
-), bell AS (
-    SELECT pg_notify(channel, payload) FROM unnest($33::text[], $34::text[]) AS b (channel, payload)
 )
 SELECT windlass.require(jobs = cardinality($1::uuid[])),
-       windlass.require((SELECT count(*) FROM step) = cardinality(coalesce($10::uuid[], $1))),
-       (SELECT count(*) FROM bell)
+       windlass.require((SELECT count(*) FROM step) = cardinality(coalesce($10::uuid[], $1)))
 FROM base
 
 -- name: draft_complete
 -- What draft_write does, for one job of which one step completed. Of the other steps that the draft changed, only the
--- state and `unmet` differ. The job is $1 to $4, the step $5 to $7 with its worker $18, the other steps $8, $9 and $17,
--- events $10 to $14, bells $15 and $16.
+-- state and `unmet` differ. The job is $1 to $4, the step $5 to $7 with its worker $16, the other steps $8, $9 and $15,
+-- events $10 to $14.
 WITH won AS (
     UPDATE windlass.jobs
     SET version = version + 1,
@@ -149,14 +146,14 @@ WITH won AS (
     UPDATE windlass.steps
     SET state = 'COMPLETED', worker = NULL, waiting_for = NULL, wake_at = NULL, output = $7::json, error = NULL,
         finished_at = windlass.clock()
-    WHERE job_id = $1 AND no = $5::int AND attempt = $6::int AND worker = $18::uuid AND state || '' = 'RUNNING'
+    WHERE job_id = $1 AND no = $5::int AND attempt = $6::int AND worker = $16::uuid AND state || '' = 'RUNNING'
     RETURNING no
 ), after AS (
     UPDATE windlass.steps s
     SET state = d.state, unmet = d.unmet
     -- OFFSET 0: from the given steps to their rows, never the other way; there may be thousands.
     FROM (
-        SELECT $1::uuid AS job_id, u.* FROM unnest($8::int[], $9::text[], $17::int[]) AS u (no, state, unmet) OFFSET 0
+        SELECT $1::uuid AS job_id, u.* FROM unnest($8::int[], $9::text[], $15::int[]) AS u (no, state, unmet) OFFSET 0
     ) AS d
     WHERE s.job_id = d.job_id AND s.no = d.no
     RETURNING s.no
@@ -164,17 +161,15 @@ WITH won AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
     SELECT $1, won.seq + d.i, windlass.clock(), d.type, $13::text, d.no, d.attempt, $14::text
     FROM won, unnest($10::text[], $11::int[], $12::int[]) WITH ORDINALITY AS d (type, no, attempt, i)
-), bell AS (
-    SELECT pg_notify(channel, payload) FROM unnest($15::text[], $16::text[]) AS b (channel, payload)
 )
 SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2
               OR (SELECT count(*) FROM after) < cardinality($8::int[])
-            THEN windlass.require(false) END,
-       (SELECT count(*) FROM bell)
+            THEN windlass.require(false) END
 
 -- name: draft_finish
 -- What draft_complete does, for the step that was the last one: the job is COMPLETED with it. The job is $1 and $2, the
--- step $3 to $5 with its worker $9, its events $6 and $7, the bell $8. A job of one step ends here, so this is written out.
+-- step $3 to $5 with its worker $8, its events $6 and $7. A job of one step ends here, so this is written out.
+-- The bells $9 and $10 go with the commit if no other commit carries bells now (store/pool.py); it says whether they did.
 WITH won AS (
     UPDATE windlass.jobs
     SET version = version + 1, event_seq = event_seq + 2, state = 'COMPLETED', steps_open = 0, trouble = NULL,
@@ -185,7 +180,7 @@ WITH won AS (
     UPDATE windlass.steps
     SET state = 'COMPLETED', worker = NULL, waiting_for = NULL, wake_at = NULL, output = $5::json, error = NULL,
         finished_at = windlass.clock()
-    WHERE job_id = $1 AND no = $3::int AND attempt = $4::int AND worker = $9::uuid AND state || '' = 'RUNNING'
+    WHERE job_id = $1 AND no = $3::int AND attempt = $4::int AND worker = $8::uuid AND state || '' = 'RUNNING'
     RETURNING no
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, no, attempt, correlation_id)
@@ -194,7 +189,9 @@ WITH won AS (
     SELECT $1, won.seq + 2, windlass.clock(), 'job.completed', $6, NULL, NULL, $7 FROM won
 )
 SELECT CASE WHEN (SELECT count(*) FROM won) + (SELECT count(*) FROM step) < 2 THEN windlass.require(false) END,
-       pg_notify('windlass_done', $8::text)
+       CASE WHEN cardinality($9::text[]) > 0 AND pg_try_advisory_xact_lock(6015005) THEN (
+           SELECT count(pg_notify(channel, payload)) FROM unnest($9, $10::text[]) AS b (channel, payload)
+       ) > 0 END AS is_rung
 
 -- name: draft_prolong
 -- The default expiry of an open job moves; the job's row is locked.

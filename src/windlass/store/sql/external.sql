@@ -67,7 +67,7 @@ WITH known AS (
     WHERE NOT EXISTS (SELECT FROM known) AND NOT EXISTS (SELECT FROM learned)
     RETURNING state
 )
-SELECT pg_notify('windlass_poll', '')
+SELECT true
 FROM (SELECT state FROM learned UNION ALL SELECT state FROM added) AS n WHERE state = 'CANCELLING'
 
 -- name: work_moved
@@ -84,7 +84,7 @@ WITH moved AS (
       AND (w.state = 'RUNNING' OR (w.state = 'SUBMITTING' AND d.state <> 'SUBMITTING'))
     RETURNING w.state, w.provider, w.external_id
 )
-SELECT provider, external_id, CASE WHEN state = 'CANCELLING' THEN pg_notify('windlass_poll', '') END FROM moved
+SELECT provider, external_id, state = 'CANCELLING' AS is_due FROM moved
 
 -- name: work_swept
 WITH moved AS (
@@ -92,7 +92,7 @@ WITH moved AS (
     WHERE job_id = ANY($1::uuid[]) AND state IN ('SUBMITTING', 'RUNNING')
     RETURNING provider, external_id
 )
-SELECT provider, external_id, pg_notify('windlass_poll', '') FROM moved
+SELECT provider, external_id, true AS is_due FROM moved
 
 -- name: work_recorded
 -- Attempts that wait for a provider now, and what it calls their work. A step that told nobody before it asked gets its
@@ -133,26 +133,22 @@ WITH d AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM locked),
        -- The poller looks by itself every few seconds; what is due before that is told.
-       (SELECT pg_notify('windlass_poll', '')
-        WHERE EXISTS (SELECT FROM added WHERE state = 'CANCELLING') OR EXISTS (SELECT FROM kept WHERE poll_s < 5))
+       EXISTS (SELECT FROM added WHERE state = 'CANCELLING') OR EXISTS (SELECT FROM kept WHERE poll_s < 5) AS is_soon
 
 -- name: event_known
 -- The work that these events speak of is known now. There may be any number of others that wait, so they are looked up
 -- one by one, whatever the planner knew of the table.
-WITH known AS (
-    UPDATE windlass.provider_events SET state = 'DUE'
-    WHERE ctid = ANY (ARRAY(
-        SELECT e.ctid
-        FROM unnest($1::text[], $2::text[]) AS d (provider, external_id)
-        CROSS JOIN LATERAL (
-            SELECT ctid FROM windlass.provider_events
-            WHERE provider = d.provider AND external_id = d.external_id AND state = 'WAITING'
-            FOR UPDATE
-        ) AS e
-    ))
-    RETURNING id
-)
-SELECT pg_notify('windlass_answer', '') WHERE EXISTS (SELECT FROM known)
+UPDATE windlass.provider_events SET state = 'DUE'
+WHERE ctid = ANY (ARRAY(
+    SELECT e.ctid
+    FROM unnest($1::text[], $2::text[]) AS d (provider, external_id)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM windlass.provider_events
+        WHERE provider = d.provider AND external_id = d.external_id AND state = 'WAITING'
+        FOR UPDATE
+    ) AS e
+))
+RETURNING true
 
 -- name: work_find
 -- The work that each answer may speak of: by the provider's id, or by our key while the provider's id is not known.
@@ -220,7 +216,6 @@ CROSS JOIN LATERAL (
 ) AS e
 
 -- name: event_put
--- $11: whether an event was kept whose work is known by now.
 WITH put AS (
     INSERT INTO windlass.provider_events
         (provider, id, at, external_id, state, headers, body, said, job_id, no, round)
@@ -230,10 +225,8 @@ WITH put AS (
         AS d (provider, id, external_id, state, headers, body, said, job_id, no, round)
     ON CONFLICT DO NOTHING
     RETURNING id
-), bell AS (
-    SELECT pg_notify('windlass_answer', '') WHERE $11::bool
 )
-SELECT (SELECT count(*) FROM put) AS count, (SELECT count(*) FROM bell)
+SELECT count(*) FROM put
 
 -- name: event_moved
 -- Events that were kept; none whose state is no longer what it was.

@@ -49,7 +49,7 @@ SELECT DISTINCT ON (name) name, version, plan, created_at, description FROM wind
 SELECT version, plan, created_at, description FROM windlass.recipes WHERE name = $1 ORDER BY version DESC
 
 -- name: job_submit
--- Jobs are $1 to $20, $31 and $33 with their first events, steps $21 to $28 and $32, bells $29 and $30. A job whose id or idempotency
+-- Jobs are $1 to $20, $29 and $31 with their first events, steps $21 to $28 and $30. A job whose id or idempotency
 -- key is already there is left out, with its steps: the caller reads it and compares. A column that can hold no NULL and
 -- has one value throughout comes with that value once; $21 is NULL if every job has one step.
 WITH job AS (
@@ -73,11 +73,11 @@ WITH job AS (
                    coalesce(steps_open, ($8::int[])[1]) AS steps_open,
                    coalesce(depth, ($17::smallint[])[1]) AS depth,
                    coalesce(ttl, ($20::interval[])[1]) AS ttl,
-                   coalesce(is_ttl_default, ($31::bool[])[1]) AS is_ttl_default
+                   coalesce(is_ttl_default, ($29::bool[])[1]) AS is_ttl_default
             FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::int[],
                         $8::int[], $9::json[], $10::jsonb[], $11::text[], $12::text[], $13::text[], $14::uuid[],
                         $15::int[], $16::int[], $17::smallint[], $18::uuid[], $19::interval[], $20::interval[],
-                        $31::bool[])
+                        $29::bool[])
                 AS u (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels,
                       idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth,
                       retry_of, deadline, ttl, is_ttl_default)
@@ -93,7 +93,7 @@ WITH job AS (
            coalesce(d.timeout_s, ($27::real[])[1]), coalesce(d.lane, ($28::text[])[1]),
            coalesce(d.holds, 0)
     FROM unnest(coalesce($21::uuid[], $1), $22::int[], $23::text[], $24::text[], $25::smallint[], $26::int[], $27::real[],
-                $28::text[], $32::smallint[])
+                $28::text[], $30::smallint[])
         AS d (job_id, no, state, queue, priority, unmet, timeout_s, lane, holds)
     -- Mostly all are new. The second half is a hashed look-up only because it stands behind an OR; by itself it would be
     -- planned as a join of every step with every job.
@@ -101,28 +101,26 @@ WITH job AS (
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
     SELECT job.id, 1, (SELECT windlass.clock()), 'job.submitted', job.caller,
-           CASE WHEN cardinality($33::json[]) > 0 THEN ($33::json[])[array_position($1::uuid[], job.id)] END,
+           CASE WHEN cardinality($31::json[]) > 0 THEN ($31::json[])[array_position($1::uuid[], job.id)] END,
            job.correlation_id
     FROM job
-), bell AS (
-    SELECT pg_notify(channel, payload) FROM unnest($29::text[], $30::text[]) AS b (channel, payload)
 )
-SELECT id, (SELECT count(*) FROM bell) FROM job
+SELECT id FROM job
 
 -- name: job_submit_one
 -- The same for a job that is submitted alone, as far as values go: what is sent as arrays of one costs more than the
--- work itself. The job is $1 to $18 and $29, its steps $19 to $22, $26 and $30 in their order, its event's payload $31,
--- the bells $23 to $25. With $27 its commit does not wait for the disk: a worker may begin while the submitter waits for
--- that (engine/submit.py). $28 says that the time to live is a default.
+-- work itself. The job is $1 to $18 and $26, its steps $19 to $23 and $27 in their order, its event's payload $28. With
+-- $24 its commit does not wait for the disk: a worker may begin while the submitter waits for that (engine/submit.py).
+-- $25 says that the time to live is a default. The bells $29 and $30 go with a commit that does not wait for the disk.
 WITH job AS (
     INSERT INTO windlass.jobs
         (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
          idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of,
          created_at, deadline_at, expires_at, due_at, is_ttl_default)
-    SELECT $1::uuid, $2::text, $3::text, $29::text, $4::text, $5::smallint, 1, $6::int, $6::int, $7::json, $8::jsonb,
+    SELECT $1::uuid, $2::text, $3::text, $26::text, $4::text, $5::smallint, 1, $6::int, $6::int, $7::json, $8::jsonb,
            $9::text, $10::text, $11::text, $12::uuid, $13::int, $14::int, $15::smallint, $16::uuid,
            t.now, t.now + $17::interval, t.now + $18::interval, t.now + least($17::interval, $18::interval),
-           $28::bool
+           $25::bool
     FROM (SELECT windlass.clock() AS now) AS t
     ON CONFLICT DO NOTHING
     RETURNING id, created_at
@@ -130,19 +128,19 @@ WITH job AS (
     INSERT INTO windlass.steps (job_id, no, node, state, queue, priority, unmet, timeout_s, lane, holds)
     SELECT $1, d.place - 1, d.place - 1, d.state, coalesce(d.queue, ($20::text[])[1]), $5,
            coalesce(d.unmet, ($21::int[])[1]), coalesce(d.timeout_s, ($22::real[])[1]),
-           coalesce(d.lane, ($26::text[])[1]), coalesce(d.holds, 0)
-    FROM unnest($19::text[], $20::text[], $21::int[], $22::real[], $26::text[], $30::smallint[]) WITH ORDINALITY
+           coalesce(d.lane, ($23::text[])[1]), coalesce(d.holds, 0)
+    FROM unnest($19::text[], $20::text[], $21::int[], $22::real[], $23::text[], $27::smallint[]) WITH ORDINALITY
         AS d (state, queue, unmet, timeout_s, lane, holds, place)
     WHERE EXISTS (SELECT FROM job)
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
-    SELECT id, 1, created_at, 'job.submitted', $4, $31::json, $11 FROM job
+    SELECT id, 1, created_at, 'job.submitted', $4, $28::json, $11 FROM job
 )
 SELECT id,
-       CASE WHEN $23::text <> '' THEN pg_notify('windlass_work', $23) END,
-       CASE WHEN $24::bool THEN pg_notify('windlass_route', '') END,
-       CASE WHEN $25::bool THEN pg_notify('windlass_timer', '') END,
-       CASE WHEN $27::bool THEN set_config('synchronous_commit', 'off', true) END
+       CASE WHEN $24::bool THEN set_config('synchronous_commit', 'off', true) END,
+       CASE WHEN cardinality($29::text[]) > 0 THEN (
+           SELECT count(pg_notify(channel, payload)) FROM unnest($29, $30::text[]) AS b (channel, payload)
+       ) > 0 END AS is_rung
 FROM job
 
 -- name: flush

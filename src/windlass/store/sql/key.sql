@@ -21,9 +21,8 @@ SELECT *, revoked_at IS NULL AND coalesce(expires_at > windlass.clock(), true) A
 FROM windlass.keys WHERE caller = $1 ORDER BY id
 
 -- name: key_revoke
--- The bell tells every process at once; it names the caller too, whose streams are to end.
 UPDATE windlass.keys SET revoked_at = windlass.clock() WHERE id = $1 AND revoked_at IS NULL
-RETURNING *, false AS is_live, pg_notify('windlass_keys', id || ' ' || caller)
+RETURNING *, false AS is_live
 
 -- name: key_used
 UPDATE windlass.keys SET last_used_at = windlass.clock() WHERE id = ANY ($1::text[])

@@ -82,22 +82,15 @@ WITH want AS MATERIALIZED (
     RETURNING job_id, no, state, cost, caller, recipe, jobs
 ), change AS (
     INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($8::text[], $9::text[])
-), bell AS (
-    SELECT pg_notify('windlass_grant', '') WHERE cardinality($8::text[]) > 0
 )
-SELECT job_id, no, cost, caller, recipe, jobs, 0 AS bells FROM put WHERE state = 'HELD' AND cost IS NOT NULL
-UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, count(*) FROM bell
+SELECT job_id, no, cost, caller, recipe, jobs FROM put WHERE state = 'HELD' AND cost IS NOT NULL
 
 -- name: slot_sweep
 DELETE FROM windlass.slots WHERE job_id = ANY($1::uuid[])
 RETURNING job_id, no, state, provider, key, cost, caller, recipe, jobs
 
 -- name: slot_change
-WITH change AS (
-    INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($1::text[], $2::text[])
-)
-SELECT pg_notify('windlass_grant', '')
+INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($1::text[], $2::text[])
 
 -- name: grant_lock
 -- One granter at a time, whichever process it is in; the number is nobody else's.
@@ -284,7 +277,7 @@ WITH put AS (
 ), change AS (
     INSERT INTO windlass.slot_changes (kind, name) SELECT 'provider', name FROM put RETURNING name
 )
-SELECT pg_notify('windlass_grant', '') FROM change
+SELECT true FROM change LIMIT 1
 
 -- name: provider_busy
 UPDATE windlass.providers
@@ -306,7 +299,7 @@ WITH closed AS (
 ), change AS (
     INSERT INTO windlass.slot_changes (kind, name) SELECT 'provider', name FROM closed RETURNING name
 )
-SELECT pg_notify('windlass_grant', '') FROM change
+SELECT true FROM change LIMIT 1
 
 -- name: provider_views
 SELECT p.*, windlass.clock() AS now, (

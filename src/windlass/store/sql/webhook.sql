@@ -35,8 +35,7 @@ WITH mark AS (
     WHERE c.name = 'herald'
 )
 SELECT EXISTS (SELECT FROM windlass.cursors c WHERE c.name = 'herald') AS is_begun,
-       (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM due) AS due,
-       (SELECT count(pg_notify('windlass_webhook', '')) FROM (SELECT FROM due LIMIT 1) one) AS rung
+       (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM due) AS due
 
 -- name: herald_begin
 -- The first time, and after a restore into another cluster, where the old transaction numbers mean nothing: whatever
@@ -52,8 +51,7 @@ WITH mark AS (
     WHERE j.id = w.job_id AND w.state = 'WAITING' AND j.finished_at IS NOT NULL
     RETURNING w.job_id
 )
-SELECT 0 AS told, (SELECT count(*) FROM due) AS due,
-       (SELECT count(pg_notify('windlass_webhook', '')) FROM (SELECT FROM due LIMIT 1) one) AS rung
+SELECT 0 AS told, (SELECT count(*) FROM due) AS due
 
 -- name: webhook_claim
 -- $1 at most this many, $2 the lease in seconds; $3 hosts that this courier is sending to, $4 how many requests to each,
@@ -121,9 +119,6 @@ FROM windlass.webhooks WHERE job_id = $1
 
 -- name: webhook_redeliver
 -- The schedule begins anew; the numbers of tries go on, so that a late report of an earlier one still changes nothing.
-WITH again AS (
-    UPDATE windlass.webhooks SET state = 'DUE', due_at = windlass.clock(), failures = 0, ended_at = NULL
-    WHERE job_id = $1 AND state <> 'WAITING'
-    RETURNING job_id
-)
-SELECT a.job_id, pg_notify('windlass_webhook', '') FROM again a
+UPDATE windlass.webhooks SET state = 'DUE', due_at = windlass.clock(), failures = 0, ended_at = NULL
+WHERE job_id = $1 AND state <> 'WAITING'
+RETURNING job_id

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +17,8 @@ from typing import Any, Self, TypeVar
 
 import asyncpg
 
+from windlass.bus.port import B
+from windlass.core.bell import Bell
 from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.testing.faults import Moment, lost_connection
@@ -78,13 +80,18 @@ class SimDatabase(Database):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
         """The connection, for reads."""
-        yield SimConnection(self)
+        connection = SimConnection(self)
+        yield connection
+        connection.ring_out()
 
     async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """One operation; its units are where things go wrong."""
-        return await operation(SimConnection(self))
+        connection = SimConnection(self)
+        result = await operation(connection)
+        connection.ring_out()
+        return result
 
-    async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
+    async def listen(self, kind: type[B], hear: Callable[[B], None]) -> None:
         """Bells are the scheduler's."""
 
     async def close(self) -> None:
@@ -130,8 +137,6 @@ class SimDatabase(Database):
 
     def committed(self, args: tuple[Any, ...], result: Any) -> None:
         """A statement was committed, whoever hears of it."""
-        if "pg_notify" in args[0]:
-            self.scheduler.ring()
         is_new = args[0] == sql("worker_enlist") and result == "INSERT 0 1"
         if is_new or (args[0] == sql("worker_renew") and result is not None):
             self.log.leases.setdefault(args[1], []).append(self.scheduler.now)
@@ -151,6 +156,23 @@ class SimConnection:
         self.is_in_unit = False
         self.is_line_touched = False
         self._is_cut_off = False
+        self._has_bells = False
+
+    def ring(self, *bells: Bell) -> None:
+        """As a real connection does: at once for what is committed, else after the operation."""
+        self._has_bells = self._has_bells or bool(bells)
+        if not self.is_in_unit:
+            self.ring_out()
+
+    def carried(self, bells: Sequence[Bell]) -> tuple[list[str], list[str]]:
+        """None: the scheduler's bells are rung after the commit."""
+        return [], []
+
+    def ring_out(self) -> None:
+        """The operation has succeeded. Each listener hears its bells, does not, or hears them twice."""
+        if self._has_bells:
+            self._has_bells = False
+            self._db.scheduler.ring()
 
     async def fetch(self, *args: Any, **_: Any) -> Any:
         """Rows."""
@@ -201,7 +223,6 @@ class SimConnection:
         if args[0] == sql("job_submit_one"):
             # Whoever asks this connection whether the job is on the disk hears nothing more.
             self._is_cut_off = True
-            self._db.scheduler.ring()
         else:
             self._db.log.forgotten.update((row["job_id"], row["no"], row["attempt"]) for row in rows)
         return rows
@@ -221,7 +242,7 @@ def _claims() -> tuple[str, ...]:
 
 def _is_ahead(args: tuple[Any, ...]) -> bool:
     """Whether a statement commits ahead of the disk."""
-    return args[0] in _claims() or (args[0] == sql("job_submit_one") and args[-1])
+    return args[0] in _claims() or (args[0] == sql("job_submit_one") and args[24])
 
 
 class SimTransaction:
@@ -247,7 +268,6 @@ class SimTransaction:
             await self._real.rollback()
         else:
             await self._real.commit()
-            self._db.scheduler.ring()
             if self._connection.is_line_touched:
                 await self._db.looked_at()
         if kind is None and self._moment is not None:

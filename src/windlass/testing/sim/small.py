@@ -37,7 +37,6 @@ SMALL: tuple[tuple[ModuleType, str, int], ...] = (
     (claim, "LOOK_AHEAD", 1),
     (settle, "LOCKED_SETTLES", 2),
     (settle, "CONTENDED_MAX", 1),
-    (drafts, "_IDS_PER_BELL", 1),
     (drafts, "_TOLD_MAX", 1),
 )
 
