@@ -19,6 +19,7 @@ from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
 from windlass.core.queue import is_apart
 from windlass.core.states import JobState, StepState
+from windlass.core.visibility import Content, Reader, is_visible
 from windlass.store.provider_jobs import write_work
 from windlass.store.signals import changes_waits, write_waits
 from windlass.store.slots import has_lines, write_lines
@@ -334,7 +335,7 @@ def _done(ended: list[Draft]) -> list[tuple[str, str]]:
 def _told(draft: Draft) -> str:
     """` number output` of the one step that completed the job; whoever hears it decides whether that is enough."""
     outputs = [step for step in draft.changed.values() if step.state is StepState.COMPLETED and step.output]
-    if draft.job.state is not JobState.COMPLETED or len(outputs) != 1:
+    if len(outputs) != 1 or not is_visible(Content.OUTPUT, Reader.BELL, draft.job.state, outputs[0].state):
         return ""
     text = outputs[0].output or ""
     return f" {outputs[0].no} {text}" if len(text) <= _TOLD_BYTES_MAX and text.isascii() else ""

@@ -3326,7 +3326,7 @@ export interface components {
             inputs: unknown;
             /**
              * Inputs State
-             * @description `resolved`; `template` while something that it needs is not there, or is kept as an artifact; `large`: over 64 KiB, and left out.
+             * @description `resolved`; `template` while something that it needs is not there, or is kept as an artifact; `large`: over 64 KiB, and left out; `hidden`: made from an output that is quarantined.
              */
             inputs_state: string;
             /** Kind */
@@ -8136,7 +8136,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_state`: Not in this state. */
+            /** @description `output_quarantined`: The output is quarantined; `wrong_state`: Not in this state. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9357,7 +9357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_state`: Not in this state. */
+            /** @description `output_quarantined`: The output is quarantined; `wrong_state`: Not in this state. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
