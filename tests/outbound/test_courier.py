@@ -15,6 +15,7 @@ from tests.outbound.receiver import Receiver
 from tests.outbound.rig import FAILED, WEBHOOK_SECRET, Hooks
 from windlass.access.secret import Secret
 from windlass.core.errors import NotFound, WrongState
+from windlass.core.outcome import Failure, Fault
 from windlass.outbound import courier as room
 from windlass.outbound.courier import LEASE_S, redeliver, webhook_of
 from windlass.outbound.send import Sent
@@ -400,3 +401,15 @@ async def test_a_pruned_jobs_webhook_is_not_sent(hooks: Hooks) -> None:
     sender = Notes()
     assert (await hooks.courier(sender).run_once()).count == 0
     assert sender.given == []
+
+
+async def test_a_webhook_tells_that_a_job_is_quarantined_and_not_what_its_steps_said(hooks: Hooks) -> None:
+    mark = "xyzzy-4711"
+    job = await hooks.ended("http://127.0.0.1:9/", Failure(Fault(mark, mark, detail=mark), is_retryable=False))
+    async with hooks.rig.db.connection() as connection:
+        await connection.execute("UPDATE windlass.jobs SET state = 'OUTPUT_QUARANTINED' WHERE id = $1", job)
+    notes = Notes()
+    await hooks.courier(notes).run_once()
+    [(_, body, _)] = notes.given
+    assert mark not in body.decode()
+    assert json.loads(body)["data"]["error"]["code"] == "output_quarantined"

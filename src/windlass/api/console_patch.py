@@ -20,7 +20,9 @@ from windlass.api.wire.job import job_document, listed_job
 from windlass.api.wire.step import FanDocument
 from windlass.api.wire.wire import rfc3339
 from windlass.core.plan import Plan
+from windlass.core.visibility import Reader
 from windlass.store.database import Database
+from windlass.store.outputs import Row, fetch
 from windlass.store.statements import sql
 from windlass.views.activity import doing
 from windlass.views.read import JobView, view_of
@@ -70,9 +72,8 @@ class Truth:
 async def read_jobs(db: Database, ids: Collection[UUID]) -> dict[UUID, JobView]:
     """The jobs with these ids, without their inputs."""
 
-    async def operation(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-        rows: list[asyncpg.Record] = await connection.fetch(sql("stream_jobs"), sorted(ids))
-        return rows
+    async def operation(connection: asyncpg.Connection) -> list[Row]:
+        return await fetch(connection, "stream_jobs", Reader.CALLER, sorted(ids))
 
     rows = await db.run(operation) if ids else []
     return {row["id"]: view_of(JobView, row) for row in rows}
@@ -87,13 +88,13 @@ async def read_truth(
     ids = sorted({*jobs, *news})
     wanted = [(job_id, no) for job_id, one in news.items() for no in sorted(one.steps)]
 
+    steps = [one for one, _ in wanted], [no for _, no in wanted]
+
     async def operation(connection: asyncpg.Connection) -> tuple[Any, ...]:
         return (
-            await connection.fetch(sql("stream_jobs"), ids) if ids else [],
+            await fetch(connection, "stream_jobs", Reader.CALLER, ids) if ids else [],
             await doing(connection, sorted(jobs)),
-            await connection.fetch(sql("stream_steps"), [one for one, _ in wanted], [no for _, no in wanted])
-            if wanted
-            else [],
+            await fetch(connection, "stream_steps", Reader.CALLER, *steps) if wanted else [],
             await connection.fetch(sql("stream_fans"), sorted(fans)) if fans else [],
         )
 
@@ -114,7 +115,7 @@ async def read_truth(
     return found
 
 
-def _step(row: asyncpg.Record, plan: Plan) -> msgspec.Raw:
+def _step(row: Row, plan: Plan) -> msgspec.Raw:
     """A step's document, `StepDocument` to the letter; made by hand, as a patch may have a thousand."""
     node = plan.nodes[row["node"]]
     index, error, progress = row["index"], row["error"], row["progress"]

@@ -13,8 +13,9 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core.errors import NotFound
+from windlass.core.visibility import Reader
 from windlass.store.database import Database
-from windlass.store.statements import sql
+from windlass.store.outputs import Row, fetch
 from windlass.views.read import JobView, view_of
 
 TOGETHER_MAX = 200
@@ -55,9 +56,8 @@ class JobLooks:
                         answer.set_result(found.get(job_id))
 
 
-async def _read(connection: asyncpg.Connection, ids: list[UUID]) -> list[asyncpg.Record]:
-    rows: list[asyncpg.Record] = await connection.fetch(sql("graph_jobs"), ids)
-    return rows
+async def _read(connection: asyncpg.Connection, ids: list[UUID]) -> list[Row]:
+    return await fetch(connection, "graph_jobs", Reader.CALLER, ids)
 
 
 def _tell(batch: dict[UUID, list[asyncio.Future[JobView | None]]], error: Exception) -> None:

@@ -430,7 +430,9 @@ def _graph(recipe: str, graph: dict[str, Any]) -> tuple[Plan, list[StepView], li
 
 def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepView:
     names = ("wake_at", "started_at", "finished_at")
-    times: dict[str, Any] = {n: datetime.fromisoformat(told[n]) if told.get(n) else None for n in names}
+    values: dict[str, Any] = {n: datetime.fromisoformat(told[n]) if told.get(n) else None for n in names}
+    values |= {name: told.get(name) or 0 for name in ("attempt", "failures", "losses")}
+    values |= {name: told.get(name) for name in ("waiting_for", "error", "progress")}
     return StepView(
         no=told["no"],
         node=place,
@@ -442,7 +444,5 @@ def _node(place: int, told: dict[str, Any], fan: dict[str, Any] | None) -> StepV
         worker=None,
         item=None,
         output=None,
-        **{name: told.get(name) or 0 for name in ("attempt", "failures", "losses")},
-        **{name: told.get(name) for name in ("waiting_for", "error", "progress")},
-        **times,
+        **values,
     )

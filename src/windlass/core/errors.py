@@ -23,6 +23,7 @@
     │   ├── Conflict           the same idempotency key with another body
     │   │   └── CountChanged   a bulk action would touch another number of jobs than was shown
     │   └── WrongState         the job or step is not in a state that allows it
+    │       └── OutputQuarantined  the output policy decides who may see it
     ├── Unavailable            nothing is wrong with the request; try again
     │   ├── DatabaseUnavailable
     │   ├── MembershipUnavailable
@@ -205,6 +206,12 @@ class WrongState(Refused):
     """The job or step is not in a state that allows this."""
 
     code = "wrong_state"
+
+
+class OutputQuarantined(WrongState):
+    """The output policy quarantined what was asked for."""
+
+    code = "output_quarantined"
 
 
 class Unavailable(WindlassError):

@@ -24,8 +24,10 @@ import asyncpg
 import msgspec
 
 from windlass.core.states import JobState
+from windlass.core.visibility import Reader
 from windlass.pure.cursor import ORIGIN, FeedAt, below
 from windlass.store.database import Database, flush
+from windlass.store.outputs import Row, fetch
 from windlass.store.statements import sql
 
 PAGE = 500
@@ -69,7 +71,7 @@ async def here(db: Database) -> FeedAt:
 
     async def operation(connection: asyncpg.Connection) -> FeedAt:
         horizon = int(await connection.fetchval(sql("feed_horizon")))
-        cut = await _whole(connection, ORIGIN, horizon, "feed_torn")
+        cut = await _whole(connection, ORIGIN, horizon, sql("feed_torn"))
         await flush(connection)
         return below(cut)
 
@@ -114,9 +116,8 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
     place, horizon, looked, is_ahead, first_txid = at, None, 0, False, 0
     while looked < limit:
         size = min(PAGE, limit - looked)
-        found = await connection.fetch(
-            sql("feed_page"), str(place.txid), place.job_id, place.seq, horizon, callers, size
-        )
+        values = (str(place.txid), place.job_id, place.seq, horizon, callers, size)
+        found = await fetch(connection, "feed_page", Reader.FEED, *values)
         if not found:
             break
         first = found[0]
@@ -133,7 +134,7 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
     is_more = looked >= limit
     # The transaction that was looked at last may have more events than were looked at.
     cut = place.txid if is_more else int(horizon)
-    whole = await _whole(connection, at, cut, "feed_torn_behind" if is_more else "feed_torn")
+    whole = await _whole(connection, at, cut, sql("feed_torn_behind") if is_more else sql("feed_torn"))
     if is_more and first_txid >= whole:
         return None
     if whole == cut and not is_more:
@@ -143,7 +144,7 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
 
 async def _whole(connection: asyncpg.Connection, at: FeedAt, cut: int, statement: str) -> int:
     """The highest cut up to this one that has no job's event before it while an earlier one is beyond it."""
-    while (torn := await connection.fetchval(sql(statement), str(at.txid), at.job_id, at.seq, str(cut))) is not None:
+    while (torn := await connection.fetchval(statement, str(at.txid), at.job_id, at.seq, str(cut))) is not None:
         cut = int(torn)
     return cut
 
@@ -159,7 +160,7 @@ async def keep_cursor(connection: asyncpg.Connection, name: str, at: FeedAt) -> 
     await connection.execute(sql("cursor_put"), name, str(at.txid), at.job_id, at.seq)
 
 
-def _row(row: asyncpg.Record) -> FeedRow:
+def _row(row: Row) -> FeedRow:
     return FeedRow(
         FeedAt(int(row["txid"]), row["job_id"], row["seq"]),
         row["at"],

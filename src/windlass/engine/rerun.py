@@ -27,11 +27,13 @@ from windlass.core.plan import Plan
 from windlass.core.rerun import Again, again, changed_inputs, restart_from
 from windlass.core.retry_job import NOTHING, Kept, Restart, retry_rows
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, JobState, StepState
+from windlass.core.visibility import Content, Reader, is_visible
 from windlass.engine.control import check_actor, unknown
 from windlass.engine.submit import Submission, body_hash, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.database import Database
+from windlass.store.outputs import fetch
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
@@ -134,12 +136,12 @@ async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
         plan = await read_plan(connection, row["plan"])
         changed = _changed(row, _inputs(row, plan, wish))
         _check_state(row, wish)
-        old = await _old_rows(connection, "step_states", job_id)
+        old = await _old_rows(connection, "step_states", job_id, plan)
     if not old:
         # Removed meanwhile; a job that has ended changes in no other way.
         raise unknown(job_id)
     if not wish.keeps:
-        old = [Kept(no, no, None, StepState.BLOCKED, 0, None, None, None, None) for no in range(len(plan.nodes))]
+        old = _fresh(plan)
     return again(plan, _rows(plan, old, wish, changed, row)[0], changed)
 
 
@@ -177,7 +179,7 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
             await connection.execute(sql("job_budget_again"), job_id, new.id)
             if wish.keeps:
                 changed = _changed(row, submission.inputs)
-                old = await _old_rows(connection, "step_rows", job_id)
+                old = await _old_rows(connection, "step_rows", job_id, plan)
                 rows, restart = _rows(plan, old, wish, changed, row)
                 await _keep(connection, job_id, submission, rows, new.source, wish.from_step, restart)
         return new.id
@@ -249,8 +251,16 @@ def _submission(row: asyncpg.Record, plan: Plan, wish: Wish, new: _New) -> Submi
     )
 
 
-async def _old_rows(connection: asyncpg.Connection, name: str, job_id: UUID) -> list[Kept]:
-    rows = await connection.fetch(sql(name), job_id)
+def _fresh(plan: Plan) -> list[Kept]:
+    """The rows of a job that has done nothing."""
+    return [Kept(no, no, None, StepState.BLOCKED, 0, None, None, None, None) for no in range(len(plan.nodes))]
+
+
+async def _old_rows(connection: asyncpg.Connection, name: str, job_id: UUID, plan: Plan) -> list[Kept]:
+    """The steps of the old job. Nothing is kept of a job whose outputs the new one may not see."""
+    rows = await fetch(connection, name, Reader.NEW_JOB, job_id)
+    if rows and not is_visible(Content.OUTPUT, Reader.NEW_JOB, JobState(rows[0]["job_state"])):
+        return _fresh(plan)
     return [
         Kept(r["no"], r["node"], r["index"], StepState(r["state"]), r["unmet"], r["fan"], r["fanned"], r["item"],
              r["output"])
@@ -271,7 +281,8 @@ def _rows(
 
 async def keep(connection: asyncpg.Connection, job_id: UUID, submission: Submission, source: str) -> None:
     """Let a job that this very transaction made begin with what another of its plan had finished."""
-    rows = retry_rows(submission.plan, await _old_rows(connection, "step_rows", job_id), holds=submission.holds)
+    old = await _old_rows(connection, "step_rows", job_id, submission.plan)
+    rows = retry_rows(submission.plan, old, holds=submission.holds)
     await _keep(connection, job_id, submission, rows, source)
 
 

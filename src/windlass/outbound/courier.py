@@ -28,6 +28,7 @@ import msgspec
 from windlass.core.bell import DeliveryDue
 from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongState
 from windlass.core.states import JobState
+from windlass.core.visibility import Reader
 from windlass.engine.loops.duty import Done
 from windlass.outbound.send import SEND_WITHIN_S, Sent
 from windlass.pure.audit import payload_text
@@ -35,6 +36,7 @@ from windlass.pure.redact import without_frames
 from windlass.pure.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
 from windlass.store.database import Database
 from windlass.store.outage import OutageLog
+from windlass.store.outputs import fetch
 from windlass.store.statements import sql
 
 LEASE_S = 60.0
@@ -226,7 +228,7 @@ class Courier:
             *([caller for caller, _ in callers], [count for _, count in callers], self._per_caller_max),
         )
         begun_s = self._clock_s()
-        rows = await self._db.run(lambda connection: connection.fetch(sql("webhook_claim"), *values))
+        rows = await self._db.run(lambda connection: fetch(connection, "webhook_claim", Reader.WEBHOOK, *values))
         return [self._begin(row, begun_s) for row in rows]
 
     def _begin(self, row: Any, begun_s: float) -> asyncio.Task[None]:

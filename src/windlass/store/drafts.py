@@ -21,6 +21,7 @@ from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
 from windlass.core.queue import is_apart
 from windlass.core.states import JobState, StepState
+from windlass.core.visibility import Content, Reader, is_visible
 from windlass.core.wait import Wait
 from windlass.store.provider_jobs import write_work
 from windlass.store.signals import changes_waits, write_waits
@@ -356,7 +357,7 @@ def _done(ended: list[Draft]) -> list[Bell]:
 def _told(draft: Draft) -> ToldOutput | None:
     """The output of the one step that completed the job; the hearer decides whether that is enough."""
     outputs = [step for step in draft.changed.values() if step.state is StepState.COMPLETED and step.output]
-    if draft.job.state is not JobState.COMPLETED or len(outputs) != 1:
+    if len(outputs) != 1 or not is_visible(Content.OUTPUT, Reader.BELL, draft.job.state, outputs[0].state):
         return None
     return told(outputs[0].no, outputs[0].output or "")
 

@@ -15,36 +15,41 @@ import msgspec
 from windlass.core.plan import Plan
 from windlass.core.states import StepState
 from windlass.core.template import Resolver, plan_templates
+from windlass.core.visibility import Reader
 from windlass.store.artifact import Artifacts, ref_in
 from windlass.store.database import Database
-from windlass.store.statements import sql
+from windlass.store.outputs import fetch_or_refuse
 
 Wanted = tuple[UUID, Plan, frozenset[str]]
 
 
 async def outputs_of(
-    db: Database, artifacts: Artifacts, plan: Plan, job_id: UUID, names: Iterable[str]
+    db: Database, artifacts: Artifacts, plan: Plan, job_id: UUID, names: Iterable[str], reader: Reader
 ) -> dict[str, Any]:
-    """The outputs of these steps, by name; a step that is not done is left out."""
-    found = await outputs_of_many(db, artifacts, [(job_id, plan, frozenset(names))])
+    """The outputs of these steps, by name; a step that is not done is left out.
+
+    Raises OutputQuarantined if the reader may not see one of them.
+    """
+    found = await outputs_of_many(db, artifacts, [(job_id, plan, frozenset(names))], reader)
     return found[0]
 
 
-async def outputs_of_many(db: Database, artifacts: Artifacts, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+async def outputs_of_many(
+    db: Database, artifacts: Artifacts, wanted: Sequence[Wanted], reader: Reader
+) -> list[dict[str, Any]]:
     """The same for several jobs at once."""
     numbers = [(job_id, plan.number[name]) for job_id, plan, names in wanted for name in sorted(names)]
     if not numbers:
         return [{} for _ in wanted]
     pairs = list(dict.fromkeys(numbers))
     async with db.connection() as connection:
-        rows = await connection.fetch(
-            sql("step_outputs_many"), [job_id for job_id, _ in pairs], [no for _, no in pairs]
-        )
+        ids, nos = [job_id for job_id, _ in pairs], [no for _, no in pairs]
+        rows = await fetch_or_refuse(connection, "step_outputs_many", reader, ids, nos)
         texts: dict[tuple[UUID, int], str | list[str]] = {}
         for row in rows:
             key = (row["job_id"], row["no"])
             if row["state"] == StepState.COMPLETED and row["fan"] is not None:
-                children = await connection.fetch(sql("step_fan_outputs"), *key)
+                children = await fetch_or_refuse(connection, "step_fan_outputs", reader, *key)
                 texts[key] = [child["output"] for child in children]
             elif row["output"] is not None:
                 texts[key] = row["output"]
@@ -56,11 +61,18 @@ async def outputs_of_many(db: Database, artifacts: Artifacts, wanted: Sequence[W
 
 
 async def output_of(
-    db: Database, artifacts: Artifacts, resolver: Resolver, plan: Plan, job_id: UUID, inputs: Any, caller: str
+    db: Database,
+    artifacts: Artifacts,
+    resolver: Resolver,
+    plan: Plan,
+    job_id: UUID,
+    inputs: Any,
+    caller: str,
+    reader: Reader,
 ) -> Any:
     """Return the output of a completed job: the recipe's output template over its inputs and its steps' outputs."""
     template = plan_templates(plan).output
-    outputs = await outputs_of(db, artifacts, plan, job_id, template.steps)
+    outputs = await outputs_of(db, artifacts, plan, job_id, template.steps, reader)
     return await resolver.resolve_async(template, scope(inputs, outputs), caller)
 
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from windlass.core.states import StepState
+from windlass.core.visibility import Reader
 from windlass.core.wait import WaitKind
 from windlass.store.database import Database
-from windlass.store.statements import sql
+from windlass.store.outputs import Row, fetch
 
 Outcome = Literal["running", "succeeded", "failed", "lost", "waiting", "cancelled"]
 
@@ -59,11 +59,11 @@ async def attempts(
 ) -> list[AttemptView]:
     """The attempts that began after this event, of one step or of all, in the order in which they began."""
     async with db.connection() as connection:
-        begun = await connection.fetch(sql("attempt_begins"), job_id, after, no, limit)
+        begun = await fetch(connection, "attempt_begins", Reader.CALLER, job_id, after, no, limit)
         if not begun:
             return []
         numbers = sorted({row["no"] for row in begun})
-        ends = await connection.fetch(sql("attempt_ends"), job_id, begun[0]["seq"], numbers)
+        ends = await fetch(connection, "attempt_ends", Reader.CALLER, job_id, begun[0]["seq"], numbers)
     ended = {(row["no"], row["attempt"]): row for row in ends}
     return [_view(row, ended.get((row["no"], row["attempt"]))) for row in begun]
 
@@ -71,7 +71,7 @@ async def attempts(
 async def logs(db: Database, job_id: UUID, no: int) -> list[LogLine]:
     """What the step's attempts logged last, in order: so many lines, so many characters."""
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("attempt_logs"), job_id, no, _LOG_EVENTS_MAX)
+        rows = await fetch(connection, "attempt_logs", Reader.CALLER, job_id, no, _LOG_EVENTS_MAX)
     found: list[LogLine] = []
     chars = 0
     for row in rows:
@@ -89,7 +89,7 @@ def lines_of(payload: Any, attempt: int | None) -> list[LogLine]:
     return [LogLine(str(one["at"]), str(one["level"]), str(one["text"]), attempt or 0) for one in lines]
 
 
-def _view(begin: asyncpg.Record, end: asyncpg.Record | None) -> AttemptView:
+def _view(begin: Row, end: Row | None) -> AttemptView:
     said = _decoded(begin["payload"])
     worker = said.get("worker")
     outcome, finished_at, error = _end(StepState(begin["state"]), end)
@@ -107,7 +107,7 @@ def _view(begin: asyncpg.Record, end: asyncpg.Record | None) -> AttemptView:
     )
 
 
-def _end(state: StepState, end: asyncpg.Record | None) -> tuple[Outcome, datetime | None, Any]:
+def _end(state: StepState, end: Row | None) -> tuple[Outcome, datetime | None, Any]:
     if end is None:
         # Only the last attempt has no end, so the step's state is its own.
         return ("waiting" if state is StepState.PARKED else "running"), None, None

@@ -15,8 +15,10 @@ import asyncpg
 
 from windlass.core.control import Targets
 from windlass.core.errors import CountChanged, NotFound
+from windlass.core.visibility import Reader
 from windlass.pure.fingerprint import MESSAGE_CHARS_MAX, fingerprint
 from windlass.store.database import Database
+from windlass.store.outputs import fetch
 from windlass.store.statements import sql
 
 LOOKED_MAX = 5_000
@@ -71,9 +73,10 @@ async def look(db: Database, caller: str | None) -> Look:
     """The dead letters of one caller, or of all."""
     async with db.connection() as connection:
         if caller is None:
-            rows = await connection.fetch(sql("dead_letters"), LOOKED_MAX, MESSAGE_CHARS_MAX)
+            rows = await fetch(connection, "dead_letters", Reader.CALLER, LOOKED_MAX, MESSAGE_CHARS_MAX)
         else:
-            rows = await connection.fetch(sql("dead_letters_caller"), LOOKED_MAX, MESSAGE_CHARS_MAX, caller)
+            values = (LOOKED_MAX, MESSAGE_CHARS_MAX, caller)
+            rows = await fetch(connection, "dead_letters_caller", Reader.CALLER, *values)
         counted = await count(connection, caller)
         pairs = sorted({(row["recipe"], row["plan"]) for row in rows})
         known = await connection.fetch(sql("plan_versions"), [one for one, _ in pairs], [plan for _, plan in pairs])

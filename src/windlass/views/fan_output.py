@@ -13,9 +13,10 @@ from uuid import UUID
 
 import msgspec
 
+from windlass.core.visibility import Reader
 from windlass.store.artifact import Artifacts, Ref, ref_in
 from windlass.store.database import Database
-from windlass.store.statements import sql
+from windlass.store.outputs import fetch_or_refuse
 
 SIZES_PAGE = 5_000
 OUTPUTS_PAGE = 500
@@ -42,7 +43,9 @@ class FanOutput:
         after = -1
         while True:
             async with db.connection() as connection:
-                rows = await connection.fetch(sql("graph_fan_sizes"), job_id, no, after, SIZES_PAGE)
+                rows = await fetch_or_refuse(
+                    connection, "graph_fan_sizes", Reader.CALLER, job_id, no, after, SIZES_PAGE
+                )
             for row in rows:
                 made._add(row["no"], row["size"], row["ref"])
             if len(rows) < SIZES_PAGE:
@@ -87,9 +90,8 @@ class FanOutput:
 
     async def _texts(self, first: int, stop: int) -> list[bytes]:
         async with self.db.connection() as connection:
-            rows = await connection.fetch(
-                sql("graph_fan_texts"), self.job_id, self.no, self.numbers[first], self.numbers[stop - 1]
-            )
+            values = (self.job_id, self.no, self.numbers[first], self.numbers[stop - 1])
+            rows = await fetch_or_refuse(connection, "graph_fan_texts", Reader.CALLER, *values)
         return [_NOTHING if row["output"] is None else row["output"].encode() for row in rows]
 
     async def _stored(self, at: int, start: int, end: int) -> bytes:

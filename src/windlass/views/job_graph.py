@@ -17,10 +17,12 @@ import msgspec
 from windlass.core.errors import BadInput, NotFound, TooLarge, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
+from windlass.core.visibility import Reader
 from windlass.core.wait import WaitKind
 from windlass.pure.workflow import WorkflowStatus, workflow_status
 from windlass.store.artifact import Artifacts, Ref, ref_in
 from windlass.store.database import Database
+from windlass.store.outputs import fetch, fetch_or_refuse
 from windlass.store.plans import plan_of
 from windlass.store.statements import sql
 from windlass.views import work
@@ -100,7 +102,7 @@ async def graph(db: Database, job: JobView, *, with_results: bool = False, with_
     plan = await plan_of(db, job.plan)
     steps, fans = await overview(db, job.id)
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("graph_waits"), job.id, WAITS_MAX)
+        rows = await fetch(connection, "graph_waits", Reader.CALLER, job.id, WAITS_MAX)
     children = [view_of(StepView, row) for row in rows]
     by_node: dict[int, list[FanCount]] = {}
     for fan in fans:
@@ -205,7 +207,8 @@ async def _fan_outputs(db: Database, job_id: UUID, step: StepView) -> list[Any]:
     size = 0
     while len(found) < RESULTS_FAN_MAX:
         async with db.connection() as connection:
-            rows = await connection.fetch(sql("graph_fan_outputs"), job_id, step.node, len(found) - 1, _FAN_PAGE)
+            values = (job_id, step.node, len(found) - 1, _FAN_PAGE)
+            rows = await fetch(connection, "graph_fan_outputs", Reader.CALLER, *values)
         size += sum(len(row["output"] or "") for row in rows)
         if size > RESULTS_BYTES_MAX:
             raise TooLarge(
@@ -235,14 +238,15 @@ async def steps_page(
     node = None if step is None else plan.number[step]
     wanted = [str(state) for state in states] or None
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("graph_steps"), job.id, after, node, wanted, limit + 1)
+        rows = await fetch(connection, "graph_steps", Reader.CALLER, job.id, after, node, wanted, limit + 1)
     return plan, [view_of(StepView, row) for row in rows[:limit]], len(rows) > limit
 
 
 async def output_ref(db: Database, artifacts: Artifacts, job_id: UUID, no: int) -> Ref | FanOutput | bytes:
     """A step's output: the artifact that holds it, the list of a fan-out, or its JSON text."""
     async with db.connection() as connection:
-        row = await connection.fetchrow(sql("graph_output"), job_id, no)
+        rows = await fetch_or_refuse(connection, "graph_output", Reader.CALLER, job_id, no)
+    row = next(iter(rows), None)
     if row is None:
         raise NotFound(f"job {job_id} has no step {no}", remedy="Its steps are listed under /steps")
     if row["fan"] is not None and row["state"] == StepState.COMPLETED:

@@ -24,7 +24,9 @@ import msgspec
 from windlass.core.control import BulkAction, Targets
 from windlass.core.errors import BadInput
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.core.visibility import Reader
 from windlass.store.database import Database
+from windlass.store.outputs import fetch
 from windlass.store.statements import sql
 from windlass.views import activity
 from windlass.views.activity import Activity, Doing
@@ -210,7 +212,7 @@ async def _scan(
         wanted.with_deleted,
     ]
     async with db.connection() as connection:
-        rows = await connection.fetch(sql(name), *values, *key)
+        rows = await fetch(connection, name, Reader.CALLER, *values, *key)
     # A page without jobs has one row, for `reach`.
     views = [view_of(JobView, row) for row in rows if row["id"] is not None]
     if len(views) > limit:

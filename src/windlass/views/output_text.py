@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from windlass.core.errors import NotFound
 from windlass.core.expression import path_text
 from windlass.core.plan import Plan
 from windlass.core.template import Resolver, Template, compile_template, plan_templates
+from windlass.core.visibility import Reader
 from windlass.store.artifact import REFERENCE_KEY, Artifacts, Ref, ref_in
 from windlass.store.database import Database
-from windlass.store.statements import sql
+from windlass.store.outputs import Row, fetch_or_refuse
 from windlass.store.values import outputs_of, scope
 from windlass.views.read import JobView
 
@@ -93,7 +93,7 @@ class OutputText:
     async def _slices(self, rows: Sequence[tuple[int, int, int]]) -> list[bytes]:
         columns = [list(column) for column in zip(*rows, strict=True)]
         async with self.db.connection() as connection:
-            found = await connection.fetch(sql("output_slices"), self.job_id, *columns)
+            found = await fetch_or_refuse(connection, "output_slices", Reader.CALLER, self.job_id, *columns)
         if len(found) != len(rows):
             raise NotFound(f"job {self.job_id} is being removed")
         return [row["body"] for row in found]
@@ -121,14 +121,14 @@ async def output_text(db: Database, artifacts: Artifacts, resolver: Resolver, vi
 async def _resolved(
     db: Database, artifacts: Artifacts, resolver: Resolver, view: JobView, plan: Plan, template: Template
 ) -> Any:
-    outputs = await outputs_of(db, artifacts, plan, view.id, template.steps)
+    outputs = await outputs_of(db, artifacts, plan, view.id, template.steps, Reader.CALLER)
     return await resolver.resolve_async(template, scope(view.input, outputs))
 
 
 async def _held(db: Database, job_id: UUID, numbers: Sequence[int]) -> dict[int, list[Segment]]:
     """The segments of each step that has an output. A fan-out's output is the list of its children's."""
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("output_sizes"), job_id, numbers, SHORT_MAX_BYTES)
+        rows = await fetch_or_refuse(connection, "output_sizes", Reader.CALLER, job_id, numbers, SHORT_MAX_BYTES)
     found: dict[int, list[Segment]] = {}
     fans = {row["step"] for row in rows if row["is_fan"]}
     for row in rows:
@@ -143,7 +143,7 @@ async def _held(db: Database, job_id: UUID, numbers: Sequence[int]) -> dict[int,
     return {step: segments for step, segments in found.items() if segments}
 
 
-def _segment(row: asyncpg.Record) -> Segment:
+def _segment(row: Row) -> Segment:
     short: bytes | None = row["short"]
     if row["size"] is None:
         return b"null"

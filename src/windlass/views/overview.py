@@ -17,8 +17,10 @@ import msgspec
 
 from windlass.core.queue import ordinary
 from windlass.core.states import JobState
+from windlass.core.visibility import Reader
 from windlass.pure.length import class_of, share
 from windlass.store.database import Database
+from windlass.store.outputs import fetchrow
 from windlass.store.statements import sql
 from windlass.views import activity, dead_letters, gauge
 from windlass.views.handlers import Missing, missing
@@ -117,7 +119,7 @@ async def overview(db: Database, caller: str | None) -> Overview:
         totals, is_open_capped = await _totals(connection, caller)
         waits = await connection.fetch(sql("overview_waits"), WAITS_MAX, caller)
         letters = await dead_letters.count(connection, caller)
-        newest = await connection.fetchrow(sql("overview_error"), letters.newest)
+        newest = await fetchrow(connection, "overview_error", Reader.CALLER, letters.newest)
         queues: list[QueueLook] = []
         short = await connection.fetch(sql("overview_short"), WAITS_MAX, caller)
         attention = [*_failing(ended), *_people(waits), *_short(short), *_letters(letters, newest)]

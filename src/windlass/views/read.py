@@ -17,9 +17,11 @@ from windlass.core.errors import BadInput, NotFound, WaitTimeout, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.core.template import Resolver, plan_templates
+from windlass.core.visibility import Content, Reader
 from windlass.store import values
 from windlass.store.artifact import Artifacts, ref_in
 from windlass.store.database import Database, flush
+from windlass.store.outputs import Row, check_visible, fetch, fetchrow
 from windlass.store.plans import plan_of
 from windlass.store.statements import sql
 from windlass.store.values import outputs_of, scope
@@ -120,7 +122,7 @@ _JSON = {"input", "error", "labels", "progress", "item", "output", "payload"}
 _STATES: dict[type, type] = {JobView: JobState, StepView: StepState}
 
 
-def view_of(kind: type[V], row: asyncpg.Record) -> V:
+def view_of(kind: type[V], row: Row) -> V:
     """A row as a value; it must have a column for each of the value's fields."""
     values: dict[str, Any] = {}
     for field in fields(kind):
@@ -136,7 +138,7 @@ def view_of(kind: type[V], row: asyncpg.Record) -> V:
 async def job(db: Database, job_id: UUID) -> JobView:
     """One job."""
     async with db.connection() as connection:
-        row = await connection.fetchrow(sql("read_job"), job_id)
+        row = await fetchrow(connection, "read_job", Reader.CALLER, job_id)
     if row is None:
         raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
     return view_of(JobView, row)
@@ -160,14 +162,16 @@ async def jobs(
     name = "read_jobs_trouble" if states and set(states) <= _TROUBLE else "read_jobs"
     filter_ = None if not labels else msgspec.json.encode(dict(labels)).decode()
     async with db.connection() as connection:
-        rows = await connection.fetch(sql(name), caller, wanted, recipe, filter_, before, with_deleted, limit)
+        values = (caller, wanted, recipe, filter_, before, with_deleted, limit)
+        rows = await fetch(connection, name, Reader.CALLER, *values)
     return [view_of(JobView, row) for row in rows]
 
 
 async def steps(db: Database, job_id: UUID) -> list[StepView]:
     """Every step of a job, in order."""
     async with db.connection() as connection:
-        return [view_of(StepView, row) for row in await connection.fetch(sql("read_steps"), job_id)]
+        rows = await fetch(connection, "read_steps", Reader.CALLER, job_id)
+    return [view_of(StepView, row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +189,13 @@ class FanCount:
 async def overview(db: Database, job_id: UUID) -> tuple[list[StepView], list[FanCount]]:
     """The steps of the plan's nodes, and fan-outs as counts: the same cost however wide they are to show."""
     async with db.connection() as connection:
-        nodes = [view_of(StepView, row) for row in await connection.fetch(sql("read_nodes"), job_id)]
+        steps = await fetch(connection, "read_nodes", Reader.CALLER, job_id)
         rows = await connection.fetch(sql("read_step_counts"), job_id)
     counts = [
         FanCount(r["node"], StepState(r["state"]), r["count"], r["failures"], r["started_at"], r["finished_at"])
         for r in rows
     ]
-    return nodes, counts
+    return [view_of(StepView, row) for row in steps], counts
 
 
 async def events(
@@ -206,7 +210,7 @@ async def events(
     """A job's events in order, after the one with this sequence number and before another's."""
     name = "read_events_newest" if is_newest_first else "read_events"
     async with db.connection() as connection:
-        rows = await connection.fetch(sql(name), job_id, after, before, limit)
+        rows = await fetch(connection, name, Reader.CALLER, job_id, after, before, limit)
     return [view_of(EventView, row) for row in rows]
 
 
@@ -223,8 +227,8 @@ async def events_of(db: Database, wanted: Mapping[UUID, int], limit_each: int = 
 
         async def operation(
             connection: asyncpg.Connection, some: list[UUID] = some, seqs: list[int] = seqs
-        ) -> list[asyncpg.Record]:
-            rows: list[asyncpg.Record] = await connection.fetch(sql("feed_of_jobs"), some, seqs, limit_each)
+        ) -> list[Row]:
+            rows = await fetch(connection, "feed_of_jobs", Reader.CALLER, some, seqs, limit_each)
             if any(row["type"] in _AHEAD for row in rows):
                 await flush(connection)
             return rows
@@ -237,14 +241,20 @@ async def events_of(db: Database, wanted: Mapping[UUID, int], limit_each: int = 
 async def result(db: Database, artifacts: Artifacts, resolver: Resolver, job_id: UUID) -> Any:
     """The output of a completed job: the recipe's own, made from the outputs of its steps when it is asked for."""
     view = await job(db, job_id)
-    if view.state is not JobState.COMPLETED:
-        raise WrongState(f"job {job_id} is {view.state}", remedy="Only a completed job has an output")
+    check_output(view)
     return await output_of(db, artifacts, resolver, view, await plan_of(db, view.plan))
+
+
+def check_output(view: JobView) -> None:
+    """Raise WrongState unless the job has an output, and OutputQuarantined if its caller may not see it."""
+    check_visible(Content.OUTPUT, Reader.CALLER, view.state)
+    if view.state is not JobState.COMPLETED:
+        raise WrongState(f"job {view.id} is {view.state}", remedy="Only a COMPLETED job has an output")
 
 
 async def output_of(db: Database, artifacts: Artifacts, resolver: Resolver, view: JobView, plan: Plan) -> Any:
     """Return the output of a completed job that was already read."""
-    return await values.output_of(db, artifacts, resolver, plan, view.id, view.input, view.caller)
+    return await values.output_of(db, artifacts, resolver, plan, view.id, view.input, view.caller, Reader.CALLER)
 
 
 async def find(db: Database, text: str) -> UUID:
@@ -279,16 +289,18 @@ async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Pl
     template = plan_templates(plan).output
     wanted = [plan.number[name] for name in sorted(template.steps)]
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("read_ended"), job_id, wanted)
+        rows = await fetch(connection, "read_ended", Reader.CALLER, job_id, wanted)
     if not rows:
         raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
     state = JobState(rows[0]["state"])
     if state is not JobState.COMPLETED:
         return Ended(state) if state in JOB_TERMINAL else None
+    for row in rows:
+        check_visible(Content.OUTPUT, Reader.CALLER, state, row["step_state"] and StepState(row["step_state"]))
     outputs = {plan.nodes[row["no"]].name: msgspec.json.decode(row["output"]) for row in rows if row["output"]}
     if len(outputs) < len(wanted) or any(map(ref_in, outputs.values())):
         # A fan-out's children, or what is too large for a row, take more than one look.
-        outputs = await outputs_of(db, artifacts, plan, job_id, template.steps)
+        outputs = await outputs_of(db, artifacts, plan, job_id, template.steps, Reader.CALLER)
     inputs = msgspec.json.decode(rows[0]["input"])
     return Ended(state, await resolver.resolve_async(template, scope(inputs, outputs)))
 
@@ -362,8 +374,14 @@ class Waiter:
                 del self._waits[job_id]
 
     def told(self, job_id: UUID) -> ToldOutput | None:
-        """What the bell told of the job's end: nothing, or the output of one step."""
-        return self._ended.get(job_id)
+        """What the bell told of the job's end: nothing, or the output of one step.
+
+        It is told once: an output that is asked for again is read again, as it may be hidden by then.
+        """
+        told = self._ended.get(job_id)
+        if told is not None:
+            self._ended[job_id] = None
+        return told
 
     def _ring(self, bell: JobsEnded) -> None:
         for job_id in bell.jobs or list(self._waits):

@@ -9,13 +9,15 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.core.errors import BadExpression, NotFound, Unavailable
+from windlass.core.errors import BadExpression, NotFound, OutputQuarantined, Unavailable
 from windlass.core.plan import Plan
 from windlass.core.states import STEP_DONE, StepState
 from windlass.core.template import Resolver, plan_templates
+from windlass.core.visibility import Content, Reader, is_visible
 from windlass.pure.expected import Expected, expected_of
 from windlass.store.artifact import ref_in
 from windlass.store.database import Database
+from windlass.store.outputs import fetch_or_refuse, fetchrow
 from windlass.store.plans import plan_of
 from windlass.store.statements import sql
 from windlass.store.values import scope
@@ -25,7 +27,7 @@ from windlass.views.explain import Reason, reason_of, step_name
 from windlass.views.read import JobView, StepView, view_of
 from windlass.views.work import WorkView
 
-InputsState = Literal["resolved", "template", "large"]
+InputsState = Literal["resolved", "template", "large", "hidden"]
 
 ATTEMPTS_MAX = 200
 # Larger inputs are not shown, and what would be needed to make them is not read.
@@ -63,7 +65,7 @@ async def step(db: Database, resolver: Resolver, job: JobView, no: int) -> StepD
     """A step of a job that was already read."""
     plan = await plan_of(db, job.plan)
     async with db.connection() as connection:
-        row = await connection.fetchrow(sql("attempt_step"), job.id, no)
+        row = await fetchrow(connection, "attempt_step", Reader.CALLER, job.id, no)
         if row is None:
             raise NotFound(f"job {job.id} has no step {no}", remedy="Its steps are listed under /steps")
         costs = [CostView(*one) for one in await connection.fetch(sql("attempt_costs"), job.id, no)]
@@ -94,8 +96,13 @@ async def _inputs(
     node = plan.nodes[found.node]
     template = plan_templates(plan).nodes[found.node].with_
     is_fan = node.each is not None and found.index is None
+    if found.item is not None and not is_visible(Content.ITEM, Reader.CALLER, job.state, found.state):
+        return None, "hidden"
     # What a fan-out says is for its children.
-    outputs = None if is_fan else await _outputs(db, plan, job.id, sorted(template.steps))
+    try:
+        outputs = None if is_fan else await _outputs(db, plan, job.id, sorted(template.steps))
+    except OutputQuarantined:
+        return None, "hidden"
     if outputs is None:
         return _bounded(node.with_, "template")
     item = None if found.item is None else msgspec.json.encode(found.item).decode()
@@ -113,13 +120,14 @@ async def _outputs(db: Database, plan: Plan, job_id: UUID, names: Sequence[str])
     numbers = [plan.number[name] for name in names]
     found: dict[str, Any] = {}
     async with db.connection() as connection:
-        rows = await connection.fetch(sql("step_outputs_many"), [job_id] * len(numbers), numbers)
+        ids = [job_id] * len(numbers)
+        rows = await fetch_or_refuse(connection, "step_outputs_many", Reader.CALLER, ids, numbers)
         for row in rows:
             name = plan.nodes[row["no"]].name
             if row["fan"] is not None and row["state"] == StepState.COMPLETED:
                 if row["fan"] > _FAN_MAX:
                     return None
-                children = await connection.fetch(sql("step_fan_outputs"), job_id, row["no"])
+                children = await fetch_or_refuse(connection, "step_fan_outputs", Reader.CALLER, job_id, row["no"])
                 values = [msgspec.json.decode(child["output"]) for child in children]
                 if any(map(_is_stored, values)):
                     return None

@@ -13,9 +13,11 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.core.errors import BadExpression, NotFound, Unavailable
+from windlass.core.errors import BadExpression, NotFound, OutputQuarantined, Unavailable
 from windlass.core.outcome import Failure, Fault, Report, Success
+from windlass.core.states import JobState, StepState
 from windlass.core.template import Resolver
+from windlass.core.visibility import Content, Reader, is_visible
 from windlass.engine.claim import Claimed
 from windlass.store.artifact import REFERENCE_KEY, Artifacts
 from windlass.store.database import Database
@@ -53,6 +55,9 @@ class Arguments:
     def remember(self, reports: Sequence[Report], took_effect: Sequence[bool]) -> None:
         """Keep the small outputs of these reports: in a chain, the next step is often ours too."""
         kept = self._remembered
+        # The report took effect, so its step is COMPLETED and its job was open a moment ago.
+        if not is_visible(Content.OUTPUT, Reader.NEXT_STEP, JobState.PROCESSING, StepState.COMPLETED):
+            return
         for report, is_effective in zip(reports, took_effect, strict=True):
             # A number above the plan's nodes is a child of a fan-out, and the fan-out's output is not one child's.
             if not is_effective or report.no != report.node or not isinstance(report.outcome, Success):
@@ -82,7 +87,7 @@ class Arguments:
     async def read_outputs(self, wanting: Sequence[Wanting]) -> list[dict[str, Any]]:
         """The outputs that these steps refer to, by step name, in their order. Raises what the store raises."""
         wanted = [(claimed.job_id, prepared.plan, prepared.template.steps) for claimed, prepared in wanting]
-        found = await outputs_of_many(self._db, self._artifacts, wanted)
+        found = await outputs_of_many(self._db, self._artifacts, wanted, Reader.NEXT_STEP)
         # Handlers may change what they are given, and steps of one job must not see each other do it.
         seen: set[UUID] = set()
         for at, (claimed, _) in enumerate(wanting):
@@ -123,6 +128,8 @@ def unreadable(error: Exception) -> Failure:
     """The failure of a step whose arguments exist but cannot be read."""
     if isinstance(error, NotFound):
         return Failure(Fault("artifact_store", str(error), type(error).__name__))
+    if isinstance(error, OutputQuarantined):
+        return Failure(Fault(error.code, str(error), type(error).__name__), is_retryable=False)
     return Failure(Fault("bad_arguments", f"its arguments cannot be read: {error}", type(error).__name__))
 
 

@@ -3336,7 +3336,7 @@ export interface components {
             inputs: unknown;
             /**
              * Inputs State
-             * @description `resolved`; `template` while something that it needs is not there, or is kept as an artifact; `large`: over 64 KiB, and left out.
+             * @description `resolved`; `template` while something that it needs is not there, or is kept as an artifact; `large`: over 64 KiB, and left out; `hidden`: made from an output that is quarantined.
              */
             inputs_state: string;
             /** Kind */
@@ -8146,7 +8146,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_state`: Not in this state. */
+            /** @description `output_quarantined`: The output is quarantined; `wrong_state`: Not in this state. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9367,7 +9367,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_state`: Not in this state. */
+            /** @description `output_quarantined`: The output is quarantined; `wrong_state`: Not in this state. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];

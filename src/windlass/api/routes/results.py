@@ -18,13 +18,13 @@ from windlass.api.own import owned_job
 from windlass.api.routes.jobs import IfNoneMatch
 from windlass.api.tagged import IMMUTABLE, Body, InMemory, ranged, tagged
 from windlass.core.caller import Scope
-from windlass.core.errors import NotFound, Unavailable, WrongState
-from windlass.core.states import JobState
+from windlass.core.errors import NotFound, Unavailable
 from windlass.store.artifact import Artifacts, Ref
 from windlass.store.plans import plan_of
 from windlass.views import job_graph
 from windlass.views.fan_output import FanOutput
 from windlass.views.output_text import output_text
+from windlass.views.read import check_output
 
 router = guarded_router("results")
 _NO_MAX = 2**31 - 1
@@ -96,7 +96,10 @@ async def inputs(
 
 
 @router.get("/jobs/{job_id}/output", operation_id="jobs.output", summary="A job's output", responses=_PARTS)
-@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range", "bad_expression", "unavailable"))
+@guard(
+    Scope.JOBS_READ,
+    codes=("not_found", "wrong_state", "output_quarantined", "bad_range", "bad_expression", "unavailable"),
+)
 async def output(
     request: Request,
     job_id: JobId,
@@ -107,8 +110,7 @@ async def output(
 ) -> Response:
     """What the recipe returned, as JSON. A job that is not COMPLETED has none: 409 says where it stands."""
     job = await owned_job(parts, caller, job_id)
-    if job.state is not JobState.COMPLETED:
-        raise WrongState(f"job {job_id} is {job.state}", remedy="Only a COMPLETED job has an output")
+    check_output(job)
     plan = await plan_of(parts.db, job.plan)
     with _in_store():
         body = await output_text(parts.db, parts.artifacts, parts.resolver, job, plan)
@@ -118,7 +120,7 @@ async def output(
 @router.get(
     "/jobs/{job_id}/steps/{no}/output", operation_id="jobs.step_output", summary="A step's output", responses=_PARTS
 )
-@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "bad_range", "unavailable"))
+@guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "output_quarantined", "bad_range", "unavailable"))
 async def step_output(
     request: Request,
     job_id: JobId,

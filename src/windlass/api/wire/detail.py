@@ -102,7 +102,7 @@ class StepDetailDocument(StepDocument):
     inputs: Any = Field(description="What its handler is given; see `inputs_state`.")
     inputs_state: str = Field(
         description="`resolved`; `template` while something that it needs is not there, or is kept as an artifact; "
-        "`large`: over 64 KiB, and left out."
+        "`large`: over 64 KiB, and left out; `hidden`: made from an output that is quarantined."
     )
     awaited: AwaitedDocument | None = Field(description="Of a step that waits for an event: which, and what it is for.")
 

@@ -23,6 +23,7 @@ import asyncpg
 import msgspec
 
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.core.visibility import Reader
 from windlass.engine import feed
 from windlass.engine.feed import FeedRow
 from windlass.engine.loops.duty import Done
@@ -31,6 +32,7 @@ from windlass.pure.cursor import arrange
 from windlass.pure.length import class_of
 from windlass.pure.observer import Observer
 from windlass.store.database import Database
+from windlass.store.outputs import fetch
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
@@ -125,7 +127,7 @@ def _of_note(no: int, row: asyncpg.Record) -> Record:
 
 async def _errors(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> dict[UUID, Any]:
     failed = sorted({row.at.job_id for row in news if _EVENTS[row.type] is AuditEvent.JOB_FAILED})
-    rows = await connection.fetch(sql("audit_errors"), failed) if failed else []
+    rows = await fetch(connection, "audit_errors", Reader.AUDIT, failed) if failed else []
     return {row["id"]: msgspec.json.decode(row["error"]) for row in rows}
 
 

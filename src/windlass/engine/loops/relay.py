@@ -16,12 +16,14 @@ from windlass.core.errors import Refused
 from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
 from windlass.core.template import Resolver
+from windlass.core.visibility import Reader
 from windlass.engine import control
 from windlass.engine.children import NO_ATTEMPT
 from windlass.engine.loops.duty import Done
 from windlass.engine.settle import settle
 from windlass.store.artifact import INLINE_MAX, Artifacts, fitted
 from windlass.store.database import Database
+from windlass.store.outputs import fetchrow
 from windlass.store.plans import plan_of
 from windlass.store.statements import sql
 from windlass.store.values import output_of
@@ -66,7 +68,7 @@ class Relay:
     async def _child_outcome(self, row: asyncpg.Record) -> Outcome:
         word = msgspec.json.decode(row["outcome"], type=dict[str, str])
         child_id = UUID(word["child"])
-        child = await self._db.run(lambda connection: connection.fetchrow(sql("read_job"), child_id))
+        child = await self._db.run(lambda connection: fetchrow(connection, "read_job", Reader.PARENT, child_id))
         if child is None:
             # Retention removed it while no engine ran. Its word must not stay here for ever.
             fault = Fault("child_failed", f"child job {word['child']} ended {word['state']} and is no longer there")
@@ -78,7 +80,9 @@ class Relay:
         plan = await plan_of(self._db, child["plan"])
         inputs = msgspec.json.decode(child["input"])
         try:
-            value = await output_of(self._db, self._artifacts, self._resolver, plan, child_id, inputs, child["caller"])
+            value = await output_of(
+                self._db, self._artifacts, self._resolver, plan, child_id, inputs, child["caller"], Reader.PARENT
+            )
         except Refused as error:
             return Failure(Fault("bad_output", f"child job {child_id} has no output: {error}"), is_retryable=False)
         text = msgspec.json.encode(value).decode()

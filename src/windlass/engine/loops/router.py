@@ -32,11 +32,12 @@ import msgspec
 
 from windlass.core import route as law
 from windlass.core.draft import Draft, Step, touched_by
-from windlass.core.errors import BadExpression, Refused
+from windlass.core.errors import BadExpression, OutputQuarantined, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
 from windlass.core.template import Resolver, Template, as_condition, as_items, as_key, plan_templates
+from windlass.core.visibility import Reader
 from windlass.engine import rerun
 from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
@@ -51,7 +52,7 @@ from windlass.store.database import Database
 from windlass.store.drafts import encode
 from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
-from windlass.store.values import outputs_of_many, scope
+from windlass.store.values import Wanted, outputs_of_many, scope
 
 BATCH_MAX = 200
 # A batch stops growing once it would add this many children.
@@ -62,7 +63,9 @@ FAN_OUT_MAX = 100_000
 # How long a batch waits for expressions before it goes on without them.
 PATIENCE_S = 0.05
 
-Ready = tuple[asyncpg.Record, Plan, Mapping[str, Any]]
+# The outputs that a step refers to, or the refusal to let it see them.
+Outputs = Mapping[str, Any] | OutputQuarantined
+Ready = tuple[asyncpg.Record, Plan, Outputs]
 Resolved = tuple[asyncpg.Record, Resolution]
 
 
@@ -122,7 +125,7 @@ class Router:
         self._served = self._served | {row["caller"] for row in rows} if is_full else set()
         plans = [await plan_of(self._db, row["plan"]) for row in rows]
         wanted = [(row["job_id"], plan, _names(plan, row)) for row, plan in zip(rows, plans, strict=True)]
-        outputs = await outputs_of_many(self._db, self._artifacts, wanted)
+        outputs = await self._outputs(wanted)
         resolved = await self._paced(await self._resolve_all(list(zip(rows, plans, outputs, strict=True))))
         if resolved:
             calls = await self._calls(resolved)
@@ -140,6 +143,15 @@ class Router:
             lambda connection: connection.fetch(sql("step_ready"), BATCH_MAX, passed_over, full)
         )
         return found
+
+    async def _outputs(self, wanted: Sequence[Wanted]) -> list[Outputs]:
+        """The outputs that each step refers to. One step's refusal does not keep the others of the batch waiting."""
+        try:
+            return list(await outputs_of_many(self._db, self._artifacts, wanted, Reader.NEXT_STEP))
+        except OutputQuarantined as error:
+            if len(wanted) == 1:
+                return [error]
+        return [found for one in wanted for found in await self._outputs([one])]
 
     async def resolving(self) -> bool:
         """Wait for what lets the router go on: slow expressions, room for fan-outs. False if there is nothing.
@@ -209,7 +221,9 @@ class Router:
         task = asyncio.create_task(resolve(), name="windlass-resolving")
         self._slow[caller] = _Slow(task, found)
 
-    async def _resolve(self, plan: Plan, row: asyncpg.Record, outputs: Mapping[str, Any]) -> Resolution:
+    async def _resolve(self, plan: Plan, row: asyncpg.Record, outputs: Outputs) -> Resolution:
+        if isinstance(outputs, OutputQuarantined):
+            return Unresolvable(Fault(outputs.code, str(outputs)))
         node = plan.nodes[row["node"]]
         templates = plan_templates(plan).nodes[row["node"]]
         values = scope(msgspec.json.decode(row["input"]), dict(outputs), item=row["item"], index=row["index"])

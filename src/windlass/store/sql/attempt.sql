@@ -3,9 +3,10 @@
 -- name: attempt_begins
 -- What began after an event, of one step or of all. A worker's claim begins an attempt; where there is no worker, the
 -- wait for a child job or for an event does.
-SELECT e.seq, e.at, e.no, e.attempt, e.payload, s.node, s.index, s.state
+SELECT e.seq, e.at, e.type, e.no, e.attempt, e.payload, s.node, s.index, s.state, s.state AS step_state,
+       (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM (
-    SELECT seq, at, no, attempt, payload FROM windlass.events
+    SELECT seq, at, type, no, attempt, payload FROM windlass.events
     WHERE job_id = $1 AND seq > $2 AND ($3::int IS NULL OR no = $3) AND attempt > 0
       AND (type = 'step.running'
            OR (type = 'step.parked' AND (payload ->> 'waiting_for' = 'child' OR payload ->> 'waiting_for' LIKE 'event:%')))
@@ -16,8 +17,10 @@ ORDER BY e.seq
 
 -- name: attempt_ends
 -- The first event after it began that ended each attempt of these steps. A wait for somebody outside ends none.
-SELECT DISTINCT ON (no, attempt) no, attempt, at, type, payload
-FROM windlass.events
+SELECT DISTINCT ON (no, attempt) no, attempt, at, type, payload,
+       (SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = e.no) AS step_state,
+       (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.events e
 WHERE job_id = $1 AND seq > $2 AND no = ANY ($3::int[]) AND attempt > 0
   AND (type = ANY ('{step.completed,step.failed,step.queued,step.held,step.cancelled,step.denied,step.quarantined}')
        OR (type = 'step.parked' AND payload ->> 'waiting_for' IN ('retry', 'snooze')))
@@ -25,11 +28,14 @@ ORDER BY no, attempt, seq
 
 -- name: attempt_logs
 -- The newest of what a step's attempts logged.
-SELECT seq, attempt, payload FROM windlass.events
+SELECT seq, type, attempt, payload, (SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = $2) AS step_state,
+       (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.events
 WHERE job_id = $1 AND no = $2 AND type = 'step.log' ORDER BY seq DESC LIMIT $3
 
 -- name: attempt_step
-SELECT * FROM windlass.steps WHERE job_id = $1 AND no = $2
+SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.steps s WHERE s.job_id = $1 AND s.no = $2
 
 -- name: attempt_states
 -- Where some of a job's steps stand.

@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (SELECT a.job_id, a.event FROM windlass.audit a WHERE a.job_i
 
 -- name: audit_errors
 -- Why jobs failed: an event has it only when the job stopped at its first failure.
-SELECT id, error FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND error IS NOT NULL
+SELECT id, state, error FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND error IS NOT NULL
 
 -- name: audit_append
 INSERT INTO windlass.audit (no, at, event, caller, caller_type, tier, job_id, request_id, payload, hash)

@@ -32,13 +32,15 @@ FROM windlass.jobs WHERE id = $1
 SELECT id, body_hash FROM windlass.jobs WHERE caller = $1 AND idempotency_key = $2
 
 -- name: step_rows
-SELECT no, node, index, state, queue, unmet, fan, fanned, item, output, timeout_s FROM windlass.steps
-WHERE job_id = $1 ORDER BY no
+SELECT no, node, index, state, queue, unmet, fan, fanned, item, output, timeout_s,
+       (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.steps WHERE job_id = $1 ORDER BY no
 
 -- name: step_states
 -- The same without what may be large.
-SELECT no, node, index, state, unmet, fan, fanned, NULL AS item, NULL AS output FROM windlass.steps
-WHERE job_id = $1 ORDER BY no
+SELECT no, node, index, state, unmet, fan, fanned, NULL AS item, NULL AS output,
+       (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.steps WHERE job_id = $1 ORDER BY no
 
 -- name: redriven_put
 -- A job that ended badly was run again; says whether that is the first thing that was done about it.

@@ -23,9 +23,12 @@ SELECT last.txid::text AS last_txid, last.job_id AS last_job, last.seq AS last_s
        last.first_txid::text AS first_txid,
        coalesce($4, pg_snapshot_xmin(pg_current_snapshot())::text) AS horizon,
        m.txid::text AS txid, m.job_id, m.seq, m.at, m.type, m.no, m.attempt, m.payload, m.correlation_id,
-       m.caller, m.recipe, m.labels, m.state, m.progress, m.created_at, m.started_at, m.finished_at
+       m.caller, m.recipe, m.labels, m.state, m.step_state, m.progress, m.created_at, m.started_at, m.finished_at
 FROM last LEFT JOIN LATERAL (
-    SELECT p.*, j.caller, j.recipe, j.labels, j.state, j.progress, j.created_at, j.started_at, j.finished_at
+    SELECT p.*, j.caller, j.recipe, j.labels, j.state, j.progress, j.created_at, j.started_at, j.finished_at,
+           CASE WHEN p.no IS NOT NULL THEN (
+               SELECT s.state FROM windlass.steps s WHERE s.job_id = p.job_id AND s.no = p.no
+           ) END AS step_state
     -- One by one, whatever the statistics say: the callers' own index would give all of their jobs.
     FROM page p CROSS JOIN LATERAL (SELECT * FROM windlass.jobs k WHERE k.id = p.job_id OFFSET 0) AS j
     WHERE $5::text[] IS NULL OR j.caller = ANY ($5)
@@ -73,8 +76,14 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text
 
 -- name: feed_of_jobs
 -- Events of some jobs after a sequence number each.
-SELECT w.job_id, e.seq, e.at, e.type, e.source, e.no, e.attempt, e.payload, e.correlation_id, e.idempotency_key
-FROM unnest($1::uuid[], $2::int[]) AS w (job_id, seq)
+SELECT w.job_id, e.seq, e.at, e.type, e.source, e.no, e.attempt, e.payload, e.correlation_id, e.idempotency_key,
+       w.job_state, CASE WHEN e.payload IS NOT NULL AND e.type <> 'step.running' THEN (
+           SELECT s.state FROM windlass.steps s WHERE s.job_id = w.job_id AND s.no = e.no
+       ) END AS step_state
+FROM (
+    SELECT u.job_id, u.seq, (SELECT j.state FROM windlass.jobs j WHERE j.id = u.job_id) AS job_state
+    FROM unnest($1::uuid[], $2::int[]) AS u (job_id, seq) OFFSET 0
+) AS w
 CROSS JOIN LATERAL (
     SELECT * FROM windlass.events e WHERE e.job_id = w.job_id AND e.seq > w.seq ORDER BY e.seq LIMIT $3
 ) AS e

@@ -5,9 +5,9 @@
 -- The newest $1 failed jobs of all callers (by jobs_trouble). A part of another job is that job's affair, unless a
 -- handler started it; one that was run again, discarded or deleted is nobody's any more. Each is looked up in `redriven`
 -- by itself: a join could read all of that.
-SELECT j.id, j.recipe, j.plan, j.finished_at, e.code, left(e.message, $2) AS message, e.step
+SELECT j.id, j.recipe, j.plan, j.trouble AS state, j.finished_at, e.code, left(e.message, $2) AS message, e.step
 FROM (
-    SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt FROM windlass.jobs
+    SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs
     WHERE trouble = 'FAILED' ORDER BY id DESC LIMIT $1
 ) j
 CROSS JOIN LATERAL json_to_record(coalesce(j.error, '{}')) AS e (code text, message text, step text)
@@ -17,7 +17,7 @@ ORDER BY j.id DESC
 
 -- name: dead_letters_caller
 -- The same of one caller: among the newest $1 that ended badly in any way (by jobs_caller_trouble).
-SELECT j.id, j.recipe, j.plan, j.finished_at, e.code, left(e.message, $2) AS message, e.step
+SELECT j.id, j.recipe, j.plan, j.trouble AS state, j.finished_at, e.code, left(e.message, $2) AS message, e.step
 FROM (
     SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs
     WHERE caller = $3 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
@@ -137,7 +137,7 @@ SELECT coalesce((
        windlass.clock() AS now
 
 -- name: overview_error
-SELECT recipe, error ->> 'code' AS code, error ->> 'step' AS step, left(error ->> 'message', 200) AS message
+SELECT recipe, state, error ->> 'code' AS code, error ->> 'step' AS step, left(error ->> 'message', 200) AS message
 FROM windlass.jobs WHERE id = $1
 
 -- name: overview_breakers

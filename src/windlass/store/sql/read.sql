@@ -31,7 +31,8 @@ ORDER BY j.id DESC
 LIMIT $7
 
 -- name: read_steps
-SELECT * FROM windlass.steps WHERE job_id = $1 ORDER BY no
+SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.steps s WHERE s.job_id = $1 ORDER BY s.no
 
 -- name: read_step_counts
 -- A wide fan-out as counts per state.
@@ -40,18 +41,28 @@ SELECT node, state, count(*) AS count, sum(failures) AS failures,
 FROM windlass.steps WHERE job_id = $1 AND index IS NOT NULL GROUP BY node, state ORDER BY node, state
 
 -- name: read_nodes
-SELECT * FROM windlass.steps WHERE job_id = $1 AND index IS NULL ORDER BY no
+SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.steps s WHERE s.job_id = $1 AND s.index IS NULL ORDER BY s.no
 
 -- name: read_events
-SELECT * FROM windlass.events
-WHERE job_id = $1 AND seq > $2 AND seq < coalesce($3::int, 2147483647) ORDER BY seq LIMIT $4
+-- The state of an event's step is read only for events that can hold what the step made (store/outputs.py).
+SELECT e.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state,
+       CASE WHEN e.payload IS NOT NULL AND e.type <> 'step.running' THEN (
+           SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = e.no
+       ) END AS step_state
+FROM windlass.events e
+WHERE e.job_id = $1 AND e.seq > $2 AND e.seq < coalesce($3::int, 2147483647) ORDER BY e.seq LIMIT $4
 
 -- name: read_events_newest
-SELECT * FROM windlass.events
-WHERE job_id = $1 AND seq > $2 AND seq < coalesce($3::int, 2147483647) ORDER BY seq DESC LIMIT $4
+SELECT e.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state,
+       CASE WHEN e.payload IS NOT NULL AND e.type <> 'step.running' THEN (
+           SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = e.no
+       ) END AS step_state
+FROM windlass.events e
+WHERE e.job_id = $1 AND e.seq > $2 AND e.seq < coalesce($3::int, 2147483647) ORDER BY e.seq DESC LIMIT $4
 
 -- name: read_ended
-SELECT j.state, j.input, s.no, s.output
+SELECT j.state, j.input, s.no, s.state AS step_state, s.output
 FROM windlass.jobs j LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.no = ANY($2::int[])
 WHERE j.id = $1
 

@@ -352,9 +352,10 @@ ORDER BY s.job_id, s.no
 LIMIT $1
 
 -- name: step_fan_outputs
-SELECT index, output FROM windlass.steps WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index
+SELECT index, state, output, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
+FROM windlass.steps WHERE job_id = $1 AND node = $2 AND index IS NOT NULL ORDER BY index
 
 -- name: step_outputs_many
-SELECT s.job_id, s.no, s.state, s.fan, s.output
+SELECT s.job_id, s.no, s.state, s.fan, s.output, (SELECT j.state FROM windlass.jobs j WHERE j.id = s.job_id) AS job_state
 FROM unnest($1::uuid[], $2::int[]) AS t (job_id, no)
 JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no

@@ -19,7 +19,8 @@ WHERE j.id = ANY ($1::uuid[])
 -- name: stream_steps
 -- Steps of several jobs, without what went into them and what came out.
 SELECT s.job_id, s.no, s.node, s.index, s.state, s.queue, s.attempt, s.failures, s.losses, s.worker, s.wake_at,
-       s.waiting_for, s.error, s.progress, s.started_at, s.finished_at
+       s.waiting_for, s.error, s.progress, s.started_at, s.finished_at,
+       (SELECT j.state FROM windlass.jobs j WHERE j.id = s.job_id) AS job_state
 FROM unnest($1::uuid[], $2::int[]) AS w (job_id, no)
 CROSS JOIN LATERAL (SELECT * FROM windlass.steps s WHERE s.job_id = w.job_id AND s.no = w.no OFFSET 0) AS s
 ORDER BY s.job_id, s.no

@@ -144,6 +144,11 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
           <p className="text-dim">More than is shown on a page: they are the outputs of what it needs.</p>
         </Section>
       )}
+      {step.inputs_state === "hidden" && (
+        <Section title="Inputs">
+          <p className="text-dim">Not shown: they are made from an output that is quarantined.</p>
+        </Section>
+      )}
       {hasSome(step.inputs) && (
         <Section title={step.inputs_state === "template" ? "Inputs, as the recipe has them" : "Inputs"}>
           <Json value={step.inputs} label="inputs" />

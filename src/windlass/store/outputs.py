@@ -1,0 +1,226 @@
+"""The one door to outputs, previews, log lines, progress messages and errors.
+
+    statement ─► rows ─► core/visibility.seen(content, reader, job, step) ─► rows as the reader may see them
+
+Every statement that returns such content is listed in `STATEMENTS` and is executed here, so no row leaves the store
+before it was judged. A tidy test fails when a statement that names these columns is not listed, or when another module
+executes one that is.
+
+The answer comes from states that the statement itself returns, so content and states are of one snapshot and cost no
+second query. Rows that hold nothing hidden are the driver's own, untouched. In a row that does, each hidden column
+holds a notice of the column's own form: an error is an error with the code `output_quarantined`, a log line is a line
+that says so. A reader that needs the value itself (the next step, the parent job, the text of an output) asks with
+`fetch_or_refuse`: it gets all, or OutputQuarantined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NoReturn, assert_never
+
+import asyncpg
+import msgspec
+
+from windlass.core.errors import OutputQuarantined
+from windlass.core.states import JobState, StepState
+from windlass.core.visibility import MESSAGE, REMEDY, Because, Content, Hidden, Reader, Visible, is_visible, seen
+from windlass.store.statements import sql
+
+# The driver's record, or a dict with the same keys if something in it is hidden.
+Row = Any
+
+HIDDEN_KEY = "$hidden"
+_TEXT = f"{MESSAGE}. {REMEDY}"
+# What the engine itself writes into the payload of an event; all else there was said by a step.
+_ENGINE_KEYS = ("because", "company", "fresh", "from", "how", "of", "states", "until", "waiting_for", "worker")
+_OF_EVENT = {"step.log": Content.LOG, "step.progress": Content.PROGRESS, "step.preview": Content.PREVIEW}
+_SAID = (Content.ERROR, *_OF_EVENT.values())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shape:
+    """Which columns of a statement's rows are content, and which columns hold the states to judge by.
+
+    `step` is None where all content is the job's own. A row may lack columns of its shape, but not the states. The
+    payload of an event may be content of several kinds: the event's `type` tells which.
+    """
+
+    job: str
+    step: str | None
+    content: Mapping[str, tuple[Content, ...]]
+
+    @property
+    def own(self) -> str:
+        """The column with the state of what the row is about."""
+        return self.step or self.job
+
+
+_OF_JOB = {"input": (Content.INPUT,), "error": (Content.ERROR,), "progress": (Content.PROGRESS,)}
+_OF_STEP = {"item": (Content.ITEM,), "output": (Content.OUTPUT,), **_OF_JOB}
+JOB = Shape("state", None, _OF_JOB)
+STEP = Shape("job_state", "state", _OF_STEP)
+EVENT = Shape("job_state", "step_state", {"payload": _SAID})
+# An event with its job.
+FEED = Shape("state", "step_state", {"payload": _SAID, "progress": (Content.PROGRESS,)})
+# A job's error in parts.
+LETTER = Shape("state", None, {"code": (Content.ERROR,), "message": (Content.ERROR,)})
+# A job with the output of one of its steps.
+ENDED = Shape("state", "step_state", {"input": (Content.INPUT,), "output": (Content.OUTPUT,)})
+# Pieces of outputs.
+PIECE = Shape("job_state", "state", dict.fromkeys(("short", "body", "ref", "output"), (Content.OUTPUT,)))
+
+STATEMENTS: dict[str, Shape] = {
+    **dict.fromkeys(("read_job", "read_jobs", "read_jobs_trouble", "graph_jobs", "stream_jobs"), JOB),
+    **dict.fromkeys(("list_caller", "list_caller_trouble", "list_caller_corpus", "list_caller_failed_step"), JOB),
+    **dict.fromkeys(("list_all", "list_all_trouble", "list_ids", "webhook_claim", "audit_errors"), JOB),
+    **dict.fromkeys(("read_steps", "read_nodes", "graph_steps", "graph_waits", "attempt_step", "stream_steps"), STEP),
+    **dict.fromkeys(("step_outputs_many", "step_fan_outputs", "graph_fan_outputs", "graph_output"), STEP),
+    **dict.fromkeys(("step_rows", "step_states"), STEP),
+    **dict.fromkeys(("read_events", "read_events_newest", "feed_of_jobs"), EVENT),
+    **dict.fromkeys(("attempt_begins", "attempt_ends", "attempt_logs"), EVENT),
+    "feed_page": FEED,
+    **dict.fromkeys(("dead_letters", "dead_letters_caller", "overview_error"), LETTER),
+    "read_ended": ENDED,
+    **dict.fromkeys(("output_sizes", "output_slices", "graph_fan_sizes", "graph_fan_texts"), PIECE),
+}
+
+
+async def fetch(connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any) -> list[Row]:
+    """Return the rows of a statement of `STATEMENTS`. What is hidden from the reader is replaced by a notice."""
+    shape = STATEMENTS[statement]
+    rows: list[Row] = await connection.fetch(sql(statement), *values)
+    return [_shown(row, shape, reader) for row in rows] if _may_hide(rows, shape, reader) else rows
+
+
+async def fetchrow(connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any) -> Row | None:
+    """Return the first row, as `fetch` does."""
+    shape = STATEMENTS[statement]
+    row: Row | None = await connection.fetchrow(sql(statement), *values)
+    return row if row is None or not _may_hide((row,), shape, reader) else _shown(row, shape, reader)
+
+
+async def fetch_or_refuse(connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any) -> list[Row]:
+    """Return the rows if the reader may see all of their content; raise OutputQuarantined if not."""
+    shape = STATEMENTS[statement]
+    rows: list[Row] = await connection.fetch(sql(statement), *values)
+    if _may_hide(rows, shape, reader) and any(_hidden(row, shape, reader) for row in rows):
+        _refuse()
+    return rows
+
+
+def check_visible(content: Content, reader: Reader, job: JobState, step: StepState | None = None) -> None:
+    """Raise OutputQuarantined if the reader may not see such content of a job in this state."""
+    if not is_visible(content, reader, job, step):
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise OutputQuarantined(MESSAGE, remedy=REMEDY)
+
+
+def _may_hide(rows: Sequence[Row], shape: Shape, reader: Reader) -> bool:
+    """Return whether a row is in states that hide some content. Pages are large, so this is all that most rows cost."""
+    job, step = shape.job, shape.step
+    states = {(row[job], None) for row in rows} if step is None else {(row[job], row[step]) for row in rows}
+    return not _hiding(shape, reader).isdisjoint(states)
+
+
+@cache
+def _hiding(shape: Shape, reader: Reader) -> frozenset[tuple[str | None, str | None]]:
+    """The pairs of states in which the reader may not see some content of rows of this shape."""
+    contents = sorted({content for kinds in shape.content.values() for content in kinds})
+    return frozenset(
+        (job, step)
+        for job in (None, *JobState)
+        for step in ((None,) if shape.step is None else (None, *StepState))
+        if not all(is_visible(content, reader, job, step) for content in contents)
+    )
+
+
+def _hidden(row: Row, shape: Shape, reader: Reader) -> dict[str, Because]:
+    """The columns of the row whose content the reader may not see."""
+    job = None if row[shape.job] is None else JobState(row[shape.job])
+    step = None if shape.step is None or row[shape.step] is None else StepState(row[shape.step])
+    found: dict[str, Because] = {}
+    present = set(row.keys())
+    for column, kinds in shape.content.items():
+        if column not in present:
+            continue
+        content = kinds[0] if len(kinds) == 1 else _OF_EVENT.get(row["type"], Content.ERROR)
+        match seen(content, reader, job, step):
+            case Hidden(because):
+                found[column] = because
+            case Visible():
+                pass
+            case answer:
+                assert_never(answer)
+    return found
+
+
+def _shown(row: Row, shape: Shape, reader: Reader) -> Row:
+    """The row with a notice in place of each hidden value.
+
+    Nothing takes the place of nothing. But a job or step that is quarantined itself always has an error that says so.
+    """
+    hidden = _hidden(row, shape, reader)
+    if not hidden:
+        return row
+    changed = dict(row)
+    is_own = not is_visible(Content.ERROR, reader, *_own_states(row, shape))
+    for column, because in hidden.items():
+        if changed[column] is not None or (column == "error" and is_own):
+            changed[column] = _notice(column, because, row)
+    return changed
+
+
+def _own_states(row: Row, shape: Shape) -> tuple[JobState | None, StepState | None]:
+    """The states of what the row is about, without those of the job around it."""
+    if shape.step is None:
+        return JobState(row[shape.job]), None
+    return None, None if row[shape.step] is None else StepState(row[shape.step])
+
+
+def _notice(column: str, because: Because, row: Row) -> str:
+    """What stands in a hidden column: JSON text of the form that its readers expect there."""
+    error = {"code": because, "message": _TEXT}
+    match column:
+        case "code":
+            return because
+        case "message":
+            return _TEXT
+        case "error":
+            return _json(error)
+        case "progress":
+            return _json(_progress())
+        case "payload":
+            return _json(_payload(row["type"], msgspec.json.decode(row["payload"]), error))
+        case _:
+            return _json({HIDDEN_KEY: error})
+
+
+def _progress() -> dict[str, Any]:
+    return {"pct": None, "message": _TEXT}
+
+
+def _payload(event_type: str, said: Any, error: Mapping[str, Any]) -> dict[str, Any]:
+    match _OF_EVENT.get(event_type, Content.ERROR):
+        case Content.LOG:
+            return {"lines": [{"at": _first_at(said), "level": "WARNING", "text": _TEXT}]}
+        case Content.PROGRESS:
+            return _progress()
+        case Content.PREVIEW:
+            return {"value": {HIDDEN_KEY: error}}
+        case _:
+            engines = {key: said[key] for key in _ENGINE_KEYS if key in said}
+            return {**engines, "error": error} if "error" in said else engines
+
+
+def _first_at(said: Any) -> str:
+    """When the first of the hidden lines was logged, by the clock of its worker."""
+    return str(next((line["at"] for line in said.get("lines", ())), ""))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
