@@ -190,12 +190,12 @@ async def test_a_job_cannot_go_while_it_is_being_run_again(rig: Rig, monkeypatch
     real = rerun._old_rows
     seen: list[str] = []
 
-    async def slow(connection: Any, name: str, job_id: UUID) -> Any:
+    async def slow(connection: Any, name: str, job_id: UUID, plan: Any) -> Any:
         # Retention comes by, with all the time in the world: the job is locked, so it is left alone.
         rig.clock.advance(3600)
         await Pruner(rig.db, 1.0).run_once()
         seen.append(name)
-        return await real(connection, name, job_id)
+        return await real(connection, name, job_id, plan)
 
     monkeypatch.setattr(rerun, "_old_rows", slow)
     new = await again(rig, job)
@@ -290,9 +290,7 @@ async def test_a_job_all_of_whose_steps_are_done_has_nothing_to_retry(rig: Rig) 
     job = await rig.submit(plan(task("a")))
     await rig.run_out()
     async with rig.db.connection() as connection:
-        await connection.execute(
-            "UPDATE windlass.jobs SET state = 'OUTPUT_QUARANTINED', trouble = state WHERE id = $1", job
-        )
+        await connection.execute("UPDATE windlass.jobs SET state = 'FAILED', trouble = 'FAILED' WHERE id = $1", job)
     for act in (rerun.retry(rig.db, job, rig.ids.new()), rerun.preview(rig.db, job, Wish("retry"))):
         with pytest.raises(WrongState, match="every step"):
             await act
