@@ -148,17 +148,36 @@ async def _claim(connection: asyncpg.Connection, asked: _Asked) -> Taken:
         first = await connection.fetchrow(sql("step_first_queued"), asked.worker, asked.queues, asked.turns.handlers)
         if first is None or not (first["is_known"] and first["is_live"]):
             return _not_live(is_lost=first is None or not first["is_known"])
-        if first["job_id"] is not None and not is_wide:
-            # There are several lanes, or others write to the jobs that were looked at: a wide claim looks further.
-            rows = await _claim_wide(connection, asked)
-        if first["job_id"] is not None and not rows:
-            # All that was looked at belongs to jobs that are being written to: wait for the first.
-            async with connection.transaction():
-                await lock(connection, [first["job_id"]])
-                rows = await _claim_wide(connection, asked)
+        if first["job_id"] is not None:
+            rows = await _claim_contended(connection, asked, first, is_wide=is_wide)
     taken = Taken(_claimed(rows, await _inputs(connection, rows), asked.worker))
     taken.is_more = bool(rows) and (rows[0]["seen"] > len(rows) or rows[0]["is_full"])
     return taken
+
+
+async def _claim_contended(
+    connection: asyncpg.Connection, asked: _Asked, first: asyncpg.Record, *, is_wide: bool
+) -> list[asyncpg.Record]:
+    """Take steps after a claim that took none although there are some.
+
+    The queue holds several lanes, or every job that the claim looked at is locked by a writer. Only in the first case
+    does a wide claim find more than a claim of one lane.
+    """
+    rows: list[asyncpg.Record] = []
+    is_one_lane = not is_wide and first["is_one_lane"]
+    if asked.is_lone and is_one_lane:
+        # A lone claim looked at the first two jobs only.
+        rows = await _claim_lane(connection, asked._replace(is_lone=False))
+    elif not is_wide and not is_one_lane:
+        rows = await _claim_wide(connection, asked)
+    if not rows:
+        async with connection.transaction():
+            await lock(connection, [first["job_id"]])
+            if is_one_lane:
+                rows = await _claim_lane(connection, asked._replace(is_lone=False))
+            # Steps of another lane may have come meanwhile.
+            rows = rows or await _claim_wide(connection, asked)
+    return rows
 
 
 async def _claim_lane(connection: asyncpg.Connection, asked: _Asked) -> list[asyncpg.Record]:

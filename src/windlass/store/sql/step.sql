@@ -268,11 +268,17 @@ SELECT id, input FROM windlass.jobs WHERE id = ANY($1::uuid[])
 
 -- name: step_first_queued
 -- Why a claim found nothing: what became of the worker's lease, and the first job that waits in a lane of a handler that
--- the worker has ($3), whose lock the claim should wait for when every candidate was skipped.
-SELECT w.lost_at IS NULL AS is_known, w.lease_until > windlass.clock() AS is_live, first.job_id
+-- the worker has ($3), whose lock the claim should wait for when every candidate was skipped. Two probes of the index
+-- tell whether its queue holds another lane.
+SELECT w.lost_at IS NULL AS is_known, w.lease_until > windlass.clock() AS is_live, first.job_id,
+       NOT EXISTS (
+           SELECT FROM windlass.steps s WHERE s.state = 'QUEUED' AND s.queue = first.queue AND s.lane < first.lane
+       ) AND NOT EXISTS (
+           SELECT FROM windlass.steps s WHERE s.state = 'QUEUED' AND s.queue = first.queue AND s.lane > first.lane
+       ) AS is_one_lane
 FROM windlass.workers w
 LEFT JOIN LATERAL (
-    SELECT c.job_id
+    SELECT c.job_id, q.queue, c.lane
     FROM unnest($2::text[]) AS q (queue)
     CROSS JOIN LATERAL (
         WITH RECURSIVE walk AS (
@@ -291,7 +297,7 @@ LEFT JOIN LATERAL (
                 ORDER BY s.lane, s.priority DESC, s.job_id, s.no LIMIT 1
             ) AS s
         )
-        SELECT walk.priority, walk.job_id FROM walk WHERE walk.is_mine LIMIT 1
+        SELECT walk.priority, walk.job_id, walk.lane FROM walk WHERE walk.is_mine LIMIT 1
     ) AS c
     ORDER BY c.priority DESC, c.job_id
     LIMIT 1
