@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 from uuid import UUID
 
 import asyncpg
 import msgspec
 
 from windlass.core import route as law
+from windlass.core.bell import RouteDue
 from windlass.core.draft import Draft, Step, touched_by
 from windlass.core.errors import BadExpression, Refused
 from windlass.core.outcome import Fault
@@ -40,7 +41,7 @@ from windlass.core.template import Resolver, Template, as_condition, as_items, a
 from windlass.engine import rerun
 from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.engine.recipes import latest
 from windlass.engine.signals import Early
 from windlass.engine.submit import Submission, insert
@@ -80,10 +81,12 @@ class _Slow:
         return found
 
 
-class Router:
+class Router(EngineDuty):
     """See the module."""
 
     name = "router"
+    bells = (RouteDue,)
+    due = Due("due_router")
 
     def __init__(
         self,
@@ -108,6 +111,19 @@ class Router:
         self._slow: dict[str, _Slow] = {}
         # Callers who had their turn, since the last time that there was a turn for everybody.
         self._served: set[str] = set()
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(
+            engine.db,
+            engine.artifacts,
+            engine.resolver,
+            engine.new_id,
+            fan_out_max=engine.fan_out_max,
+            backlog=Backlog(engine.db, engine.backlog_max, lambda: asyncio.get_running_loop().time()),
+            on_resolved=lambda: engine.ring(cls.name),
+        )
 
     async def run_once(self) -> Done:
         """Resolve one batch of READY steps."""
