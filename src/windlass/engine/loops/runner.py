@@ -46,6 +46,8 @@ class Loops:
     `turned_s` is when, by the loop's time, it last had a turn: one that is stuck stands still.
     """
 
+    name = "loops"
+
     def __init__(
         self,
         db: Database,
@@ -81,6 +83,14 @@ class Loops:
             if duty.name == name:
                 return duty
         raise AttributeError(name)
+
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn."""
+        return asyncio.get_running_loop().time() - self.turned_s
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
         """Begin; returns once the bells are heard."""
