@@ -22,6 +22,7 @@ from windlass.api.edge import Edge
 from windlass.api.routes import health
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.settings import Settings
+from windlass.pure.service import STUCK_AFTER_S, state_of
 from windlass.store.database import Database
 from windlass.store.migrate import Standing, known, migrate
 from windlass.telemetry.exposition import Exposition
@@ -39,7 +40,7 @@ class Place:
             meters=meters,
             exposition=Exposition(meters.registry),
             settings=Settings(),
-            alive=lambda: self.ages_s,
+            states=lambda: {name: state_of(age_s) for name, age_s in self.ages_s.items()},
             is_draining=False,
         )
         app = FastAPI()
@@ -128,7 +129,7 @@ async def test_a_schema_that_is_behind_or_ahead_is_said(fresh_dsn: str) -> None:
 
 async def test_a_loop_that_hangs_is_said(dsn: str) -> None:
     async with place(dsn) as at:
-        at.ages_s["loops"] = readiness.STUCK_AFTER_S + 12
+        at.ages_s["loops"] = STUCK_AFTER_S + 12
         found = await at.parts_told(503)
         assert found == {"database": "ok", "migrations": "ok", "loops": "has not turned for 42 s", "hub": "ok"}
 

@@ -96,7 +96,7 @@ async def test_a_recipe_that_only_calls_a_provider_runs_where_the_file_is_set(
     async with Windlass.connect(settings=given) as windlass, serving(windlass, Studio(picture)) as service:
         job = await windlass.submit(picture, prompt="a fox")
         assert (await job.result(timeout=20))["echo"] == {"prompt": "a fox"}
-        assert service.alive()["poller"] < 20
+        assert service.services.alive()["poller"] < 20
         [view] = await provider_views.views(windlass.db, "fake")
         assert (view.concurrency, view.rate, view.holders) == (3, 500.0, ())
 

@@ -27,6 +27,7 @@ from windlass.engine import budgets, claim, control, recipes, settle, submit, wo
 from windlass.engine.loops import granter as granting
 from windlass.engine.loops import runner
 from windlass.engine.loops.granter import Granter
+from windlass.engine.loops.pruner import Pruner
 from windlass.engine.loops.runner import Loops
 from windlass.engine.submit import Submission
 from windlass.recipe.evaluator import shared_evaluator
@@ -294,7 +295,7 @@ async def test_bells_alone_drive_the_line(
 ) -> None:
     """The engine looks by itself only once a minute here, and twelve steps go one after the other."""
     monkeypatch.setattr(runner, "LOOK_EVERY_S", 60.0)
-    monkeypatch.setattr(runner, "PRUNE_EVERY_S", 1e9)
+    monkeypatch.setattr(Pruner, "every_s", 1e9)
     await declare(db)
     rig = Rig(db, VirtualClock(), ids, artifacts)
     await rig.enlist()

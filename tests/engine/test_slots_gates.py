@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from uuid import UUID
 
 from tests.engine.lines import check, declare, holders, one, slot
 from tests.engine.rig import Rig
-from windlass.core.lease import GAP_PART
 from windlass.engine import providers
 from windlass.engine.loops.granter import Granter
 from windlass.engine.loops.runner import LOOK_EVERY_S
 from windlass.store.database import Database
-from windlass.store.statements import sql
 from windlass.views import providers as provider_views
 
 OPEN_S = 30.0
@@ -21,10 +18,8 @@ OPEN_S = 30.0
 
 async def wait_s(rig: Rig) -> float | None:
     """In how many seconds the granter wants to look again by itself."""
-    row = await rig.db.run(lambda connection: connection.fetchrow(sql("due_times"), GAP_PART))
-    assert not row["has_line"]
-    at: datetime | None = row["granter"]
-    return None if at is None else round((at - row["now"]).total_seconds(), 3)
+    at = (await rig.loops.moments()).get("granter")
+    return None if at is None else round((at - rig.clock.now()).total_seconds(), 3)
 
 
 async def many(rig: Rig, count: int) -> list[UUID]:

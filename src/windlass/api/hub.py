@@ -90,6 +90,8 @@ class _Track:
 class Hub:
     """All streams of a process."""
 
+    name = "streams"
+
     def __init__(
         self,
         db: Database,
@@ -128,6 +130,14 @@ class Hub:
     def count(self) -> int:
         """How many streams are open."""
         return sum(self._slots.values())
+
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn."""
+        return self._clock() - self.alive_s
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
         """Hear the bells, and begin to look."""

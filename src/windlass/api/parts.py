@@ -152,8 +152,8 @@ class Parts:
     exposition: Exposition
     settings: Settings
     installation: Installation
-    # How many seconds ago each of the process's own tasks was last seen at work.
-    alive: Callable[[], dict[str, float]]
+    # `ok` or what is wrong, for each service of the process.
+    states: Callable[[], dict[str, str]]
     # Set when the process is asked to end: it is ready for nothing new.
     is_draining: bool = False
     # In `windlass up` only.

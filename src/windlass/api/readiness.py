@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from windlass.api.parts import Parts
 from windlass.core.errors import BadSetting
+from windlass.pure.service import OK
 from windlass.store.migrate import standing
 from windlass.views import handlers
 from windlass.views.gauge import engines
@@ -18,10 +19,7 @@ from windlass.views.handlers import Missing
 
 ANSWER_WITHIN_S = 2.0
 LOOK_EVERY_S = 1.0
-# A task that has not had a turn for this long hangs; the longest that one waits by itself is a third of it.
-STUCK_AFTER_S = 30.0
 MISSING_MAX = 20
-OK = "ok"
 # A newer release has migrated the database, and this one may go on: information, not a fault.
 NEWER = "newer than this release, compatible"
 
@@ -59,8 +57,7 @@ class Probe:
             # One that asks and goes away must not take the look from the others.
             self._of_database = await asyncio.shield(self._looking)
         parts = dict(self._of_database.parts)
-        for name, age_s in self._parts.alive().items():
-            parts[name] = OK if age_s <= STUCK_AFTER_S else f"has not turned for {age_s:.0f} s"
+        parts.update(self._parts.states())
         if self._parts.is_draining:
             parts["process"] = "is ending"
         engines = self._of_database.engines

@@ -30,6 +30,8 @@ log = logging.getLogger("windlass.engine")
 class Following:
     """Follows the feed and carries webhooks, once there is something to follow for."""
 
+    name = "followers"
+
     def __init__(self, windlass: Windlass, *, with_courier: bool = True) -> None:
         self._windlass = windlass
         self._with_courier = with_courier
@@ -47,11 +49,13 @@ class Following:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    def alive(self) -> dict[str, float]:
-        """How many seconds ago it had a turn."""
-        if self._followers is None:
-            return {}
-        return {"followers": asyncio.get_running_loop().time() - self._followers.alive_s}
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn; None while there is nothing to follow for."""
+        return None if self._followers is None else self._followers.alive()
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
 
     async def _run(self) -> None:
         windlass = self._windlass

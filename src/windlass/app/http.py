@@ -12,7 +12,7 @@ import ipaddress
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -50,6 +50,7 @@ from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
 from windlass.pure.observer import Observer
+from windlass.pure.service import Services
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.database import Database
 from windlass.telemetry.exposition import Exposition
@@ -186,7 +187,7 @@ async def making_parts(
     *,
     meters: Meters | None = None,
     observer: Observer | None = None,
-    alive: Callable[[], dict[str, float]] | None = None,
+    services: Services | None = None,
     demo: Demo | None = None,
 ) -> AsyncIterator[Parts]:
     """Everything that routes need, started; stopped again when the block ends."""
@@ -201,9 +202,9 @@ async def making_parts(
         await audit.start()
         stack.push_async_callback(audit.stop)
         sender = Sender(is_loopback_allowed=settings.webhook_loopback)
-        hub = _hub(windlass, served.epoch, meters)
-        await hub.start()
-        stack.push_async_callback(hub.stop)
+        own = Services()
+        stack.push_async_callback(own.stop)
+        hub = await own.start(_hub(windlass, served.epoch, meters))
         verifier.close_on(hub.forget)
         sessions = await _sessions(windlass, secret, verifier, hub)
         depth = Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
@@ -236,7 +237,7 @@ async def making_parts(
             exposition=exposition,
             settings=settings,
             installation=served,
-            alive=lambda: {"streams": time.monotonic() - hub.alive_s, **(alive() if alive is not None else {})},
+            states=lambda: {**own.states(), **(services.states() if services is not None else {})},
             demo=demo,
         )
 

@@ -7,8 +7,7 @@ import contextlib
 import fcntl
 import os
 import signal
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -17,8 +16,8 @@ from windlass.app.embedded.home import make_private
 from windlass.app.following import Following
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
-from windlass.engine.loops.runner import Loops
 from windlass.providers.poller import Poller
+from windlass.pure.service import Services
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import Worker
 
@@ -37,14 +36,44 @@ class App(Protocol):
         ...
 
 
-class Service:
+class WorkerService:
+    """A worker as a service: `start` returns when it claims, `stop` drains it and raises what it died of."""
+
+    name = "worker"
+
+    def __init__(self, worker: Worker, on_end: Callable[[], None]) -> None:
+        self._worker = worker
+        self._on_end = on_end
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to claim."""
+        self._task = asyncio.create_task(self._worker.run(), name="windlass-worker")
+        await _ready(self._worker, self._task)
+        self._task.add_done_callback(lambda _: self._on_end())
+
+    async def stop(self) -> None:
+        """Claim nothing more, and wait for what runs."""
+        if self._task is not None:
+            self._worker.stop()
+            await self._task
+
+    def alive(self) -> float | None:
+        """None: its lease says that to everybody."""
+        return None
+
+    def ready(self) -> bool:
+        """Whether it holds a lease and claims."""
+        return self._worker.ready.is_set()
+
+
+class Serving:
     """What runs in this process. `stop` asks the worker to drain; asked again, it hands everything back at once."""
 
     def __init__(self, worker: Worker | None, versions: dict[str, int]) -> None:
         self.worker = worker
         self.versions = versions
-        self.loops: Loops | None = None
-        self.following: Following | None = None
+        self.services = Services()
         self.poller: Poller | None = None
         self._stop = asyncio.Event()
 
@@ -53,15 +82,6 @@ class Service:
         if self.worker is not None:
             self.worker.stop(now=self._stop.is_set())
         self._stop.set()
-
-    def alive(self) -> dict[str, float]:
-        """How many seconds ago each of the process's own tasks had a turn, for whoever asks whether it is ready."""
-        found = self.following.alive() if self.following is not None else {}
-        if self.loops is not None:
-            found["loops"] = asyncio.get_running_loop().time() - self.loops.turned_s
-        if self.poller is not None:
-            found["poller"] = time.monotonic() - self.poller.alive_s
-        return found
 
     async def until_stopped(self) -> None:
         """Wait for `stop`, or for a signal that asks for the same."""
@@ -88,7 +108,7 @@ async def serving(
     queues: Sequence[str] | None = None,
     concurrency: int | None = None,
     is_newest: bool = False,
-) -> AsyncIterator[Service]:
+) -> AsyncIterator[Serving]:
     """Register the app's recipes, run the engine's loops and a worker until the block ends, then drain the worker.
 
     With the loops go those who follow a served installation, the courier of its webhooks, and the poller of the
@@ -98,37 +118,24 @@ async def serving(
     await windlass.announce_providers()
     versions = await windlass.register(*app.recipes.values(), newest=is_newest) if app is not None else {}
     worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
-    service = Service(worker, versions)
-    running: asyncio.Task[None] | None = None
-    if with_loops:
-        service.loops = windlass.loops()
-        service.following = Following(windlass, with_courier=with_courier)
-        await service.loops.start()
-        await service.following.start()
-        if len(windlass.providers):
-            service.poller = windlass.poller()
-            await service.poller.start()
+    serving = Serving(worker, versions)
+    services = serving.services
     try:
+        if with_loops:
+            await services.start(windlass.loops())
+            await services.start(Following(windlass, with_courier=with_courier))
+            if len(windlass.providers):
+                serving.poller = await services.start(windlass.poller())
         if worker is not None:
-            running = asyncio.create_task(worker.run(), name="windlass-worker")
-            await _ready(worker, running)
-            running.add_done_callback(lambda _: service.stop())
-        yield service
+            await services.start(WorkerService(worker, serving.stop))
+        yield serving
     except BaseException:
         # The block was cut short: what runs is handed back rather than waited for.
         if worker is not None:
             worker.stop(now=True)
         raise
     finally:
-        if worker is not None and running is not None:
-            worker.stop()
-            await running
-        if service.poller is not None:
-            await service.poller.stop()
-        if service.following is not None:
-            await service.following.stop()
-        if service.loops is not None:
-            await service.loops.stop()
+        await services.stop()
 
 
 async def _ready(worker: Worker, running: asyncio.Task[None]) -> None:

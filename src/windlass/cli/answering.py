@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
@@ -11,6 +11,7 @@ from windlass.app.first_key import announced, first_key, has_keys, secret_of
 from windlass.app.settings import LISTEN_DEFAULT
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSetting
+from windlass.pure.service import Services
 
 _NEEDED = ("fastapi", "httpcore", "httptools", "httpx", "prometheus_client", "uvicorn")
 
@@ -41,7 +42,7 @@ async def answering(
     listen: str | None,
     *,
     with_key: bool,
-    alive: Callable[[], dict[str, float]] | None = None,
+    services: Services | None = None,
     demo: Demo | None = None,
 ) -> AsyncIterator[str]:
     """The API while the block lasts; gives its address. `with_key` makes a first key and leaves the address at home.
@@ -61,7 +62,7 @@ async def answering(
     tries = http.PORTS_TRIED if with_key and listen is None and settings.listen == LISTEN_DEFAULT else 1
     meters = windlass.observer if isinstance(windlass.observer, Meters) else None
     async with (
-        http.making_parts(windlass, secret, meters=meters, observer=meters, alive=alive, demo=demo) as parts,
+        http.making_parts(windlass, secret, meters=meters, observer=meters, services=services, demo=demo) as parts,
         http.listening(parts, address, tries=tries) as found,
     ):
         if not with_key:
@@ -74,11 +75,11 @@ async def answering(
 
 @asynccontextmanager
 async def answering_if_installed(
-    windlass: Windlass, listen: str | None, alive: Callable[[], dict[str, float]], demo: Demo | None
+    windlass: Windlass, listen: str | None, services: Services, demo: Demo | None
 ) -> AsyncIterator[str | None]:
     """The same for `up`, which works without an API too."""
     if not is_installed():
         yield None
         return
-    async with answering(windlass, listen, with_key=True, alive=alive, demo=demo) as url:
+    async with answering(windlass, listen, with_key=True, services=services, demo=demo) as url:
         yield url

@@ -22,7 +22,7 @@ from windlass.app.embedded.postmaster import find_running
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.first_key import KEY_FILE, SECRET_FILE
 from windlass.app.job import Job, failure_of
-from windlass.app.service import App, Service, holding, is_held, serving
+from windlass.app.service import App, Serving, holding, is_held, serving
 from windlass.app.settings import Settings, flag, masked
 from windlass.app.windlass import Windlass
 from windlass.cli import marks
@@ -168,7 +168,7 @@ async def up(
                 windlass, app, queues=queues, concurrency=concurrency, is_newest=settings.database_url is None
             ) as service,
             _demo(windlass, is_wanted=is_wanted) as demo,
-            answering_if_installed(windlass, listen, service.alive, demo) as url,
+            answering_if_installed(windlass, listen, service.services, demo) as url,
         ):
             link = await _link(windlass, url, demo) if url is not None else None
             _report(at, settings, dsn, service)
@@ -192,7 +192,7 @@ async def _link(windlass: Windlass, url: str, demo: Demo | None) -> str:
     return f"{url}/console/{page}" + (f"?token={token}" if token is not None else "")
 
 
-def _report(at: Ambient, settings: Settings, dsn: str, service: Service) -> None:
+def _report(at: Ambient, settings: Settings, dsn: str, service: Serving) -> None:
     where = masked(dsn) if settings.database_url else f"PostgreSQL in {settings.database_path}"
     worker = service.worker
     lines = {
@@ -355,7 +355,7 @@ async def serve_api(at: Ambient, listen: str | None) -> Exit:
         measured(windlass, "api", is_served=True),
         answering(windlass, listen, with_key=False) as url,
     ):
-        service = Service(None, {})
+        service = Serving(None, {})
         if at.settings.log_format == "json":
             at.screen.record({"url": url})
         else:

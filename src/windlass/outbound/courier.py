@@ -126,6 +126,8 @@ def _time(at: datetime) -> str:
 class Courier:
     """Any number may run, in any number of processes: each row is one courier's until its lease runs out."""
 
+    name = "webhooks"
+
     def __init__(
         self,
         db: Database,
@@ -161,6 +163,14 @@ class Courier:
         self._bell = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.alive_s = clock_s()
+
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn."""
+        return self._clock_s() - self.alive_s
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
         """Begin; returns once the bell is heard."""

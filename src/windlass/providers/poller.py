@@ -126,6 +126,14 @@ class Poller:
         self._task: asyncio.Task[None] | None = None
         self.alive_s = clock_s()
 
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn."""
+        return self._clock_s() - self.alive_s
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
+
     async def start(self) -> None:
         """Begin; returns once the bell is heard."""
         await self._db.listen(PollDue, lambda _: self._bell.set())

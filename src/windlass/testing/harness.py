@@ -28,7 +28,6 @@ from windlass.app.job import Job
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import NotFound
-from windlass.core.lease import GAP_PART
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.engine import signals
@@ -41,7 +40,6 @@ from windlass.store.artifact import INLINE_MAX, FolderArtifacts, fitted
 from windlass.store.database import Database
 from windlass.store.migrate import migrate
 from windlass.store.plans import plan_of
-from windlass.store.statements import sql
 from windlass.testing.clock import VirtualClock
 from windlass.testing.hands import Hands, Stand
 from windlass.testing.history import history
@@ -215,14 +213,13 @@ class Harness:
 
     async def _jump(self, until: Any = None) -> bool:
         """Move the clock to the next moment at which something is due; False when there is none to wait for."""
-        async with self.db.connection() as connection:
-            row = await connection.fetchrow(sql("due_times"), GAP_PART)
+        moments = await self._loops.moments()
         due = await self._stage.due()
-        due += [row["granter"]] if row["granter"] is not None else []
+        due += [moments["granter"]] if "granter" in moments else []
         if until is None and not due:
             return False
         # Time passes anyway, so a wait that ends first ends at its own moment.
-        due += [at for at in (row["waker"], row["expirer"]) if at is not None]
+        due += [moments[name] for name in ("waker", "expirer") if name in moments]
         if not due or (until is not None and min(due) > until):
             return False
         return self.clock.reach(min(due))

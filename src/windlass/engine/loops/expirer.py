@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import asyncpg
 
 from windlass.core.control import overdue
 from windlass.core.draft import Draft
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -24,13 +26,19 @@ async def _outlives(connection: asyncpg.Connection, draft: Draft) -> bool:
     return draft.is_prolonged
 
 
-class Expirer:
+class Expirer(EngineDuty):
     """See the module."""
 
     name = "expirer"
+    due = Due("due_expirer")
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(engine.db)
 
     async def run_once(self) -> Done:
         """End one batch of overdue jobs, a commit each: a wide job's sweep is long."""

@@ -30,6 +30,8 @@ log = logging.getLogger("windlass.engine")
 class Followers:
     """See the module. `alive_s` is when, by the loop's time, it last had a turn."""
 
+    name = "followers"
+
     def __init__(
         self, db: Database, duties: Sequence[Duty], *, every_s: float = EVERY_S, observer: Observer | None = None
     ) -> None:
@@ -41,6 +43,14 @@ class Followers:
         self._observer = observer
         self._bell = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn."""
+        return asyncio.get_running_loop().time() - self.alive_s
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
         """Begin; returns once the bells are heard."""

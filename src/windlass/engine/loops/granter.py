@@ -19,14 +19,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import asyncpg
 
+from windlass.core.bell import GrantDue
 from windlass.core.gate import Gate
 from windlass.core.slot import grant
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -44,13 +45,20 @@ SHORT_MAX = 1_000
 Budget = tuple[str, str]
 
 
-class Granter:
+class Granter(EngineDuty):
     """See the module."""
 
     name = "granter"
+    bells = (GrantDue,)
+    due = Due("due_granter")
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(engine.db)
 
     async def run_once(self) -> Done:
         """Look at every line that has changed or whose time has come; grants at most GRANTS_MAX in each."""

@@ -5,23 +5,32 @@ Records of the audit are never removed.
 
 from __future__ import annotations
 
-from windlass.engine.loops.duty import Done
+from typing import Self
+
+from windlass.engine.loops.duty import Done, Engine, EngineDuty
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
 EVENTS_MAX = 5_000
+PRUNE_EVERY_S = 60.0
 RETENTION_S = 30 * 86400.0
 
 
-class Pruner:
+class Pruner(EngineDuty):
     """See the module."""
 
     name = "pruner"
+    every_s = PRUNE_EVERY_S
 
     def __init__(self, db: Database, retention_s: float = RETENTION_S) -> None:
         self._db = db
         self._retention_s = retention_s
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(engine.db, engine.retention_s)
 
     async def run_once(self) -> Done:
         """Remove one batch; when there is none, what else is over: workers gone for a day, tickets, sessions."""

@@ -7,11 +7,13 @@ lost, and acting upon it twice changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 from uuid import UUID
 
 import asyncpg
 import msgspec
 
+from windlass.core.bell import RouteDue
 from windlass.core.errors import Refused
 from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
@@ -19,7 +21,7 @@ from windlass.core.template import Resolver
 from windlass.core.visibility import Reader
 from windlass.engine import control
 from windlass.engine.children import NO_ATTEMPT
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.engine.settle import settle
 from windlass.store.artifact import INLINE_MAX, Artifacts, fitted
 from windlass.store.database import Database
@@ -33,16 +35,23 @@ BATCH_MAX = 200
 CANCELS_MAX = 40
 
 
-class Relay:
+class Relay(EngineDuty):
     """See the module."""
 
     name = "relay"
+    bells = (RouteDue,)
+    due = Due("due_relay")
 
     def __init__(self, db: Database, artifacts: Artifacts, resolver: Resolver, chance: Callable[[], float]) -> None:
         self._db = db
         self._artifacts = artifacts
         self._resolver = resolver
         self._chance = chance
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(engine.db, engine.artifacts, engine.resolver, engine.chance)
 
     async def run_once(self) -> Done:
         """Carry one batch."""

@@ -10,12 +10,13 @@ finds its late report refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import asyncpg
 
 from windlass.core.lease import GAP_PART, left_after
 from windlass.core.outcome import Failure, Fault, Lost, Outcome, Report
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.engine.settle import settle
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -25,14 +26,20 @@ BATCH_MAX = 500
 GRACE_S = 5.0
 
 
-class Rescuer:
+class Rescuer(EngineDuty):
     """See the module."""
 
     name = "rescuer"
+    due = Due("due_rescuer", (GAP_PART, GRACE_S))
 
     def __init__(self, db: Database, chance: Callable[[], float]) -> None:
         self._db = db
         self._chance = chance
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(engine.db, engine.chance)
 
     async def run_once(self) -> Done:
         """Mark the lost, and settle one batch of what they held."""

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 from uuid import UUID
 
 import asyncpg
 import msgspec
 
 from windlass.core import route as law
+from windlass.core.bell import RouteDue
 from windlass.core.draft import Draft, Step, touched_by
 from windlass.core.errors import BadExpression, OutputQuarantined, Refused
 from windlass.core.outcome import Fault
@@ -41,7 +42,7 @@ from windlass.core.visibility import Reader
 from windlass.engine import rerun
 from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.engine.recipes import latest
 from windlass.engine.signals import Early
 from windlass.engine.submit import Submission, insert
@@ -83,10 +84,12 @@ class _Slow:
         return found
 
 
-class Router:
+class Router(EngineDuty):
     """See the module."""
 
     name = "router"
+    bells = (RouteDue,)
+    due = Due("due_router")
 
     def __init__(
         self,
@@ -111,6 +114,19 @@ class Router:
         self._slow: dict[str, _Slow] = {}
         # Callers who had their turn, since the last time that there was a turn for everybody.
         self._served: set[str] = set()
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(
+            engine.db,
+            engine.artifacts,
+            engine.resolver,
+            engine.new_id,
+            fan_out_max=engine.fan_out_max,
+            backlog=Backlog(engine.db, engine.backlog_max, lambda: asyncio.get_running_loop().time()),
+            on_resolved=lambda: engine.ring(cls.name),
+        )
 
     async def run_once(self) -> Done:
         """Resolve one batch of READY steps."""

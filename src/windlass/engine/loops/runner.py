@@ -11,23 +11,20 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
+from typing import Any
 from uuid import UUID
 
 from windlass.core import lease
-from windlass.core.bell import AnswerDue, GrantDue, RouteDue, TimerSet
+from windlass.core.bell import Bell, TimerSet
 from windlass.core.errors import Unavailable
 from windlass.core.template import Resolver
 from windlass.engine import installation
-from windlass.engine.backlog import BACKLOG_MAX, Backlog
-from windlass.engine.loops.answerer import Answerer
-from windlass.engine.loops.duty import Done, Duty
-from windlass.engine.loops.expirer import Expirer
-from windlass.engine.loops.granter import Granter
-from windlass.engine.loops.pruner import RETENTION_S, Pruner
-from windlass.engine.loops.relay import Relay
-from windlass.engine.loops.rescuer import GRACE_S, Rescuer
-from windlass.engine.loops.router import FAN_OUT_MAX, Router
-from windlass.engine.loops.waker import Waker
+from windlass.engine.backlog import BACKLOG_MAX
+from windlass.engine.loops.duty import Done, Duty, Engine, EngineDuty, look
+from windlass.engine.loops.pruner import RETENTION_S
+from windlass.engine.loops.registry import DUTIES
+from windlass.engine.loops.router import FAN_OUT_MAX
 from windlass.pure.observer import Observer
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
@@ -35,7 +32,6 @@ from windlass.store.outage import OutageLog
 from windlass.store.statements import sql
 
 LOOK_EVERY_S = 5.0
-PRUNE_EVERY_S = 60.0
 UNAVAILABLE_PAUSE_S = 1.0
 BUSY_PAUSE_S = 0.1
 SEEN_EVERY_S = 10.0
@@ -49,6 +45,8 @@ class Loops:
     `engine` is its id, host and process, by which people and health checks see it; without one it is not seen.
     `turned_s` is when, by the loop's time, it last had a turn: one that is stuck stands still.
     """
+
+    name = "loops"
 
     def __init__(
         self,
@@ -69,40 +67,38 @@ class Loops:
         self._engine = engine
         self._outages = OutageLog(log, "the engine")
         self.turned_s = 0.0
-        self.router = Router(
-            db,
-            artifacts,
-            resolver,
-            new_id,
-            fan_out_max=fan_out_max,
-            backlog=Backlog(db, backlog_max, lambda: asyncio.get_running_loop().time()),
-            on_resolved=lambda: self._ring(self.router),
-        )
-        self.relay = Relay(db, artifacts, resolver, chance)
-        self.answerer = Answerer(db, chance)
-        self.granter = Granter(db)
-        self.waker = Waker(db)
-        self.rescuer = Rescuer(db, chance)
-        self.expirer = Expirer(db)
-        self.pruner = Pruner(db, retention_s)
+        engine_ = Engine(
+            db, artifacts, resolver, new_id, chance, retention_s, fan_out_max, backlog_max, ring=self._ring
+        )  # fmt: skip
+        self.duties: Sequence[EngineDuty] = tuple(duty.made(engine_) for duty in DUTIES)
+        self._look, self._look_values = look(self.duties, lease.GAP_PART)
         self._bell = asyncio.Event()
         # The names of the duties whose bells rang.
         self._rung: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def duties(self) -> Sequence[Duty]:
-        """Every duty, in the order in which one makes work for the next."""
-        return (
-            self.rescuer, self.waker, self.expirer, self.relay, self.answerer, self.router, self.granter, self.pruner
-        )  # fmt: skip
+    def __getattr__(self, name: str) -> Any:
+        """A duty by its name, for tests."""
+        for duty in self.__dict__.get("duties", ()):
+            if duty.name == name:
+                return duty
+        raise AttributeError(name)
+
+    def alive(self) -> float | None:
+        """How many seconds ago it had a turn."""
+        return asyncio.get_running_loop().time() - self.turned_s
+
+    def ready(self) -> bool:
+        """Whether it goes on."""
+        return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
         """Begin; returns once the bells are heard."""
-        await self._db.listen(AnswerDue, lambda _: self._ring(self.answerer))
-        await self._db.listen(RouteDue, lambda _: self._ring(self.relay, self.router))
-        await self._db.listen(GrantDue, lambda _: self._ring(self.granter))
         await self._db.listen(TimerSet, lambda _: self._bell.set())
+        kinds = dict.fromkeys(kind for duty in self.duties for kind in duty.bells)
+        for kind in kinds:
+            names = [duty.name for duty in self.duties if kind in duty.bells]
+            await self._db.listen(kind, partial(self._on_bell, names))
         self._task = asyncio.create_task(self._run(), name="windlass-loops")
 
     async def stop(self) -> None:
@@ -111,7 +107,8 @@ class Loops:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
-            await self.router.close()
+            for duty in self.duties:
+                await duty.close()
             await self._leave()
 
     async def run_until_idle(self) -> int:
@@ -122,15 +119,19 @@ class Loops:
             count = sum(one.count for one in done)
             total += count
             # Expressions that take long are resolved beside the duties.
-            if not count and not await self.router.resolving():
+            if not count and not any([await duty.resolving() for duty in self.duties]):
                 return total
 
-    def _ring(self, *duties: Duty) -> None:
-        self._rung.update(duty.name for duty in duties)
+    def _on_bell(self, names: Sequence[str], _bell: Bell) -> None:
+        self._ring(*names)
+
+    def _ring(self, *names: str) -> None:
+        self._rung.update(names)
         self._bell.set()
 
     async def _run(self) -> None:
-        next_prune_s = next_seen_s = 0.0
+        next_seen_s = 0.0
+        periodic = {duty: 0.0 for duty in self.duties if duty.every_s is not None}
         losses = self._db.losses
         loop = asyncio.get_running_loop()
         while True:
@@ -148,9 +149,9 @@ class Loops:
                     self._rung.clear()
                     await self._drain(rung)
                 wait_s = await self.look()
-                if loop.time() >= next_prune_s:
-                    await self._drain((self.pruner,))
-                    next_prune_s = loop.time() + PRUNE_EVERY_S
+                for duty in [duty for duty, at_s in periodic.items() if loop.time() >= at_s]:
+                    await self._drain((duty,))
+                    periodic[duty] = loop.time() + (duty.every_s or LOOK_EVERY_S)
                 self._outages.over()
             except Unavailable as error:
                 self._outages.note(error)
@@ -172,29 +173,22 @@ class Loops:
 
     async def look(self) -> float:
         """Do what is due, and say how long nothing will be."""
-        row = await self._db.run(lambda connection: connection.fetchrow(sql("due_times"), lease.GAP_PART))
+        row = await self._db.run(lambda connection: connection.fetchrow(self._look, *self._look_values))
         now: datetime = row["now"]
-
-        def wait_s(at: datetime | None, grace_s: float = 0.0) -> float:
-            return LOOK_EVERY_S if at is None else (at - now).total_seconds() + grace_s
-
-        shortest_s = row["shortest_s"] or LOOK_EVERY_S / lease.LOOK_PART
-        has_lost = row["has_lost"] or lease.is_gap(row["gap_s"], shortest_s)
-        waits: dict[Duty, float] = {
-            self.waker: wait_s(row["waker"]),
-            self.expirer: wait_s(row["expirer"]),
-            self.rescuer: 0.0 if has_lost else min(wait_s(row["lease"]), wait_s(row["running"], GRACE_S)),
-            self.relay: 0.0 if row["has_inbox"] else LOOK_EVERY_S,
-            self.answerer: 0.0 if row["has_answers"] else LOOK_EVERY_S,
-            self.router: 0.0 if row["has_ready"] else LOOK_EVERY_S,
-            self.granter: 0.0 if row["has_line"] else wait_s(row["granter"]),
-        }
-        due = [duty for duty, wait in waits.items() if wait <= 0]
+        waits = [LOOK_EVERY_S if at is None else (at - now).total_seconds() for at in row["moments"]]
+        due = [duty for duty, wait_s in zip(self.duties, waits, strict=True) if wait_s <= 0]
         if due:
             # Something due that could not be done (another process is at it) must not be asked for in a tight loop.
             return 0.0 if await self._drain(due) else BUSY_PAUSE_S
+        shortest_s = row["shortest_s"] or LOOK_EVERY_S / lease.LOOK_PART
         # A hair late is right on time: PostgreSQL compares with its own clock.
-        return min(LOOK_EVERY_S, lease.look_every_s(shortest_s), min(waits.values()) + 0.005)
+        return min(LOOK_EVERY_S, lease.look_every_s(shortest_s), min(waits) + 0.005)
+
+    async def moments(self) -> dict[str, datetime]:
+        """When each duty is next due, by name, as far as the database can tell. For tests."""
+        row = await self._db.run(lambda connection: connection.fetchrow(self._look, *self._look_values))
+        pairs = zip(self.duties, row["moments"], strict=True)
+        return {duty.name: at for duty, at in pairs if at is not None}
 
     async def _drain(self, duties: Sequence[Duty]) -> int:
         count = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Self
 from uuid import UUID
 
 import asyncpg
@@ -9,7 +10,7 @@ import asyncpg
 from windlass.core.draft import touched_by
 from windlass.core.plan import NodeKind
 from windlass.core.route import wake
-from windlass.engine.loops.duty import Done
+from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -18,13 +19,19 @@ from windlass.store.statements import sql
 BATCH_MAX = 500
 
 
-class Waker:
+class Waker(EngineDuty):
     """See the module."""
 
     name = "waker"
+    due = Due("due_waker")
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    @classmethod
+    def made(cls, engine: Engine) -> Self:
+        """The duty, from what the engine has."""
+        return cls(engine.db)
 
     async def run_once(self) -> Done:
         """Wake one batch."""

@@ -136,35 +136,3 @@ ON CONFLICT DO NOTHING
 DELETE FROM windlass.inbox i
 USING unnest($1::uuid[], $2::int[], $3::int[], $4::text[]) AS d (job_id, no, attempt, source)
 WHERE i.job_id = d.job_id AND i.no = d.no AND i.attempt = d.attempt AND i.source = d.source
-
--- name: due_times
--- When each duty has something to do next; one look for all loops. It notes that an engine looked at the leases, at most
--- once a second, unless the last look was too long ago ($1 parts of the shortest lease): that is left to the rescuer.
-WITH lease AS MATERIALIZED (
-    SELECT min(w.lease_until) AS until, min(coalesce(c.lease_s, 15))::float8 AS shortest_s
-    FROM windlass.workers w LEFT JOIN windlass.capabilities c ON c.worker = w.id
-    WHERE w.lost_at IS NULL
-), looked AS (
-    UPDATE windlass.installation i SET looked_at = windlass.clock()
-    FROM lease
-    WHERE i.looked_at > windlass.clock()
-       OR i.looked_at < windlass.clock() - make_interval(secs => least(1, lease.shortest_s / 6))
-          AND (lease.shortest_s IS NULL
-               OR i.looked_at >= windlass.clock() - make_interval(secs => $1::float8 * lease.shortest_s))
-)
-SELECT (SELECT min(wake_at) FROM windlass.steps WHERE state = 'PARKED' AND wake_at IS NOT NULL) AS waker,
-       (SELECT min(due_at) FROM windlass.jobs WHERE due_at IS NOT NULL) AS expirer,
-       (SELECT until FROM lease) AS lease,
-       (SELECT shortest_s FROM lease) AS shortest_s,
-       (SELECT extract(epoch FROM windlass.clock() - looked_at)::float8 FROM windlass.installation) AS gap_s,
-       (SELECT greatest(min(wake_at), (SELECT back_at FROM windlass.installation))
-        FROM windlass.steps WHERE state = 'RUNNING' HAVING min(wake_at) IS NOT NULL) AS running,
-       EXISTS (SELECT FROM windlass.steps s JOIN windlass.workers w ON w.id = s.worker
-               WHERE s.state = 'RUNNING' AND w.lost_at IS NOT NULL) AS has_lost,
-       EXISTS (SELECT FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id
-               WHERE s.state = 'READY' AND NOT j.is_paused) AS has_ready,
-       EXISTS (SELECT FROM windlass.inbox) AS has_inbox,
-       (SELECT min(grant_at) FROM windlass.providers) AS granter,
-       EXISTS (SELECT FROM windlass.slot_changes) AS has_line,
-       EXISTS (SELECT FROM windlass.provider_events WHERE state = 'DUE') AS has_answers,
-       windlass.clock() AS now
