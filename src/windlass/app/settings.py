@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from windlass.core.errors import BadSetting
 from windlass.core.queue import is_queue_name
+from windlass.pure.label import check_indexed
 from windlass.pure.redact import masked as masked
 
 HOME_DEFAULT = Path(".windlass")
@@ -80,6 +81,7 @@ class Settings:
     proxies: tuple[str, ...] = ()
     providers: Path | None = None
     demo: bool | None = None
+    indexed_labels: tuple[str, ...] = ()
 
     @property
     def artifacts_place(self) -> str:
@@ -138,6 +140,10 @@ def _queues(value: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or not is_queue_name(name.strip()):
             raise ValueError(f"{name!r} is not a queue's name: letters, digits, _, dots and dashes")
     return _names(list(names) if isinstance(names, tuple) else names)
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    return tuple(map(check_indexed, _names(value)))
 
 
 def _number(least: float, most: float) -> Callable[[Any], float]:
@@ -299,6 +305,9 @@ KEYS: dict[str, Key] = {
         "./providers.yaml",
     ),
     "demo": Key(_switch, "Whether `up` begins with a demo job; without it, if it serves the examples.", "false"),
+    "indexed_labels": Key(
+        _labels, "Labels that have an index, so that lists by them are quick among any number of jobs.", "team,project"
+    ),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
 }
 

@@ -22,6 +22,7 @@ from windlass.app.embedded.postmaster import find_running
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.first_key import KEY_FILE, SECRET_FILE
 from windlass.app.job import Job, failure_of
+from windlass.app.schema import prepare
 from windlass.app.service import App, Service, holding, is_held, serving
 from windlass.app.settings import Settings, flag, masked
 from windlass.app.windlass import Windlass
@@ -40,7 +41,6 @@ from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.pure.job_failed import fault_frames
 from windlass.recipe.app import load
 from windlass.store.database import Database
-from windlass.store.migrate import migrate
 from windlass.telemetry.logs import configure
 from windlass.views import read
 
@@ -100,14 +100,14 @@ def _started(at: Ambient, text: str) -> None:
 async def _database(settings: Settings, *, is_throwaway: bool = False) -> AsyncIterator[str]:
     """A database with this release's schema: the one that is set, or an embedded server of our own."""
     if settings.database_url is not None:
-        await _migrated(settings.database_url)
+        await _prepared(settings.database_url, settings)
         yield settings.database_url
         return
     server = EmbeddedPostgres(None if is_throwaway else settings.database_path, durable=not is_throwaway)
     dsn = await asyncio.to_thread(server.start)
     keeper = asyncio.create_task(_keep(server), name="windlass-postgres")
     try:
-        await _migrated(dsn)
+        await _prepared(dsn, settings)
         yield dsn
     finally:
         keeper.cancel()
@@ -126,10 +126,10 @@ async def _keep(server: EmbeddedPostgres) -> None:
             _log.warning("PostgreSQL in %s has ended and cannot be started now: %s", server.path, error)
 
 
-async def _migrated(dsn: str) -> list[str]:
+async def _prepared(dsn: str, settings: Settings) -> None:
     db = await Database.open(dsn, max_size=2)
     try:
-        return await migrate(db)
+        await prepare(db, settings)
     finally:
         await db.close()
 

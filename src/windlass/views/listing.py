@@ -24,6 +24,7 @@ import msgspec
 from windlass.core.control import BulkAction, Targets
 from windlass.core.errors import BadInput
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.store import labels
 from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.views import activity
@@ -59,7 +60,6 @@ class JobFilter:
     states: tuple[JobState, ...] = ()
     recipe: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    corpus: str | None = None
     failed_step: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -70,7 +70,7 @@ class JobFilter:
     def digest(self) -> str:
         """Tells filters apart: a page goes on only under the filter that it began with."""
         told = [
-            self.caller, sorted(self.states), self.recipe, sorted(self.labels.items()), self.corpus, self.failed_step,
+            self.caller, sorted(self.states), self.recipe, sorted(self.labels.items()), self.failed_step,
             self.since and self.since.timestamp(), self.until and self.until.timestamp(), self.with_deleted,
             sorted(self.activities), self.event,
         ]  # fmt: skip
@@ -78,7 +78,7 @@ class JobFilter:
 
     def check(self) -> None:
         """Refuse what cannot be looked for."""
-        texts = (self.caller, self.recipe, self.corpus, self.failed_step, self.event)
+        texts = (self.caller, self.recipe, self.failed_step, self.event)
         for text in (*texts, *self.labels, *self.labels.values()):
             if text is not None and ("\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)):
                 raise BadInput("a filter holds a NUL character or half a surrogate pair, which no job has")
@@ -131,7 +131,7 @@ async def count(db: Database, wanted: JobFilter, most: int = FIND_MAX) -> tuple[
 async def _look(db: Database, wanted: JobFilter, before: UUID | None, limit: int) -> Page:
     wanted.check()
     if not wanted.activities and wanted.event is None:
-        return await _scan(db, wanted, before, limit, *way(wanted))
+        return await _scan(db, wanted, before, limit, *await _way(db, wanted))
     kept: list[JobView] = []
     doing: dict[UUID, Doing] = {}
     reached: UUID | None = None
@@ -173,11 +173,12 @@ async def _active(
         while at < len(ids):
             batch = ids[at : at + many]
             at, many = at + many, _ACTIVE_BATCH
-            found = await _scan(db, wanted, before, len(batch), "list_ids", [batch, wanted.caller])
+            found = await _scan(db, wanted, before, len(batch), sql("list_ids"), [batch, wanted.caller])
             yield found.jobs, None if at >= len(ids) and is_all else batch[-1]
         return
+    statement, key = await _way(db, wanted)
     for _ in range(_ACTIVE_LOOKS_MAX):
-        found = await _scan(db, wanted, before, _ACTIVE_BATCH, *way(wanted))
+        found = await _scan(db, wanted, before, _ACTIVE_BATCH, statement, key)
         yield found.jobs, found.next
         before = found.next
         if before is None:
@@ -191,7 +192,7 @@ async def _doing(db: Database, jobs: list[JobView]) -> dict[UUID, Doing]:
 
 
 async def _scan(
-    db: Database, wanted: JobFilter, before: UUID | None, limit: int, name: str, key: Sequence[Any]
+    db: Database, wanted: JobFilter, before: UUID | None, limit: int, statement: str, key: Sequence[Any]
 ) -> Page:
     ceiling, floor = _bounds(wanted, before)
     values: list[Any] = [
@@ -203,14 +204,13 @@ async def _scan(
         [str(state) for state in wanted.states] or None,
         wanted.recipe,
         msgspec.json.encode(dict(wanted.labels)).decode() if wanted.labels else None,
-        wanted.corpus,
         wanted.failed_step,
         wanted.since,
         wanted.until,
         wanted.with_deleted,
     ]
     async with db.connection() as connection:
-        rows = await connection.fetch(sql(name), *values, *key)
+        rows = await connection.fetch(statement, *values, *key)
     # A page without jobs has one row, for `reach`.
     views = [view_of(JobView, row) for row in rows if row["id"] is not None]
     if len(views) > limit:
@@ -218,9 +218,27 @@ async def _scan(
     return Page(views, rows[0]["reach"] if rows else None)
 
 
-def way(wanted: JobFilter) -> tuple[str, list[str]]:
-    """The statement that looks at the fewest rows for this filter, and what it is keyed by."""
+async def _way(db: Database, wanted: JobFilter) -> tuple[str, list[str]]:
+    """The statement for this filter, and what it is keyed by. Only a filter by labels costs a look at the catalogue."""
+    if not wanted.labels:
+        name, key = way(wanted)
+        return sql(name), key
+    async with db.connection() as connection:
+        prefix = labels.OF_ALL if wanted.caller is None else labels.OF_A_CALLER
+        found = await labels.indexed(connection, wanted.labels, prefix)
+    label = found[0] if found else None
+    name, key = way(wanted, label)
+    return (labels.statement(name, label) if label is not None else sql(name)), key
+
+
+def way(wanted: JobFilter, label: str | None = None) -> tuple[str, list[str]]:
+    """The name of the statement that looks at the fewest rows for this filter, and what it is keyed by.
+
+    `label`: a label of the filter that has an index.
+    """
     if wanted.caller is None:
+        if label is not None:
+            return "list_all_label", [wanted.labels[label]]
         states = (JobState.FAILED,) if wanted.failed_step is not None else wanted.states
         if len(states) == 1 and states[0] in TROUBLE:
             return "list_all_trouble", [str(states[0])]
@@ -228,8 +246,8 @@ def way(wanted: JobFilter) -> tuple[str, list[str]]:
     key = [wanted.caller]
     if wanted.failed_step is not None:
         return "list_caller_failed_step", key
-    if wanted.corpus is not None:
-        return "list_caller_corpus", key
+    if label is not None:
+        return "list_caller_label", [wanted.caller, wanted.labels[label]]
     if wanted.states and TROUBLE.issuperset(wanted.states):
         return "list_caller_trouble", key
     return "list_caller", key

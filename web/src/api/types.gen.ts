@@ -1512,8 +1512,6 @@ export interface components {
              * @description Whose jobs; only an admin may name another, or `*` for everybody.
              */
             caller?: string | null;
-            /** Corpus */
-            corpus?: string | null;
             /**
              * Event
              * @description Jobs that wait for the event of this name.
@@ -5726,8 +5724,6 @@ export interface operations {
                 recipe?: string | null;
                 /** @description `name=value`; a job must have all that are given. */
                 label?: string[];
-                /** @description The value of the label `corpus`. */
-                corpus?: string | null;
                 /** @description The step that a failed job failed at. */
                 failed_step?: string | null;
                 /** @description Made at this time or later. */

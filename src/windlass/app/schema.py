@@ -1,0 +1,24 @@
+"""Bringing a database up to what this installation needs: the schema of the release, and the indexes of its labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windlass.app.settings import Settings
+from windlass.store import labels
+from windlass.store.database import Database
+from windlass.store.migrate import migrate
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a call changed: migrations that it applied, labels that got an index."""
+
+    applied: list[str]
+    indexed: list[str]
+
+
+async def prepare(db: Database, settings: Settings) -> Prepared:
+    """Apply what is missing. Safe to run from several places at once, and again."""
+    applied = await migrate(db)
+    return Prepared(applied, await labels.declare(db, settings.indexed_labels))
