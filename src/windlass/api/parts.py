@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
+from starlette.routing import BaseRoute
 
 from windlass.access.audit import Audit
 from windlass.access.callbacks import Callbacks
@@ -29,6 +30,7 @@ from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.migrate import Folder
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 from windlass.views.read import Waiter
@@ -121,6 +123,16 @@ class Demo(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What an extension adds to the API: its routes, and what they are handed. `where` is its package and version."""
+
+    name: str
+    where: str
+    routes: Sequence[BaseRoute]
+    parts: Any
+
+
 @dataclass(slots=True)
 class Parts:
     """Everything that a route may need."""
@@ -156,5 +168,8 @@ class Parts:
     alive: Callable[[], dict[str, float]]
     # Set when the process is asked to end: it is ready for nothing new.
     is_draining: bool = False
+    # What extensions add, and which of their migrations the database must have.
+    extras: Sequence[Extra] = ()
+    folders: Sequence[Folder] = ()
     # In `windlass up` only.
     demo: Demo | None = None

@@ -1,9 +1,12 @@
-"""Bringing a database up to what this installation needs: the schema of the release, and the indexes of its labels."""
+"""Bringing a database up to what this installation needs: the schemas of the release and of
+extensions, and the indexes of labels.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windlass.app import extending
 from windlass.app.settings import Settings
 from windlass.store import labels
 from windlass.store.database import Database
@@ -20,5 +23,6 @@ class Prepared:
 
 async def prepare(db: Database, settings: Settings) -> Prepared:
     """Apply what is missing. Safe to run from several places at once, and again."""
-    applied = await migrate(db)
-    return Prepared(applied, await labels.declare(db, settings.indexed_labels))
+    found = extending.load(settings)
+    applied = await migrate(db, extending.folders(found))
+    return Prepared(applied, await labels.declare(db, extending.indexed_labels(settings, found)))

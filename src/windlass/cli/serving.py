@@ -17,6 +17,7 @@ import uvloop
 from rich.text import Text
 
 from windlass.api.console_files import find_console
+from windlass.app import extending
 from windlass.app.demo.demo import Demo, demonstrating
 from windlass.app.embedded.postmaster import find_running
 from windlass.app.embedded.server import EmbeddedPostgres
@@ -157,7 +158,7 @@ async def up(
     began_s = time.monotonic()
     settings = at.settings
     listen, queues = flag("--listen", "listen", listen), flag("--queue", "queues", queues)
-    app = load(*(targets or [EXAMPLES]))
+    app = load(*(targets or [EXAMPLES]), *extending.targets(settings))
     is_wanted = next((said for said in (with_demo, settings.demo) if said is not None), targets is None)
     with holding(settings.home):
         async with (
@@ -334,7 +335,7 @@ async def worker(
 ) -> Exit:
     """A worker, the engine's loops, or both, until told to stop."""
     queues = flag("--queue", "queues", queues)
-    app = load(*targets) if targets is not None else None
+    app = load(*targets, *extending.targets(at.settings)) if targets is not None else None
     async with (
         opened(at) as windlass,
         measured(windlass, "engine" if app is None else "worker"),

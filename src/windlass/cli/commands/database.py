@@ -67,6 +67,7 @@ async def migrate(at: Ambient) -> None:
 
 async def status(at: Ambient) -> Exit:
     """Where the database is and whether its schema fits. Exits with 2 when it is behind."""
+    from windlass.app import extending
     from windlass.app.settings import masked
     from windlass.cli.session import find_dsn
     from windlass.store import migrate as migrations
@@ -75,7 +76,7 @@ async def status(at: Ambient) -> Exit:
     dsn = find_dsn(at)
     db = await Database.open(dsn, max_size=2)
     try:
-        schema = await migrations.standing(db)
+        schema = await migrations.standing(db, extending.folders(extending.load(at.settings)))
         async with db.connection() as connection:
             server = connection.get_server_version()
     finally:
