@@ -97,6 +97,25 @@ def test_routes_recipe_setting_and_metric_work_in_one_process(server: Server, cl
     assert server.ask("GET", "/readyz", 200)["parts"]["migrations"] == "ok"
 
 
+def test_the_console_is_told_of_its_page_and_loads_it_on_demand(server: Server) -> None:
+    key = server.client.headers["X-API-Key"]
+    session = httpx.post(
+        f"{server.url}/console/session", json={"key": key}, headers={"Origin": server.url}, trust_env=False
+    ).json()
+    [page] = session["pages"]
+    assert page == {"title": "Notes", "icon": "notebook", "path": "/x/notes", "module": "/console/x/notes/notes.js"}
+    module = server.ask("GET", page["module"], 200)
+    assert module.headers["content-type"].startswith("text/javascript")
+    assert "export function mount(element, api)" in module.text
+    assert "script-src 'self'" in module.headers["content-security-policy"]
+    known = server.client.get(page["module"], headers={"If-None-Match": module.headers["etag"]})
+    assert known.status_code == 304
+    # The page's own address is the console's, and a file that is not there is no page.
+    assert "<html" in server.ask("GET", f"/console{page['path']}", 200).text
+    for path in ("notes/none.js", "other/notes.js", "notes/../notes/x.js", "notes/%2e%2e/declaration.js"):
+        assert server.client.get(f"/console/x/{path}").status_code == 404, path
+
+
 def _ended(server: Server, job: str) -> Any:
     with server.client.stream("GET", f"/jobs/{job}/stream") as stream:
         for _ in stream.iter_lines():

@@ -62,6 +62,10 @@ CASES = {
         "Extension(name='bad', package='bad_pkg', routers=('bad_pkg.routes:router',))",
         {"routes": TAKEN}, ["serve", "api", "--listen", "127.0.0.1:0"], "GET /jobs/{} is taken by Windlass",
     ),
+    "page": (
+        "Extension(name='bad', package='bad_pkg', pages=(Page('P', module='p.js'),), console='things')",
+        {}, ["serve", "api", "--listen", "127.0.0.1:0"], "its folder 'things'",
+    ),
     "commands": (
         "Extension(name='bad', package='bad_pkg', commands='bad_pkg:none')",
         {}, ["bad", "anything"], "bad_pkg:none cannot be loaded: AttributeError",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from windlass.access.sessions import Sessions
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.looks import JobLooks
+from windlass.api.static import File
 from windlass.api.topics import Wanted
 from windlass.core.caller import CallerContext
 from windlass.core.template import Resolver
@@ -124,6 +125,16 @@ class Demo(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ExtraPage:
+    """A page of the console that an extension brings: its path below `/console/x/NAME`, and its module."""
+
+    title: str
+    icon: str
+    path: str
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
 class Extra:
     """What an extension adds to the API: its routes, and what they are handed. `where` is its package and version."""
 
@@ -131,6 +142,8 @@ class Extra:
     where: str
     routes: Sequence[BaseRoute]
     parts: Any
+    pages: Sequence[ExtraPage] = ()
+    files: Mapping[str, File] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -201,9 +201,7 @@ async def making_parts(
     windlass.is_served = True
     async with AsyncExitStack() as stack:
         keys, verifier = await _verifier(windlass, secret, meters, stack)
-        audit = Audit(db)
-        await audit.start()
-        stack.push_async_callback(audit.stop)
+        audit = await _audit(db, stack)
         sender = Sender(is_loopback_allowed=settings.webhook_loopback)
         hub = _hub(windlass, served.epoch, meters)
         await hub.start()
@@ -254,6 +252,13 @@ async def _extensions(windlass: Windlass, meters: Meters, stack: AsyncExitStack)
     folders = extending.folders(found)
     await check(windlass.db, folders)
     return extras_of(found, stack.enter_context(extended(windlass, found, meters.registry))), folders
+
+
+async def _audit(db: Database, stack: AsyncExitStack) -> Audit:
+    audit = Audit(db)
+    await audit.start()
+    stack.push_async_callback(audit.stop)
+    return audit
 
 
 def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 from windlass.core.errors import BadSetting, WindlassError
@@ -50,6 +52,15 @@ class Installed:
             return [(name, one.read_text(encoding="utf-8")) for name, one in found]
         except (OSError, ImportError, UnicodeDecodeError) as error:
             raise self.broken(f"its folder {folder!r} cannot be read: {_said(error)}") from error
+
+    @contextmanager
+    def folder(self, name: str) -> Iterator[Path]:
+        """A folder of the package, as files, while the block lasts."""
+        try:
+            with as_file(files(self.extension.package).joinpath(name)) as path:
+                yield path
+        except (OSError, ImportError) as error:
+            raise self.broken(f"its folder {name!r} cannot be read: {_said(error)}") from error
 
     def broken(self, what: str) -> BadSetting:
         """The error that stops a process: who is at fault, what is wrong and what to do."""

@@ -1689,6 +1689,31 @@ export interface components {
             token: string;
         };
         /**
+         * ConsolePage
+         * @description A page of an extension.
+         */
+        ConsolePage: {
+            /**
+             * Icon
+             * @description The name of a drawing; the console shows a piece of a puzzle for one it lacks.
+             */
+            icon: string;
+            /**
+             * Module
+             * @description The ES module that draws it.
+             * @example /console/x/notes/notes.js
+             */
+            module: string;
+            /**
+             * Path
+             * @description Where it is in the console.
+             * @example /x/notes
+             */
+            path: string;
+            /** Title */
+            title: string;
+        };
+        /**
          * CostDocument
          * @description What an attempt cost.
          */
@@ -3243,6 +3268,11 @@ export interface components {
              * @description When the session ends if it is not used until then.
              */
             expires_at: string;
+            /**
+             * Pages
+             * @description The pages that extensions bring.
+             */
+            pages: components["schemas"]["ConsolePage"][];
             /**
              * Role
              * @enum {string}
