@@ -11,6 +11,7 @@ PUBLIC = [
     "Cancel",
     "Client",
     "Context",
+    "Extension",
     "Job",
     "JobCancelled",
     "JobFailed",

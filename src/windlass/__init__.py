@@ -19,6 +19,7 @@ __all__ = [
     "Cancel",
     "Client",
     "Context",
+    "Extension",
     "Job",
     "JobCancelled",
     "JobFailed",

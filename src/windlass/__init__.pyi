@@ -8,6 +8,7 @@ from windlass.core import errors
 from windlass.core.errors import Permanent, Transient, WindlassError
 from windlass.core.outcome import Cancel, Parked, Snooze
 from windlass.core.retry import Retry
+from windlass.extension.declaration import Extension
 from windlass.pure.job_failed import JobCancelled, JobFailed
 from windlass.recipe.app import App, load
 from windlass.recipe.handle import index, item, text
@@ -23,6 +24,7 @@ __all__ = [
     "Cancel",
     "Client",
     "Context",
+    "Extension",
     "Job",
     "JobCancelled",
     "JobFailed",

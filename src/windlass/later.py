@@ -12,6 +12,7 @@ from typing import Any
 _HOMES = {
     "AsyncClient": "windlass.client.async_client",
     "Client": "windlass.client.client",
+    "Extension": "windlass.extension.declaration",
     "Job": "windlass.app.job",
     "JobCancelled": "windlass.pure.job_failed",
     "JobFailed": "windlass.pure.job_failed",

@@ -146,7 +146,7 @@ async def test_a_path_that_names_nothing_is_404(api: Rig, path: str) -> None:
         ("recipe=%00", 422), ("recipe=%ff", 200), ("since=yesterday", 422), ("since=2026-01-01", 422),
         ("since=2026-01-01T00:00:00Z&until=9999-12-31T23:59:59Z", 200), ("since=0001-01-01T00:00:00%2B14:00", 422),
         ("cursor=x", 400), ("cursor=%00", 400), ("caller=other", 403), ("caller=*", 403), ("deleted=maybe", 422),
-        ("recipe=" + "x" * 300, 422), ("failed_step=greet&corpus=c", 200), ("&&&=", 400), ("limit", 422),
+        ("recipe=" + "x" * 300, 422), ("failed_step=greet&label=corpus:c", 200), ("&&&=", 400), ("limit", 422),
     ],
 )  # fmt: skip
 async def test_a_query_is_taken_at_its_word_or_refused(api: Rig, query: str, status: int) -> None:

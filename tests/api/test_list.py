@@ -55,7 +55,8 @@ async def test_filters_by_what_callers_know(api: Rig) -> None:
     assert await ids(api, "recipe=failing") == [failed]
     assert await ids(api, "label=team=b") == [waiting, done]
     assert await ids(api, "label=team:b&label=corpus=films") == [waiting]
-    assert await ids(api, "corpus=films") == [waiting, failed]
+    assert await ids(api, "label=corpus:films") == [waiting, failed]
+    assert (await api.user.get("/jobs?corpus=films")).status_code == 400
     assert await ids(api, "failed_step=break_down") == [failed]
     assert await ids(api, "since=2000-01-01T00:00:00Z&until=2001-01-01T00:00:00Z") == []
 

@@ -37,7 +37,7 @@ def test_the_service_is_measured(tmp_path):
     [missed] = [figure["runs"] for figure in told["figures"] if figure["test"] == "E events missed"]
     assert missed == [0]
     indexes = {figure["details"][0].get("index") for figure in told["figures"] if figure["test"].startswith("G ")}
-    assert indexes == {"jobs_caller", "jobs_caller_trouble", "jobs_corpus", "jobs_failed_step"}
+    assert indexes == {"jobs_caller", "jobs_caller_trouble", "jobs_label_corpus", "jobs_failed_step"}
 
 
 @pytest.mark.slow

@@ -190,6 +190,19 @@ def test_a_database_without_a_schema_asks_for_migrate(alone: Cli, fresh_empty_ds
     assert alone("db", "status", "--database", fresh_empty_dsn, "--json").ok().json()["missing"] == []
 
 
+def test_a_label_is_declared_indexed_listed_and_dropped(alone: Cli, fresh_empty_dsn: str) -> None:
+    alone.environ |= {"WINDLASS_DATABASE_URL": fresh_empty_dsn, "WINDLASS_INDEXED_LABELS": "team"}
+    assert "indexed label team" in alone("db", "migrate").ok().out
+    assert alone("db", "migrate", "--json").ok().json() == {"applied": [], "indexed": []}
+    assert alone("db", "labels", "--json").ok().json() == {"items": [{"label": "team", "status": "ready"}]}
+    dropped = alone("db", "labels", "--drop", "team").ok()
+    assert "declared, no index" in dropped.out and "windlass db migrate" in dropped.err
+    assert alone("db", "labels", "--drop", "team").code != 0
+    alone.environ["WINDLASS_INDEXED_LABELS"] = "it's"
+    wrong = alone("db", "migrate")
+    assert wrong.code == 2 and "cannot be an indexed label" in wrong.err
+
+
 def test_the_doctor_says_what_is_wrong_and_what_is_promised(alone: Cli, fresh_empty_dsn: str) -> None:
     behind = alone("doctor", "--database", fresh_empty_dsn)
     assert behind.code == 2 and "FAIL" in behind.out and "windlass db migrate" in behind.err

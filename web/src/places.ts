@@ -6,7 +6,9 @@ import {
   ListTree,
   type LucideIcon,
   MailWarning,
+  NotebookText,
   Plug,
+  Puzzle,
   ScrollText,
   Settings,
 } from "lucide-react";
@@ -15,7 +17,8 @@ export interface Place {
   readonly path: string;
   readonly name: string;
   readonly icon: LucideIcon;
-  readonly letter: string;
+  /** None: a page of an extension. */
+  readonly letter?: string;
 }
 
 export const PLACES: readonly Place[] = [
@@ -28,3 +31,20 @@ export const PLACES: readonly Place[] = [
   { path: "/audit", name: "Audit", icon: ScrollText, letter: "l" },
   { path: "/settings", name: "Settings", icon: Settings, letter: "s" },
 ];
+
+/** The drawings that extensions can choose from. */
+const ICONS: Readonly<Record<string, LucideIcon>> = {
+  book: BookOpenText,
+  cpu: Cpu,
+  list: ListTree,
+  notebook: NotebookText,
+};
+
+/** The ways to the pages of extensions. */
+export function placesOf(pages: readonly { title: string; icon: string; path: string }[]): Place[] {
+  return pages.map(({ title, icon, path }) => ({
+    path,
+    name: title,
+    icon: Object.hasOwn(ICONS, icon) ? (ICONS[icon] ?? Puzzle) : Puzzle,
+  }));
+}

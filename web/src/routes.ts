@@ -17,6 +17,8 @@ export const ROUTES: readonly Route[] = [
   route("/providers", () => import("./pages/providers")),
   route("/dead-letters", () => import("./pages/dead-letters")),
   route("/audit", () => import("./pages/audit")),
+  route("/x/:extension", () => import("./pages/extension")),
+  route("/x/:extension/:page", () => import("./pages/extension")),
   route("/settings", () => import("./pages/settings")),
 ];
 

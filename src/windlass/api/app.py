@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 
 from windlass.api import pages
 from windlass.api.admission import Refusals
 from windlass.api.edge import Edge
 from windlass.api.guard import GuardedRoute
 from windlass.api.openapi import document
-from windlass.api.parts import Parts
+from windlass.api.parts import Extra, Parts
 from windlass.api.problem import answer_to
 from windlass.api.routes import (
     audit,
@@ -43,7 +45,7 @@ from windlass.api.routes import (
     workers,
 )
 from windlass.api.static import Console
-from windlass.core.errors import Broken, MethodNotAllowed
+from windlass.core.errors import BadSetting, Broken, MethodNotAllowed
 
 # The first route that matches answers, so a path that is spelled out comes before one with a name in its place.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -75,6 +77,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     console.router,
 )
 
+_NAMED = re.compile(r"\{[^}]*\}")
+
 # FastAPI would send spans and logs of its own, with what callers sent in them. The edge has the spans that are ours.
 _NO_TELEMETRY: Any = {
     "tracing": False,
@@ -88,11 +92,49 @@ _NO_TELEMETRY: Any = {
 def create(parts: Parts) -> FastAPI:
     """The app that serves these parts."""
     app = bare()
+    app.state.extension_routes = add_extras(app, parts.extras)
     app.state.parts = parts
     app.state.refusals = Refusals()
     app.state.console = Console()
     app.add_middleware(Edge, parts=parts)
     return app
+
+
+def add_extras(app: FastAPI, extras: Sequence[Extra]) -> dict[int, Any]:
+    """Put the routes of extensions behind ours; the parts of each route's extension, by the route's id.
+
+    A route that is not guarded, or whose path is taken, is refused: the process does not start.
+    """
+    owners: dict[int, Any] = {}
+    taken = {claim: "Windlass" for route in app.router.routes for claim in _claims(route)}
+    for extra in extras:
+        for route in extra.routes:
+            if not isinstance(route, GuardedRoute):
+                raise _refused(extra, f"{route} is not guarded: make its router with windlass.extension.http.router()")
+            if route.path_format == "/" or route.path_format.startswith(("/console", "/api/")):
+                raise _refused(extra, f"the path {route.path_format} is not for extensions")
+            for claim in _claims(route):
+                other = taken.setdefault(claim, extra.name)
+                if other != extra.name:
+                    raise _refused(extra, f"{claim} is taken by {other}")
+            app.router.routes.append(route)
+            owners[id(route)] = extra.parts
+    return owners
+
+
+def _claims(route: BaseRoute) -> list[str]:
+    """What only one route may be: each method of its path, and its operation id."""
+    if not isinstance(route, GuardedRoute):
+        return []
+    path = _NAMED.sub("{}", route.path_format)
+    return [*(f"{method} {path}" for method in sorted(route.methods or ())), f"the operation {route.unique_id}"]
+
+
+def _refused(extra: Extra, what: str) -> BadSetting:
+    return BadSetting(
+        f"the extension {extra.name} of {extra.where}: {what}",
+        remedy="Upgrade or uninstall it, or name the extensions to load with `extensions`",
+    )
 
 
 def bare() -> FastAPI:

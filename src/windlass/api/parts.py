@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
+from starlette.routing import BaseRoute
 
 from windlass.access.audit import Audit
 from windlass.access.callbacks import Callbacks
@@ -19,6 +20,7 @@ from windlass.access.sessions import Sessions
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
 from windlass.api.looks import JobLooks
+from windlass.api.static import File
 from windlass.api.topics import Wanted
 from windlass.core.caller import CallerContext
 from windlass.core.template import Resolver
@@ -29,6 +31,7 @@ from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.migrate import Folder
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 from windlass.views.read import Waiter
@@ -121,6 +124,28 @@ class Demo(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ExtraPage:
+    """A page of the console that an extension brings: its path below `/console/x/NAME`, and its module."""
+
+    title: str
+    icon: str
+    path: str
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What an extension adds to the API: its routes, and what they are handed. `where` is its package and version."""
+
+    name: str
+    where: str
+    routes: Sequence[BaseRoute]
+    parts: Any
+    pages: Sequence[ExtraPage] = ()
+    files: Mapping[str, File] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Parts:
     """Everything that a route may need."""
@@ -156,5 +181,8 @@ class Parts:
     states: Callable[[], dict[str, str]]
     # Set when the process is asked to end: it is ready for nothing new.
     is_draining: bool = False
+    # What extensions add, and which of their migrations the database must have.
+    extras: Sequence[Extra] = ()
+    folders: Sequence[Folder] = ()
     # In `windlass up` only.
     demo: Demo | None = None

@@ -79,7 +79,7 @@ class Probe:
                 trouble = await db.check_writes()
                 if trouble is not None and trouble.is_lasting:
                     return State({"database": trouble.reason})
-                schema = await standing(db)
+                schema = await standing(db, self._parts.folders)
                 if schema.missing:
                     return State({"database": OK, "migrations": f"missing: {', '.join(schema.missing)}"})
                 lacking = tuple(await handlers.missing(db))[:MISSING_MAX]

@@ -5,13 +5,14 @@ Each check has a status: `ok`; `warn` for what works and may surprise; `fail` fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from windlass.engine import installation
 from windlass.pure.promise import MEANING, Durability, Promise, promise_of
 from windlass.store.database import Database
-from windlass.store.migrate import SERVER_VERSION_MIN, missing
+from windlass.store.migrate import SERVER_VERSION_MIN, Folder, missing
 from windlass.store.statements import sql
 from windlass.views import gauge, workers
 
@@ -44,10 +45,10 @@ class Diagnosis:
         return all(check.status != "fail" for check in self.checks)
 
 
-async def examine(db: Database, *, now_s: float) -> Diagnosis:
+async def examine(db: Database, *, now_s: float, folders: Sequence[Folder] = ()) -> Diagnosis:
     """Look at everything, with a test write. `now_s` is the time of this machine, in seconds since 1970."""
     checks = [Check("database", "ok", "answers"), await _version(db)]
-    names = await missing(db)
+    names = await missing(db, folders)
     if names:
         found = f"missing: {', '.join(names)}"
         return Diagnosis([*checks, Check("migrations", "fail", found, "Run `windlass db migrate`")])

@@ -36,9 +36,12 @@ from windlass.api.connection import Connection
 from windlass.api.connections import Connections, HttpLimits, raise_open_files, room_for
 from windlass.api.hub import Hub
 from windlass.api.looks import JobLooks
-from windlass.api.parts import Demo, Parts
+from windlass.api.parts import Demo, Extra, Parts
 from windlass.api.tracebacks import expose_to_all
+from windlass.app import extending
 from windlass.app.entropy import chance
+from windlass.app.extended import extended
+from windlass.app.extension_routes import extras_of
 from windlass.app.observing import looks
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
@@ -53,6 +56,7 @@ from windlass.pure.observer import Observer
 from windlass.pure.service import Services
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.database import Database
+from windlass.store.migrate import Folder, check
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 from windlass.views.read import Waiter
@@ -198,9 +202,7 @@ async def making_parts(
     windlass.is_served = True
     async with AsyncExitStack() as stack:
         keys, verifier = await _verifier(windlass, secret, meters, stack)
-        audit = Audit(db)
-        await audit.start()
-        stack.push_async_callback(audit.stop)
+        audit = await _audit(db, stack)
         sender = Sender(is_loopback_allowed=settings.webhook_loopback)
         own = Services()
         stack.push_async_callback(own.stop)
@@ -208,6 +210,7 @@ async def making_parts(
         verifier.close_on(hub.forget)
         sessions = await _sessions(windlass, secret, verifier, hub)
         depth = Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
+        extras, folders = await _extensions(windlass, meters, stack)
         exposition = Exposition(meters.registry, looks(db, meters, depth.most, depth.look))
         stack.push_async_callback(exposition.close)
         yield Parts(
@@ -238,8 +241,25 @@ async def making_parts(
             settings=settings,
             installation=served,
             states=lambda: {**own.states(), **(services.states() if services is not None else {})},
+            extras=extras,
+            folders=folders,
             demo=demo,
         )
+
+
+async def _extensions(windlass: Windlass, meters: Meters, stack: AsyncExitStack) -> tuple[list[Extra], list[Folder]]:
+    """What extensions add to the API, and the migrations that they need."""
+    found = extending.load(windlass.settings)
+    folders = extending.folders(found)
+    await check(windlass.db, folders)
+    return extras_of(found, stack.enter_context(extended(windlass, found, meters.registry))), folders
+
+
+async def _audit(db: Database, stack: AsyncExitStack) -> Audit:
+    audit = Audit(db)
+    await audit.start()
+    stack.push_async_callback(audit.stop)
+    return audit
 
 
 def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:

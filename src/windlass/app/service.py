@@ -12,12 +12,15 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from windlass.app import extending
 from windlass.app.embedded.home import make_private
+from windlass.app.extended import extended
 from windlass.app.following import Following
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
 from windlass.providers.poller import Poller
 from windlass.pure.service import Services
+from windlass.store.migrate import check
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import Worker
 
@@ -116,6 +119,23 @@ async def serving(
     the app's recipes become the newest versions, also if they were registered before.
     """
     await windlass.announce_providers()
+    found = extending.load(windlass.settings) if app is not None else ()
+    await check(windlass.db, extending.folders(found))
+    with extended(windlass, found):
+        async with _served(windlass, app, with_loops, with_courier, queues, concurrency, is_newest) as service:
+            yield service
+
+
+@asynccontextmanager
+async def _served(
+    windlass: Windlass,
+    app: App | None,
+    with_loops: bool,
+    with_courier: bool,
+    queues: Sequence[str] | None,
+    concurrency: int | None,
+    is_newest: bool,
+) -> AsyncIterator[Serving]:
     versions = await windlass.register(*app.recipes.values(), newest=is_newest) if app is not None else {}
     worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
     serving = Serving(worker, versions)

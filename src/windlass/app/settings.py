@@ -11,13 +11,15 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from windlass.core.errors import BadSetting
 from windlass.core.queue import is_queue_name
+from windlass.extension.installed import names as extension_names
+from windlass.pure.label import check_indexed
 from windlass.pure.redact import masked as masked
 
 HOME_DEFAULT = Path(".windlass")
@@ -80,6 +82,10 @@ class Settings:
     proxies: tuple[str, ...] = ()
     providers: Path | None = None
     demo: bool | None = None
+    indexed_labels: tuple[str, ...] = ()
+    extensions: tuple[str, ...] | None = None
+    # Of each extension: by key, where the value is from and what was written there (`app/extending.py` parses it).
+    of_extensions: Mapping[str, Mapping[str, tuple[str, Any]]] = field(default_factory=dict)
 
     @property
     def artifacts_place(self) -> str:
@@ -138,6 +144,17 @@ def _queues(value: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or not is_queue_name(name.strip()):
             raise ValueError(f"{name!r} is not a queue's name: letters, digits, _, dots and dashes")
     return _names(list(names) if isinstance(names, tuple) else names)
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    return tuple(map(check_indexed, _names(value)))
+
+
+def _extensions(value: Any) -> tuple[str, ...]:
+    if value == []:
+        return ()
+    found = _names(value)
+    return () if found == ("none",) else found
 
 
 def _number(least: float, most: float) -> Callable[[Any], float]:
@@ -299,6 +316,10 @@ KEYS: dict[str, Key] = {
         "./providers.yaml",
     ),
     "demo": Key(_switch, "Whether `up` begins with a demo job; without it, if it serves the examples.", "false"),
+    "indexed_labels": Key(
+        _labels, "Labels that have an index, so that lists by them are quick among any number of jobs.", "team,project"
+    ),
+    "extensions": Key(_extensions, "The extensions to load, or `none`; without it, all that are installed.", "notes"),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
 }
 
@@ -312,12 +333,16 @@ def load(
     """Read the settings that hold here. A flag of None was not given."""
     start = Path(folder) if folder is not None else Path.cwd()
     values: dict[str, Any] = {}
+    added: dict[str, dict[str, tuple[str, Any]]] = {}
     for source, key, value in (
         *_from_file(environ, start),
         *_from_environment(environ),
         *((f"--{name.replace('_', '-')}", name, value) for name, value in (flags or {}).items() if value is not None),
     ):
-        values[key] = _parsed(source, key, value)
+        if isinstance(key, tuple):
+            added.setdefault(key[0], {})[key[1]] = (source, value)
+        else:
+            values[key] = _parsed(source, key, value)
     home = Path(values.pop("home", HOME_DEFAULT)).expanduser()
     artifacts = values.pop("artifacts", None)
     if "providers" not in values and (start / PROVIDERS_FILE).is_file():
@@ -326,7 +351,7 @@ def load(
         values["providers"] = (start / values["providers"].expanduser()).absolute()
     if artifacts is not None and "://" not in artifacts:
         artifacts = str((start / Path(artifacts).expanduser()).absolute())
-    return Settings(home=(start / home).absolute(), artifacts=artifacts, **values)
+    return Settings(home=(start / home).absolute(), artifacts=artifacts, of_extensions=added, **values)
 
 
 def flag(name: str, key: str, value: Any) -> Any:
@@ -344,7 +369,13 @@ def _parsed(source: str, key: str, value: Any) -> Any:
         raise BadSetting(f"{source}={shown!r}: {error}", remedy=f"For example: {known.example}") from None
 
 
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+def _extension_key(key: str) -> tuple[str, str] | None:
+    """The extension that a variable is for, and its key there. Read for variables that are not ours only."""
+    name, _, rest = key.partition("_")
+    return (name, rest) if rest and name in extension_names() else None
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str | tuple[str, str], Any]]:
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or variable == FILE_VARIABLE:
             continue
@@ -352,6 +383,10 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, An
         if key in KEYS:
             if environ[variable].strip():  # set to nothing means not set
                 yield variable, key, environ[variable]
+            continue
+        if (of_extension := _extension_key(key)) is not None:
+            if environ[variable].strip():
+                yield variable, of_extension, environ[variable]
             continue
         # An orchestrator that runs a service named windlass adds variables like WINDLASS_PORT of its own, so a
         # stranger is let be; what looks like one of ours is a slip, and a slip must not pass in silence.
@@ -361,7 +396,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, An
             )
 
 
-def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, str, Any]]:
+def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, str | tuple[str, str], Any]]:
     named = environ.get(FILE_VARIABLE, "").strip()
     path = start / (named or FILE_NAME)
     try:
@@ -377,6 +412,9 @@ def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, s
     except tomllib.TOMLDecodeError as error:
         raise BadSetting(f"{path} is not TOML: {error}", remedy='A line looks like: home = "./.windlass"') from error
     for key, value in table.items():
+        if key not in KEYS and isinstance(value, dict) and key in extension_names():
+            yield from ((f"{path.name}: [{key}] {name}", (key, name), one) for name, one in value.items())
+            continue
         if key not in KEYS:
             close = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(KEYS)}"

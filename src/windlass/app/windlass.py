@@ -32,6 +32,7 @@ from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.entropy import Ids, chance
 from windlass.app.job import Access, Job
 from windlass.app.providing import announce, means, read_providers
+from windlass.app.schema import prepare
 from windlass.app.settings import Settings, flag, load
 from windlass.core.errors import BadInput, Conflict, NotFound
 from windlass.core.plan import Plan
@@ -54,7 +55,7 @@ from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.schema import check_inputs
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
-from windlass.store.migrate import check, migrate
+from windlass.store.migrate import check
 from windlass.views.read import Waiter
 from windlass.worker.begun import Begun
 from windlass.worker.handler import StepLike
@@ -184,7 +185,7 @@ class Windlass:
         address = await asyncio.to_thread(server.start)
         try:
             async with cls._opened(address, settings, pool_max, observer) as windlass:
-                await migrate(windlass.db)
+                await prepare(windlass.db, settings)
                 windlass.is_served = (await installation.read(windlass.db)).is_served
                 yield windlass
         finally:

@@ -61,6 +61,12 @@ class Ambient:
 
         return Screen()
 
+    def run_extension(self, name: str, act: Callable[[Any], Any]) -> None:
+        """Do what a command of an extension does, and end with its exit code."""
+        from windlass.cli.extending import with_parts
+
+        raise typer.Exit(perform(self, lambda: with_parts(self, name, act)))
+
 
 _SHARED = {"database": Database, "home": Home, "server": Server, "debug": Debug}
 # What the server and its client are made of; the rest of Windlass runs without.

@@ -20,6 +20,7 @@ from windlass.cli.commands import (
     database,
     dead_letters,
     doctor,
+    extensions,
     jobs,
     keys,
     logs,
@@ -32,9 +33,11 @@ from windlass.cli.commands import (
 )
 from windlass.cli.ending import leave
 from windlass.cli.exits import table
+from windlass.cli.extending import ExtendedGroup
 
 app = typer.Typer(
     name="windlass",
+    cls=ExtendedGroup,
     help="Durable graphs of steps on PostgreSQL.",
     epilog=table(),
     no_args_is_help=False,
@@ -58,6 +61,7 @@ audit.add_to(app)
 recipes.add_to(app)
 database.add_to(app)
 doctor.add_to(app)
+extensions.add_to(app)
 console.add_to(app)
 
 

@@ -17,11 +17,13 @@ import uvloop
 from rich.text import Text
 
 from windlass.api.console_files import find_console
+from windlass.app import extending
 from windlass.app.demo.demo import Demo, demonstrating
 from windlass.app.embedded.postmaster import find_running
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.first_key import KEY_FILE, SECRET_FILE
 from windlass.app.job import Job, failure_of
+from windlass.app.schema import prepare
 from windlass.app.service import App, Serving, holding, is_held, serving
 from windlass.app.settings import Settings, flag, masked
 from windlass.app.windlass import Windlass
@@ -40,7 +42,6 @@ from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.pure.job_failed import fault_frames
 from windlass.recipe.app import load
 from windlass.store.database import Database
-from windlass.store.migrate import migrate
 from windlass.telemetry.logs import configure
 from windlass.views import read
 
@@ -100,14 +101,14 @@ def _started(at: Ambient, text: str) -> None:
 async def _database(settings: Settings, *, is_throwaway: bool = False) -> AsyncIterator[str]:
     """A database with this release's schema: the one that is set, or an embedded server of our own."""
     if settings.database_url is not None:
-        await _migrated(settings.database_url)
+        await _prepared(settings.database_url, settings)
         yield settings.database_url
         return
     server = EmbeddedPostgres(None if is_throwaway else settings.database_path, durable=not is_throwaway)
     dsn = await asyncio.to_thread(server.start)
     keeper = asyncio.create_task(_keep(server), name="windlass-postgres")
     try:
-        await _migrated(dsn)
+        await _prepared(dsn, settings)
         yield dsn
     finally:
         keeper.cancel()
@@ -126,10 +127,10 @@ async def _keep(server: EmbeddedPostgres) -> None:
             _log.warning("PostgreSQL in %s has ended and cannot be started now: %s", server.path, error)
 
 
-async def _migrated(dsn: str) -> list[str]:
+async def _prepared(dsn: str, settings: Settings) -> None:
     db = await Database.open(dsn, max_size=2)
     try:
-        return await migrate(db)
+        await prepare(db, settings)
     finally:
         await db.close()
 
@@ -157,7 +158,7 @@ async def up(
     began_s = time.monotonic()
     settings = at.settings
     listen, queues = flag("--listen", "listen", listen), flag("--queue", "queues", queues)
-    app = load(*(targets or [EXAMPLES]))
+    app = load(*(targets or [EXAMPLES]), *extending.targets(settings))
     is_wanted = next((said for said in (with_demo, settings.demo) if said is not None), targets is None)
     with holding(settings.home):
         async with (
@@ -334,7 +335,7 @@ async def worker(
 ) -> Exit:
     """A worker, the engine's loops, or both, until told to stop."""
     queues = flag("--queue", "queues", queues)
-    app = load(*targets) if targets is not None else None
+    app = load(*targets, *extending.targets(at.settings)) if targets is not None else None
     async with (
         opened(at) as windlass,
         measured(windlass, "engine" if app is None else "worker"),

@@ -111,7 +111,6 @@ class Client:
         state: str | Sequence[str] | None = None,
         recipe: str | None = None,
         labels: Mapping[str, str] | None = None,
-        corpus: str | None = None,
         failed_step: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
@@ -120,8 +119,8 @@ class Client:
     ) -> Iterator[JobView]:
         """The jobs that fit, the newest first; read a page at a time as you go on."""
         query = flows.filter_query(
-            state=state, recipe=recipe, labels=labels, corpus=corpus, failed_step=failed_step, since=since,
-            until=until, caller=caller, deleted=deleted,
+            state=state, recipe=recipe, labels=labels, failed_step=failed_step, since=since, until=until,
+            caller=caller, deleted=deleted,
         )  # fmt: skip
         return self.iterate(flows.jobs(self._means, query))
 

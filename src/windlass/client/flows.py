@@ -166,7 +166,6 @@ def filter_query(
     state: str | Sequence[str] | None = None,
     recipe: str | None = None,
     labels: Mapping[str, str] | None = None,
-    corpus: str | None = None,
     failed_step: str | None = None,
     since: datetime | str | None = None,
     until: datetime | str | None = None,
@@ -177,7 +176,6 @@ def filter_query(
     states = [state] if isinstance(state, str) else list(state or ())
     single = {
         "recipe": recipe,
-        "corpus": corpus,
         "failed_step": failed_step,
         "since": _instant(since),
         "until": _instant(until),

@@ -3,6 +3,8 @@
 Several processes may start at once: an advisory lock of the transaction's own lets one of them apply the files while
 the others wait, and then find nothing left to do.
 
+An extension brings files of its own: they are applied after ours, into its own schema, recorded as `name/0001_file`.
+
 Releases of two versions share a database during an upgrade. The schema states the oldest release that may run on it
 (`windlass.installation.oldest_schema`, the number of that release's newest migration). A release on a newer schema
 runs if its own newest migration is at least that number, and is refused otherwise.
@@ -10,6 +12,8 @@ runs if its own newest migration is at least that number, and is refused otherwi
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -22,6 +26,11 @@ from windlass.store.database import Database
 SERVER_VERSION_MIN = 15
 MIGRATION_MAX_S = 24 * 3600.0
 _LOCK_KEY = 0x77696E646C617373  # "windlass" as a number
+
+_FILE = re.compile(r"\d{4}_[a-z0-9_]+")
+_COMMENT = re.compile(r"--[^\n]*")
+# `windlass.clock()` is a function that an extension may use.
+_OURS = re.compile(r"\bwindlass\.(?!clock\b)", re.IGNORECASE)
 
 # The migration that introduced `oldest_schema`.
 _RULE = "0009_compatibility"
@@ -43,6 +52,33 @@ class Standing:
     unknown: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The migrations of an extension, in order: the schema they are applied to, and the name and text of each."""
+
+    name: str
+    schema: str
+    files: list[tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        for file, text in self.files:
+            if _FILE.fullmatch(file) is None:
+                raise BadSetting(f"the extension {self.name}: {file}.sql must be called like 0001_first.sql")
+            if _OURS.search(_COMMENT.sub("", text)):
+                raise BadSetting(
+                    f"the extension {self.name}: {file}.sql names a table of Windlass, which changes with its releases",
+                    remedy=f"Keep to the schema {self.schema}, and store the ids of jobs",
+                )
+
+    def full(self, file: str) -> str:
+        """How the ledger calls a file."""
+        return f"{self.name}/{file}"
+
+    def missing(self, applied: set[str]) -> list[str]:
+        """The files that were not applied, as the ledger calls them."""
+        return [self.full(file) for file, _ in self.files if self.full(file) not in applied]
+
+
 def known() -> list[tuple[str, str]]:
     """Every migration of this release, in order: its name and its text."""
     folder = files("windlass.store").joinpath("migrations")
@@ -50,8 +86,8 @@ def known() -> list[tuple[str, str]]:
     return [(entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")) for entry in entries]
 
 
-async def migrate(db: Database) -> list[str]:
-    """Bring the schema up to this release; returns the names applied by this call."""
+async def migrate(db: Database, folders: Sequence[Folder] = ()) -> list[str]:
+    """Bring the schema up to this release and to these extensions; returns the names applied by this call."""
 
     async def operation(connection: asyncpg.Connection) -> list[str]:
         _check_server(connection)
@@ -66,29 +102,48 @@ async def migrate(db: Database) -> list[str]:
             for name, text in fresh:
                 await connection.execute(text, timeout=MIGRATION_MAX_S)
                 await connection.execute("INSERT INTO windlass.migrations (name) VALUES ($1)", name)
-        return [name for name, _ in fresh]
+            added = [name for folder in folders for name in await _apply(connection, folder, applied)]
+        return [name for name, _ in fresh] + added
 
     return await db.run(operation)
 
 
-async def standing(db: Database) -> Standing:
-    """Compare the schema with this release. Raises BadSetting if the schema is too new for it."""
+async def _apply(connection: asyncpg.Connection, folder: Folder, applied: set[str]) -> list[str]:
+    """Apply what is missing of an extension, inside the transaction of the caller."""
+    names = folder.missing(applied)
+    if not names:
+        return []
+    # What a file creates without saying where lands in the extension's schema, never in ours.
+    await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {folder.schema}")
+    await connection.execute("SELECT set_config('search_path', $1, true)", f"{folder.schema}, public")
+    for file, text in folder.files:
+        if folder.full(file) in names:
+            await connection.execute(text, timeout=MIGRATION_MAX_S)
+            await connection.execute("INSERT INTO windlass.migrations (name) VALUES ($1)", folder.full(file))
+    return names
+
+
+async def standing(db: Database, folders: Sequence[Folder] = ()) -> Standing:
+    """Compare the schema with this release and these extensions. Raises BadSetting if the schema is too new for it."""
     async with db.connection() as connection:
         if await connection.fetchval("SELECT to_regclass('windlass.migrations')") is None:
-            return Standing([name for name, _ in known()], [])
+            return Standing(
+                [name for name, _ in known()] + [name for one in folders for name in one.missing(set())], []
+            )
         applied = {row["name"] for row in await connection.fetch("SELECT name FROM windlass.migrations")}
         unknown = await _check_not_too_new(connection, applied)
-    return Standing([name for name, _ in known() if name not in applied], unknown)
+    missing = [name for name, _ in known() if name not in applied]
+    return Standing(missing + [name for one in folders for name in one.missing(applied)], unknown)
 
 
-async def missing(db: Database) -> list[str]:
-    """The migrations of this release that the database does not have yet."""
-    return (await standing(db)).missing
+async def missing(db: Database, folders: Sequence[Folder] = ()) -> list[str]:
+    """The migrations of this release and of these extensions that the database does not have yet."""
+    return (await standing(db, folders)).missing
 
 
-async def check(db: Database) -> None:
+async def check(db: Database, folders: Sequence[Folder] = ()) -> None:
     """Refuse a database whose schema is behind, or too new."""
-    names = await missing(db)
+    names = await missing(db, folders)
     if names:
         raise BadSetting(
             f"the database's schema is behind this release; missing: {', '.join(names)}",
@@ -99,7 +154,8 @@ async def check(db: Database) -> None:
 async def _check_not_too_new(connection: asyncpg.Connection, applied: set[str]) -> list[str]:
     """Return the applied migrations that this release does not know; refuse if it may not run with them."""
     names = [name for name, _ in known()]
-    unknown = sorted(applied.difference(names))
+    # The files of extensions have numbers of their own; a process without the extension has no use for them.
+    unknown = sorted(name for name in applied.difference(names) if "/" not in name)
     if unknown and _RULE in applied:
         row = await connection.fetchrow("SELECT oldest_schema, oldest_release FROM windlass.installation")
         if number(names[-1]) < row["oldest_schema"]:

@@ -73,8 +73,10 @@ PIECE = Shape("job_state", "state", dict.fromkeys(("short", "body", "ref", "outp
 
 STATEMENTS: dict[str, Shape] = {
     **dict.fromkeys(("read_job", "read_jobs", "read_jobs_trouble", "graph_jobs", "stream_jobs"), JOB),
-    **dict.fromkeys(("list_caller", "list_caller_trouble", "list_caller_corpus", "list_caller_failed_step"), JOB),
-    **dict.fromkeys(("list_all", "list_all_trouble", "list_ids", "webhook_claim", "audit_errors"), JOB),
+    **dict.fromkeys(("list_caller", "list_caller_trouble", "list_caller_label", "list_caller_failed_step"), JOB),
+    **dict.fromkeys(
+        ("list_all", "list_all_trouble", "list_all_label", "list_ids", "webhook_claim", "audit_errors"), JOB
+    ),
     **dict.fromkeys(("read_steps", "read_nodes", "graph_steps", "graph_waits", "attempt_step", "stream_steps"), STEP),
     **dict.fromkeys(("step_outputs_many", "step_fan_outputs", "graph_fan_outputs", "graph_output"), STEP),
     **dict.fromkeys(("step_rows", "step_states"), STEP),
@@ -87,10 +89,15 @@ STATEMENTS: dict[str, Shape] = {
 }
 
 
-async def fetch(connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any) -> list[Row]:
-    """Return the rows of a statement of `STATEMENTS`. What is hidden from the reader is replaced by a notice."""
+async def fetch(
+    connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any, text: str | None = None
+) -> list[Row]:
+    """Return the rows of a statement of `STATEMENTS`. What is hidden from the reader is replaced by a notice.
+
+    `text` is the statement's, if it names a label that the installation has declared (`store/labels.py`).
+    """
     shape = STATEMENTS[statement]
-    rows: list[Row] = await connection.fetch(sql(statement), *values)
+    rows: list[Row] = await connection.fetch(text or sql(statement), *values)
     return [_shown(row, shape, reader) for row in rows] if _may_hide(rows, shape, reader) else rows
 
 

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -25,6 +25,7 @@ from windlass.core.control import BulkAction, Targets
 from windlass.core.errors import BadInput
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.core.visibility import Reader
+from windlass.store import labels
 from windlass.store.database import Database
 from windlass.store.outputs import fetch
 from windlass.store.statements import sql
@@ -61,7 +62,6 @@ class JobFilter:
     states: tuple[JobState, ...] = ()
     recipe: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    corpus: str | None = None
     failed_step: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -72,7 +72,7 @@ class JobFilter:
     def digest(self) -> str:
         """Tells filters apart: a page goes on only under the filter that it began with."""
         told = [
-            self.caller, sorted(self.states), self.recipe, sorted(self.labels.items()), self.corpus, self.failed_step,
+            self.caller, sorted(self.states), self.recipe, sorted(self.labels.items()), self.failed_step,
             self.since and self.since.timestamp(), self.until and self.until.timestamp(), self.with_deleted,
             sorted(self.activities), self.event,
         ]  # fmt: skip
@@ -80,7 +80,7 @@ class JobFilter:
 
     def check(self) -> None:
         """Refuse what cannot be looked for."""
-        texts = (self.caller, self.recipe, self.corpus, self.failed_step, self.event)
+        texts = (self.caller, self.recipe, self.failed_step, self.event)
         for text in (*texts, *self.labels, *self.labels.values()):
             if text is not None and ("\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)):
                 raise BadInput("a filter holds a NUL character or half a surrogate pair, which no job has")
@@ -133,7 +133,7 @@ async def count(db: Database, wanted: JobFilter, most: int = FIND_MAX) -> tuple[
 async def _look(db: Database, wanted: JobFilter, before: UUID | None, limit: int) -> Page:
     wanted.check()
     if not wanted.activities and wanted.event is None:
-        return await _scan(db, wanted, before, limit, *way(wanted))
+        return await _scan(db, wanted, before, limit, await _way(db, wanted))
     kept: list[JobView] = []
     doing: dict[UUID, Doing] = {}
     reached: UUID | None = None
@@ -175,11 +175,12 @@ async def _active(
         while at < len(ids):
             batch = ids[at : at + many]
             at, many = at + many, _ACTIVE_BATCH
-            found = await _scan(db, wanted, before, len(batch), "list_ids", [batch, wanted.caller])
+            found = await _scan(db, wanted, before, len(batch), Way("list_ids", [batch, wanted.caller]))
             yield found.jobs, None if at >= len(ids) and is_all else batch[-1]
         return
+    way = await _way(db, wanted)
     for _ in range(_ACTIVE_LOOKS_MAX):
-        found = await _scan(db, wanted, before, _ACTIVE_BATCH, *way(wanted))
+        found = await _scan(db, wanted, before, _ACTIVE_BATCH, way)
         yield found.jobs, found.next
         before = found.next
         if before is None:
@@ -192,9 +193,7 @@ async def _doing(db: Database, jobs: list[JobView]) -> dict[UUID, Doing]:
         return await activity.doing(connection, ids)
 
 
-async def _scan(
-    db: Database, wanted: JobFilter, before: UUID | None, limit: int, name: str, key: Sequence[Any]
-) -> Page:
+async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int, way: Way) -> Page:
     ceiling, floor = _bounds(wanted, before)
     values: list[Any] = [
         ceiling,
@@ -205,14 +204,13 @@ async def _scan(
         [str(state) for state in wanted.states] or None,
         wanted.recipe,
         msgspec.json.encode(dict(wanted.labels)).decode() if wanted.labels else None,
-        wanted.corpus,
         wanted.failed_step,
         wanted.since,
         wanted.until,
         wanted.with_deleted,
     ]
     async with db.connection() as connection:
-        rows = await fetch(connection, name, Reader.CALLER, *values, *key)
+        rows = await fetch(connection, way.name, Reader.CALLER, *values, *way.key, text=way.text)
     # A page without jobs has one row, for `reach`.
     views = [view_of(JobView, row) for row in rows if row["id"] is not None]
     if len(views) > limit:
@@ -220,9 +218,34 @@ async def _scan(
     return Page(views, rows[0]["reach"] if rows else None)
 
 
-def way(wanted: JobFilter) -> tuple[str, list[str]]:
-    """The statement that looks at the fewest rows for this filter, and what it is keyed by."""
+class Way(NamedTuple):
+    """The statement that finds jobs, what it is keyed by, and its text if that differs from the stored one."""
+
+    name: str
+    key: Sequence[Any]
+    text: str | None = None
+
+
+async def _way(db: Database, wanted: JobFilter) -> Way:
+    """The statement for this filter. Only a filter by labels costs a look at the catalogue."""
+    if not wanted.labels:
+        return Way(*way(wanted))
+    async with db.connection() as connection:
+        prefix = labels.OF_ALL if wanted.caller is None else labels.OF_A_CALLER
+        found = await labels.indexed(connection, wanted.labels, prefix)
+    label = found[0] if found else None
+    name, key = way(wanted, label)
+    return Way(name, key, None if label is None else labels.statement(name, label))
+
+
+def way(wanted: JobFilter, label: str | None = None) -> tuple[str, list[str]]:
+    """The name of the statement that looks at the fewest rows for this filter, and what it is keyed by.
+
+    `label`: a label of the filter that has an index.
+    """
     if wanted.caller is None:
+        if label is not None:
+            return "list_all_label", [wanted.labels[label]]
         states = (JobState.FAILED,) if wanted.failed_step is not None else wanted.states
         if len(states) == 1 and states[0] in TROUBLE:
             return "list_all_trouble", [str(states[0])]
@@ -230,8 +253,8 @@ def way(wanted: JobFilter) -> tuple[str, list[str]]:
     key = [wanted.caller]
     if wanted.failed_step is not None:
         return "list_caller_failed_step", key
-    if wanted.corpus is not None:
-        return "list_caller_corpus", key
+    if label is not None:
+        return "list_caller_label", [wanted.caller, wanted.labels[label]]
     if wanted.states and TROUBLE.issuperset(wanted.states):
         return "list_caller_trouble", key
     return "list_caller", key

@@ -1512,8 +1512,6 @@ export interface components {
              * @description Whose jobs; only an admin may name another, or `*` for everybody.
              */
             caller?: string | null;
-            /** Corpus */
-            corpus?: string | null;
             /**
              * Event
              * @description Jobs that wait for the event of this name.
@@ -1689,6 +1687,31 @@ export interface components {
              * @description `ctx.token` of the attempt that handed the work over.
              */
             token: string;
+        };
+        /**
+         * ConsolePage
+         * @description A page of an extension.
+         */
+        ConsolePage: {
+            /**
+             * Icon
+             * @description The name of a drawing; the console shows a piece of a puzzle for one it lacks.
+             */
+            icon: string;
+            /**
+             * Module
+             * @description The ES module that draws it.
+             * @example /console/x/notes/notes.js
+             */
+            module: string;
+            /**
+             * Path
+             * @description Where it is in the console.
+             * @example /x/notes
+             */
+            path: string;
+            /** Title */
+            title: string;
         };
         /**
          * CostDocument
@@ -3255,6 +3278,11 @@ export interface components {
              * @description When the session ends if it is not used until then.
              */
             expires_at: string;
+            /**
+             * Pages
+             * @description The pages that extensions bring.
+             */
+            pages: components["schemas"]["ConsolePage"][];
             /**
              * Role
              * @enum {string}
@@ -5736,8 +5764,6 @@ export interface operations {
                 recipe?: string | null;
                 /** @description `name=value`; a job must have all that are given. */
                 label?: string[];
-                /** @description The value of the label `corpus`. */
-                corpus?: string | null;
                 /** @description The step that a failed job failed at. */
                 failed_step?: string | null;
                 /** @description Made at this time or later. */

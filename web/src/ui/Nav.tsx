@@ -1,16 +1,18 @@
 import { Link, useRoute } from "wouter";
-import { PLACES, type Place } from "../places";
+import { PLACES, type Place, placesOf } from "../places";
 import { preload } from "../routes";
 import { color } from "../state";
 import { useMedia } from "../use/useMedia";
+import { useSession } from "../use/useSession";
 import { type Badge, useBadges } from "./useBadges";
 
 /** The ways to the pages. Between a phone and a desk only the drawings are shown, and their names on pointing. */
 export function Nav({ isRail = true }: { readonly isRail?: boolean }) {
   const badges = useBadges();
+  const { pages } = useSession();
   return (
     <ul className="flex flex-col gap-0.5">
-      {PLACES.map((place) => (
+      {[...PLACES, ...placesOf(pages)].map((place) => (
         <li key={place.path}>
           <NavLink place={place} badge={badges[place.path]} isRail={isRail} />
         </li>
@@ -38,7 +40,7 @@ function NavLink({ place, badge, isRail }: NavLinkProps) {
       onFocus={() => preload(place.path)}
       aria-current={isHere ? "page" : undefined}
       data-tip={isNameless ? place.name : undefined}
-      aria-keyshortcuts={`g ${place.letter}`}
+      aria-keyshortcuts={place.letter === undefined ? undefined : `g ${place.letter}`}
       className="nav-link relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-dim hover:bg-hover hover:text-fg aria-[current=page]:bg-panel2 aria-[current=page]:font-medium aria-[current=page]:text-fg"
     >
       <Icon size={15} strokeWidth={1.8} aria-hidden="true" className="shrink-0" />

@@ -2,6 +2,14 @@ import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-q
 import { ask, keepCsrf, Problem } from "../api/client";
 import { restartLive } from "../live";
 
+export interface ConsolePage {
+  readonly title: string;
+  readonly icon: string;
+  readonly path: string;
+  /** The address of an ES module; see `pages/extension/mounting.ts`. */
+  readonly module: string;
+}
+
 export interface SessionDocument {
   readonly caller: string;
   readonly role: "admin" | "caller";
@@ -10,6 +18,8 @@ export interface SessionDocument {
   readonly expires_at: string;
   readonly version: string;
   readonly console: "full" | "lite";
+  /** What extensions bring. */
+  readonly pages: readonly ConsolePage[];
   readonly demo: { readonly job_id: string; readonly can_kill: boolean } | null;
 }
 
@@ -65,6 +75,7 @@ const NOBODY: SessionDocument = {
   expires_at: "",
   version: "",
   console: "full",
+  pages: [],
   demo: null,
 };
 

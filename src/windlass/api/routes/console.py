@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from windlass.api.console_files import INDEX
-from windlass.api.guard import guard, guarded_router
+from windlass.api.guard import guard, guarded_router, parts_of
 from windlass.api.static import ASSETS, Build, Console, File, chosen
 from windlass.api.tagged import is_known
 from windlass.core.errors import NotFound
@@ -22,6 +22,7 @@ _READ = ["GET", "HEAD"]
 # An asset's name has its content in it; whatever else there is may change with the next build.
 _FOR_GOOD = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
+EXTENSIONS = "x/"
 # What is answered in JSON or as a stream is nobody's page, whatever the method.
 _NO_PAGES = ("demo", "session", "stream")
 
@@ -60,12 +61,20 @@ async def page(request: Request, path: str = Path(description="A page or a file 
     if path.partition("/")[0] in _NO_PAGES:
         raise NotFound("there is no such page", remedy="/docs shows what there is")
     build = console_of(request).build()
-    found = build.files.get(path)
-    if found is None and path.startswith(f"{ASSETS}/"):
+    found = build.files.get(path) or _of_extension(request, path)
+    if found is None and (path.startswith(f"{ASSETS}/") or (path.startswith(EXTENSIONS) and path.endswith(".js"))):
         # Of a build that is gone. A page in its place would be taken for a script that is broken.
         raise NotFound("there is no such file in this console", remedy="Load the page again")
     cache = _FOR_GOOD if found is not None and path.startswith(f"{ASSETS}/") else _ASK_AGAIN
     return _sent(request, build, found or build.files[INDEX], cache)
+
+
+def _of_extension(request: Request, path: str) -> File | None:
+    """A file of an extension's pages, by `x/EXTENSION/FILE`."""
+    if not path.startswith(EXTENSIONS):
+        return None
+    name, _, file = path.removeprefix(EXTENSIONS).partition("/")
+    return next((extra.files.get(file) for extra in parts_of(request).extras if extra.name == name), None)
 
 
 def _sent(request: Request, build: Build, file: File, cache: str) -> Response:

@@ -11,7 +11,7 @@ from windlass.api.browser import check_own_page, cookie_of, put_cookie
 from windlass.api.guard import Has, RequestId, guard, guarded_router
 from windlass.api.parts import Parts
 from windlass.api.routes.console import VERSION, console_of
-from windlass.api.wire.session import Demo, SessionDocument, SignIn
+from windlass.api.wire.session import ConsolePage, Demo, SessionDocument, SignIn
 from windlass.core.caller import Role
 from windlass.core.errors import Unauthenticated
 
@@ -114,5 +114,15 @@ def _document(request: Request, parts: Parts, session: Session) -> SessionDocume
         expires_at=session.expires_at,
         version=VERSION,
         console=console_of(request).build().kind,
+        pages=[
+            ConsolePage(
+                title=page.title,
+                icon=page.icon,
+                path=f"/x/{extra.name}/{page.path}".rstrip("/"),
+                module=f"/console/x/{extra.name}/{page.module}",
+            )
+            for extra in parts.extras
+            for page in extra.pages
+        ],
         demo=Demo(job_id=demo.job_id, can_kill=demo.can_kill) if demo is not None and is_admin else None,
     )

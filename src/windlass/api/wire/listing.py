@@ -65,7 +65,6 @@ class JobsQuery(Sought):
     status: Statuses = Field(default=[], description="One or more, also with commas between them.")
     recipe: Text | None = None
     label: Labels = Field(default=[], description="`name=value`; a job must have all that are given.")
-    corpus: Text | None = Field(default=None, description="The value of the label `corpus`.")
     failed_step: Text | None = Field(default=None, description="The step that a failed job failed at.")
     since: Instant | None = Field(default=None, description="Made at this time or later.")
     until: Instant | None = Field(default=None, description="Made before this time.")
@@ -83,7 +82,6 @@ class JobsQuery(Sought):
             states=tuple(JobState(name) for name in self.status),
             recipe=self.recipe,
             labels=dict(map(_pair, self.label)),
-            corpus=self.corpus,
             failed_step=self.failed_step,
             since=self.since,
             until=self.until,
@@ -99,7 +97,6 @@ class BulkFilter(Asked):
     status: Statuses = Field(default=[])
     recipe: Text | None = None
     label: Labels = Field(default=[])
-    corpus: Text | None = None
     failed_step: Text | None = None
     since: Instant | None = None
     until: Instant | None = None
@@ -109,7 +106,7 @@ class BulkFilter(Asked):
 
     @model_validator(mode="after")
     def _has_condition(self) -> BulkFilter:
-        named = (self.recipe, self.corpus, self.failed_step, self.event, self.since, self.until)
+        named = (self.recipe, self.failed_step, self.event, self.since, self.until)
         if not any((self.status, self.label, self.activity, *named)):
             raise ValueError("a bulk action needs at least one condition beside the caller")
         return self

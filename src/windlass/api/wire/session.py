@@ -32,6 +32,15 @@ class Demo(Told):
     can_kill: bool = Field(description="Whether there is a worker that may be killed to see what happens.")
 
 
+class ConsolePage(Told):
+    """A page of an extension."""
+
+    title: str
+    icon: str = Field(description="The name of a drawing; the console shows a piece of a puzzle for one it lacks.")
+    path: str = Field(description="Where it is in the console.", examples=["/x/notes"])
+    module: str = Field(description="The ES module that draws it.", examples=["/console/x/notes/notes.js"])
+
+
 class SessionDocument(Told):
     """Who is signed in, and what the page needs to know of the server."""
 
@@ -42,4 +51,5 @@ class SessionDocument(Told):
     expires_at: Time = Field(description="When the session ends if it is not used until then.")
     version: str = Field(examples=["0.1.0"])
     console: Literal["full", "lite"]
+    pages: list[ConsolePage] = Field(description="The pages that extensions bring.")
     demo: Demo | None = Field(description="In `windlass up`, for admins; else null.")

@@ -18,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     db = typer.Typer(help="The database: bring its schema up to date, see its state.", no_args_is_help=True)
     command(db, "migrate", panel=PANEL, has_json=True, is_local=True)(migrate)
     command(db, "status", panel=PANEL, has_json=True, is_local=True)(status)
+    command(db, "labels", panel=PANEL, has_json=True, is_local=True)(labels)
     command(db, "url", panel=PANEL, is_local=True)(url)
     command(db, "restored", panel=PANEL, has_json=True, is_local=True)(restored)
     app.add_typer(db, name="db", rich_help_panel=PANEL)
@@ -44,26 +45,29 @@ def version(at: Ambient) -> None:
 
 async def migrate(at: Ambient) -> None:
     """Bring the schema up to this release. Safe to run from several places at once."""
+    from windlass.app.schema import prepare
     from windlass.cli.session import find_dsn
-    from windlass.store import migrate as migrations
     from windlass.store.database import Database
 
     db = await Database.open(find_dsn(at), max_size=2)
     try:
-        applied = await migrations.migrate(db)
+        done = await prepare(db, at.settings)
     finally:
         await db.close()
     if at.as_json:
-        at.screen.document({"applied": applied})
+        at.screen.document({"applied": done.applied, "indexed": done.indexed})
         return
-    for name in applied:
+    for name in done.applied:
         at.screen.line(f"applied {name}")
-    if not applied:
+    for name in done.indexed:
+        at.screen.line(f"indexed label {name}")
+    if not done.applied and not done.indexed:
         at.screen.line("the schema is up to date")
 
 
 async def status(at: Ambient) -> Exit:
     """Where the database is and whether its schema fits. Exits with 2 when it is behind."""
+    from windlass.app import extending
     from windlass.app.settings import masked
     from windlass.cli.session import find_dsn
     from windlass.store import migrate as migrations
@@ -72,7 +76,7 @@ async def status(at: Ambient) -> Exit:
     dsn = find_dsn(at)
     db = await Database.open(dsn, max_size=2)
     try:
-        schema = await migrations.standing(db)
+        schema = await migrations.standing(db, extending.folders(extending.load(at.settings)))
         async with db.connection() as connection:
             server = connection.get_server_version()
     finally:
@@ -94,6 +98,30 @@ async def status(at: Ambient) -> Exit:
         if schema.missing:
             at.screen.note("bring it up to date: windlass db migrate")
     return Exit.USAGE if schema.missing else Exit.DONE
+
+
+async def labels(
+    at: Ambient,
+    drop: Annotated[str | None, typer.Option(metavar="LABEL", help="Take this label's indexes away.")] = None,
+) -> None:
+    """The labels that have an index. `indexed_labels` declares them, and `db migrate` makes the indexes."""
+    from windlass.cli.session import opened
+    from windlass.core.errors import NotFound
+    from windlass.store import labels as indexes
+
+    async with opened(at) as windlass:
+        if drop is not None and not await indexes.drop(windlass.db, drop):
+            raise NotFound(f"no index of a label {drop[:80]!r}", remedy="`windlass db labels` lists them")
+        found = await indexes.listed(windlass.db)
+    missing = sorted(set(at.settings.indexed_labels) - found.keys())
+    rows = {name: "ready" if is_ready else "not complete" for name, is_ready in found.items()}
+    rows |= dict.fromkeys(missing, "declared, no index")
+    if at.as_json:
+        at.screen.document({"items": [{"label": name, "status": status} for name, status in sorted(rows.items())]})
+        return
+    at.screen.table(("label", "index"), sorted(rows.items()))
+    if any(status != "ready" for status in rows.values()):
+        at.screen.note("make what is missing: windlass db migrate")
 
 
 def _words(missing: list[str], unknown: list[str]) -> str:

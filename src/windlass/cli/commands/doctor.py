@@ -23,16 +23,20 @@ async def doctor(at: Ambient) -> Exit:
     """Check the database, its durability, clock, engines and workers. Exits with 2 if a check fails, 3 if no answer."""
     import time
 
+    from windlass.app import extending
     from windlass.app.doctor import examine
     from windlass.cli.session import find_dsn
     from windlass.store.database import Database
 
+    extensions = extending.load(at.settings)
     db = await Database.open(find_dsn(at), max_size=2)
     try:
-        found = await examine(db, now_s=time.time())
+        found = await examine(db, now_s=time.time(), folders=extending.folders(extensions))
     finally:
         await db.close()
     rows: list[Row] = [(one.name, one.status, one.found, one.remedy) for one in found.checks] + _disk(at)
+    told = ", ".join(f"{one.name} ({one.distribution} {one.version})" for one in extensions)
+    rows.append(("extensions", "ok", told or "none", ""))
     is_well = all(status != "fail" for _, status, _, _ in rows)
     if at.as_json:
         names = ("name", "status", "found", "remedy")

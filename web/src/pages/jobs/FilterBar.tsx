@@ -92,7 +92,7 @@ export function FilterBar({ filter, known, onChange }: FilterBarProps) {
         aria-describedby={issue === undefined ? undefined : `${id}-issue`}
         autoComplete="off"
         spellCheck={false}
-        placeholder="status:failed recipe:index label:corpus=x since:1h"
+        placeholder="status:failed recipe:index label:team=a since:1h"
         value={text}
         onChange={(event) => write(event.target.value, event.target.selectionStart ?? event.target.value.length)}
         onSelect={(event) => setCaret(event.currentTarget.selectionStart ?? text.length)}

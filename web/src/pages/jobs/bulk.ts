@@ -38,7 +38,6 @@ export function bulkFilter(wanted: Wanted, nowMs: number): BulkFilter {
     label: [...filter.label],
     recipe: filter.recipe || null,
     failed_step: filter.failed_step || null,
-    corpus: filter.corpus || null,
     since: wanted.since === null ? null : new Date(wanted.since).toISOString(),
     until: new Date(until).toISOString(),
     caller: wanted.caller,

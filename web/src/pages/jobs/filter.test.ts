@@ -131,8 +131,6 @@ describe("whether a job belongs to the list", () => {
     ["label:corpus=x", true],
     ["label:corpus=x label:other=y", false],
     ["label:a.b=c=d:e", true],
-    ["corpus:x", true],
-    ["corpus:y", false],
     ["failed_step:fetch", true],
     ["since:1h", true],
     ["since:10m", false],

@@ -3,7 +3,7 @@ import type { JobDocument } from "../../live";
 import { ACTIVITIES, isOver } from "../../state";
 
 export const KEYS = [
-  "status", "activity", "recipe", "label", "event", "failed_step", "since", "until", "caller", "corpus",
+  "status", "activity", "recipe", "label", "event", "failed_step", "since", "until", "caller",
 ] as const; // biome-ignore format: one list
 export type Key = (typeof KEYS)[number];
 
@@ -18,7 +18,6 @@ export const MEANING: Readonly<Record<Key, string>> = {
   since: "made since: 15m, 1h, 7d or a time",
   until: "made before: 1h, 7d or a time",
   caller: "whose",
-  corpus: "value of the label corpus",
 };
 
 export const STATUSES = [
@@ -40,7 +39,6 @@ export interface Filter {
   readonly since: string;
   readonly until: string;
   readonly caller: string;
-  readonly corpus: string;
 }
 
 export const NONE: Filter = {
@@ -53,7 +51,6 @@ export const NONE: Filter = {
   since: "",
   until: "",
   caller: "",
-  corpus: "",
 };
 
 export interface Issue {
@@ -219,8 +216,7 @@ export function paramsOf(wanted: Wanted): URLSearchParams {
   if (filter.status.length > 0) params.set("status", filter.status.join(","));
   for (const label of filter.label) params.append("label", label);
   if (filter.activity.length > 0) params.set("activity", filter.activity.join(","));
-  for (const key of ["recipe", "event", "failed_step", "corpus"] as const)
-    if (filter[key] !== "") params.set(key, filter[key]);
+  for (const key of ["recipe", "event", "failed_step"] as const) if (filter[key] !== "") params.set(key, filter[key]);
   if (wanted.since !== null) params.set("since", new Date(wanted.since).toISOString());
   if (wanted.until !== null) params.set("until", new Date(wanted.until).toISOString());
   params.set("caller", wanted.caller);
@@ -235,7 +231,6 @@ export function matches(wanted: Wanted, job: JobDocument): boolean {
   if (!doesMatch(filter, job)) return false;
   if (filter.recipe !== "" && filter.recipe !== job.recipe) return false;
   if (filter.failed_step !== "" && filter.failed_step !== job.failed_step) return false;
-  if (filter.corpus !== "" && job.labels.corpus !== filter.corpus) return false;
   if (wanted.caller !== "*" && wanted.caller !== job.caller) return false;
   if (!filter.label.every((pair) => hasLabel(job, pair))) return false;
   const made = Date.parse(job.created_at);

@@ -11,7 +11,6 @@ export function knownOf(store: ListStore, recipes: readonly string[]): Known {
     caller: new Set<string>(),
     failed_step: new Set<string>(),
     label: new Set<string>(),
-    corpus: new Set<string>(),
   };
   for (const id of store.ids().slice(0, LOOKED_AT)) {
     const job = store.get(id);
@@ -19,10 +18,7 @@ export function knownOf(store: ListStore, recipes: readonly string[]): Known {
     found.recipe.add(job.recipe);
     found.caller.add(job.caller);
     if (job.failed_step !== null) found.failed_step.add(job.failed_step);
-    for (const [name, value] of Object.entries(job.labels)) {
-      found.label.add(`${name}=${value}`);
-      if (name === "corpus") found.corpus.add(value);
-    }
+    for (const [name, value] of Object.entries(job.labels)) found.label.add(`${name}=${value}`);
   }
   return Object.fromEntries(Object.entries(found).map(([key, all]) => [key, [...all].sort().slice(0, EACH_MAX)]));
 }

@@ -34,7 +34,6 @@ describe("an act on a filter", () => {
       label: ["a=1"],
       recipe: "index",
       failed_step: null,
-      corpus: null,
       since: "2026-03-01T11:00:00.000Z",
       until: "2026-03-01T12:00:05.000Z",
       caller: "*",

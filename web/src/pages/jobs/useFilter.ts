@@ -14,7 +14,6 @@ const FIRST = {
   since: "",
   until: "",
   caller: "",
-  corpus: "",
   q: "",
 };
 

@@ -1,4 +1,4 @@
-/** The filter as a line of text: `status:failed recipe:index label:corpus=x since:1h`. Quotes hold spaces together. */
+/** The filter as a line of text: `status:failed recipe:index label:team=a since:1h`. Quotes hold spaces together. */
 import { ACTIVITIES } from "../../state";
 import { type Filter, filterOf, KEYS, MEANING, type Parsed, STATUSES, termsOf } from "./filter";
 

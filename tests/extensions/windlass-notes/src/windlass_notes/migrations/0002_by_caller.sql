@@ -1,0 +1,1 @@
+CREATE INDEX notes_caller ON notes (caller, id);

@@ -1,0 +1,50 @@
+/**
+ * The contract between the console and the page of an extension: an ES module that exports
+ * `mount(element, api): () => void`. It draws into the element, and what it returns takes everything away again.
+ */
+import { type Asked, ask } from "../../api/client";
+
+/** What the page of an extension is handed. */
+export interface ExtensionApi {
+  /** Asks the API as whoever is signed in: the JSON of the answer; a problem is thrown as an error. */
+  readonly ask: <T>(path: string, asked?: Asked) => Promise<T>;
+  /** Goes to a page of the console, such as `/jobs/ID`. */
+  readonly go: (path: string) => void;
+  readonly caller: string;
+}
+
+export interface ExtensionModule {
+  readonly mount: (element: HTMLElement, api: ExtensionApi) => () => void;
+}
+
+export function apiOf(caller: string, go: (path: string) => void): ExtensionApi {
+  return { ask, go, caller };
+}
+
+/**
+ * Load the module and let it draw. The answer takes the page away, also while it is still being loaded. What goes wrong
+ * is told, unless the page is gone by then.
+ */
+export function mounted(
+  load: () => Promise<Partial<ExtensionModule>>,
+  element: HTMLElement,
+  api: ExtensionApi,
+  onError: (error: unknown) => void,
+): () => void {
+  let isGone = false;
+  let unmount: (() => void) | undefined;
+  load()
+    .then((module) => {
+      if (isGone) return;
+      if (typeof module.mount !== "function") throw new Error("The page's module exports no function mount");
+      unmount = module.mount(element, api);
+    })
+    .catch((error: unknown) => {
+      if (!isGone) onError(error);
+    });
+  return () => {
+    isGone = true;
+    unmount?.();
+    element.replaceChildren();
+  };
+}
