@@ -4854,6 +4854,7 @@ export interface operations {
                      *         "job_id": "01a1e247-f915-7792-be90-84c786ed2e37"
                      *       },
                      *       "expires_at": "2026-11-16T18:45:21.327Z",
+                     *       "pages": [],
                      *       "role": "admin",
                      *       "scopes": [
                      *         "admin"
@@ -4961,6 +4962,7 @@ export interface operations {
                      *         "job_id": "01a1e247-f915-7792-be90-84c786ed2e37"
                      *       },
                      *       "expires_at": "2026-11-16T18:45:21.327Z",
+                     *       "pages": [],
                      *       "role": "admin",
                      *       "scopes": [
                      *         "admin"
