@@ -101,15 +101,17 @@ async def test_bells_of_a_busy_process_share_transactions(dsn: str) -> None:
             sent += 1
             await super()._send()
 
-    bus = Counting(lambda: opened(dsn))
+    bus, other = Counting(lambda: opened(dsn)), PostgresBus(lambda: opened(dsn))
     heard: list[WorkQueued] = []
-    await bus.listen(WorkQueued, heard.append)
+    await bus.listen(RouteDue, lambda _: None)
+    await other.listen(WorkQueued, heard.append)
     for number in range(500):
         bus.ring([WorkQueued((f"q{number}",))])
     async with asyncio.timeout(10):
         while len({queue for bell in heard for queue in bell.queues}) < 500:
             await asyncio.sleep(0.005)
     await bus.close()
+    await other.close()
     assert sent == 2, "the first alone and at once, the rest together"
 
 

@@ -74,6 +74,11 @@ class PostgresBus:
             return
         self._waiting.extend(bells)
         self._count(len(bells))
+        # This process hears at once, and not a second time from the server: a bell that comes back a moment later
+        # would have a worker claim again for what it has just claimed.
+        heard = [bell for bell in bells if type(bell) in self._heard]
+        if heard:
+            asyncio.get_running_loop().call_soon(self._tell_all, heard)
         if len(self._waiting) > WAITING_MAX:
             self._waiting = merged(type(bell)() for bell in self._waiting)
         self._sent.clear()
@@ -235,13 +240,19 @@ class PostgresBus:
         if not self._waiting:
             self._sent.set()
 
-    def _on_notify(self, _connection: Any, _pid: int, channel: str, payload: str) -> None:
+    def _on_notify(self, connection: Any, pid: int, channel: str, payload: str) -> None:
+        if pid == connection.get_server_pid():
+            return
         try:
             bell = parse(channel, payload)
         except ValueError:
             _log.warning("a bell on %s cannot be read: %.100r", channel, payload)
             return
         self._tell(bell)
+
+    def _tell_all(self, bells: Sequence[Bell]) -> None:
+        for bell in bells:
+            self._tell(bell)
 
     def _tell(self, bell: Bell) -> None:
         for hear in self._hearers.get(type(bell), ()):
