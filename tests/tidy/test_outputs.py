@@ -67,10 +67,15 @@ def executed(tree: ast.AST) -> Iterator[str]:
 
 
 def renamed(tree: ast.AST) -> Iterator[str]:
-    """Ways around `sql`: the table of statements itself, or `sql` under another name."""
+    """Ways around `sql`: the table of statements itself, or `sql` under another name.
+
+    `named` is no such way: it takes apart a text that it is given, such as the statements of an extension.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "windlass.store.statements":
-            yield from (f"line {node.lineno}: {a.name}" for a in node.names if a.name != "sql" or a.asname)
+            yield from (
+                f"line {node.lineno}: {a.name}" for a in node.names if a.name not in ("sql", "named") or a.asname
+            )
         if isinstance(node, ast.ImportFrom) and node.module == "windlass.store":
             yield from (f"line {node.lineno}: {a.name}" for a in node.names if a.name == "statements")
 
