@@ -30,7 +30,7 @@ CLOSE_WITHIN_S = 1.0
 # A process that rings this many bells in a window (500 a second) is busy, and gathers bells for this long.
 WINDOW_S = 0.05
 BUSY_BELLS = 25
-GATHER_S = 0.005
+GATHER_S = 0.01
 # More bells than this wait only while the server is away. Their particulars are given up: listeners look at everything.
 WAITING_MAX = 1_000
 
