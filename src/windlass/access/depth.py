@@ -68,7 +68,7 @@ class Depth:
     async def check(self, caller: str, *, is_internal: bool = False) -> None:
         """Raise Busy when more waits than may. An internal caller has no depth of its own."""
         queued = sum(count for count, _ in (await self.look()).values())
-        if queued + self._held <= self.per_caller_max:
+        if queued + self._held <= min(self.per_caller_max, self.most):
             return
         counts = await self._by_caller()
         own = counts.get(caller, 0)
