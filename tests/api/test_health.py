@@ -42,6 +42,7 @@ class Place:
             settings=Settings(),
             states=lambda: {name: state_of(age_s) for name, age_s in self.ages_s.items()},
             is_draining=False,
+            folders=(),
         )
         app = FastAPI()
         app.router.routes.extend(health.router.routes)
