@@ -144,7 +144,7 @@ async def test_a_process_that_ends_is_not_ready(dsn: str) -> None:
 async def test_however_many_ask_the_database_is_asked_once_a_second(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, now = 0, 100.0
 
-    async def standing(db: Database) -> Standing:
+    async def standing(db: Database, folders: object) -> Standing:
         nonlocal asked
         asked += 1
         return Standing([], [])
