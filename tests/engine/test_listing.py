@@ -266,7 +266,7 @@ async def _explain(db: Database, wanted: JobFilter, before: UUID | None) -> list
             if statement == sql("label_indexed"):
                 return [{"name": "corpus"}] if "corpus" in values[0] else []
             asked.append((statement, values))
-            return [{"id": None, "reach": None}]
+            return [{"id": None, "reach": None, "state": None}]
 
     await _look_at(Spy(), wanted, before)
     [(statement, values)] = asked

@@ -159,7 +159,7 @@ async def test_every_statement_of_the_door_returns_the_states_that_it_is_judged_
     known = {column for shape in STATEMENTS.values() for column in shape.content}
     async with rig.db.connection() as connection:
         for name, shape in STATEMENTS.items():
-            prepared = await connection.prepare(sql(name))
+            prepared = await connection.prepare(sql(name).replace(":'label'", "'corpus'"))
             columns = {attribute.name for attribute in prepared.get_attributes()}
             states = {shape.job, *([] if shape.step is None else [shape.step])}
             assert states <= columns, name

@@ -166,6 +166,8 @@ class Draft:
     wakes_at: datetime | None = None
     # Whether `job.expires_at` has moved.
     is_prolonged: bool = False
+    # The correlation id of the request that asked for this, for the draft's events; None: the job's own.
+    correlation_id: str | None = None
 
     @property
     def is_changed(self) -> bool:

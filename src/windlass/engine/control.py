@@ -111,8 +111,7 @@ async def _decide(
                 raise unknown(job_id)
             draft.source = source
             if request_id is not None:
-                # Of the events that this draft writes; the job keeps its own.
-                draft.job.correlation_id = request_id
+                draft.correlation_id = request_id
             is_changed = decide(draft)
             await drafts.write(connection, [draft])
         return is_changed

@@ -301,7 +301,8 @@ def _holds(drafts: list[Draft]) -> list[int | None]:
 
 def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     events = drafts[0].events
-    if all(draft.events == events for draft in drafts):
+    # The statement takes the correlation ids of such events from the jobs' rows.
+    if all(draft.events == events and draft.correlation_id is None for draft in drafts):
         return (
             [],
             [],
@@ -322,7 +323,7 @@ def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
             event.no,
             event.attempt,
             None if event.payload is None else encode(event.payload),
-            draft.job.correlation_id,
+            draft.correlation_id or draft.job.correlation_id,
             event.idempotency_key,
         )
         for place, draft in enumerate(drafts, 1)
