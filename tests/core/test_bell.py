@@ -87,3 +87,14 @@ def test_only_small_plain_outputs_are_told() -> None:
     assert bells.told(1, "{}") == ToldOutput(1, "{}")
     assert bells.told(1, "x" * 501) is None
     assert bells.told(1, '"ä"') is None
+
+
+def test_the_names_of_many_queues_are_split_over_several_bells() -> None:
+    queues = tuple(f"{'q' * 100}{i}" for i in range(200))
+    texts = payloads(WorkQueued(queues))
+    assert len(texts) > 1 and all(len(text) <= 8_000 for text in texts)
+    assert [queue for text in texts for queue in parse(WorkQueued.channel, text).queues] == list(queues)  # type: ignore[union-attr]
+
+
+def test_particulars_that_a_kind_does_not_have_are_ignored() -> None:
+    assert parse(bells.RouteDue.channel, "from a later release") == bells.RouteDue()
