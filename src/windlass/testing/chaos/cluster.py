@@ -100,7 +100,7 @@ class Cluster:
         self.members.append(self._member("provider", command=self.outside.command))
         self.members.append(self._member("api", "serve", "api", "--listen", f"127.0.0.1:{self.outside.api_port}"))
         for place in range(ENGINES):
-            self.members.append(self._member(f"engine-{place}", "engine"))
+            self.members.append(self._member(f"engine-{place}", "serve", "engine"))
         # Two apps share the database and the default queue; each worker has the steps of one of them.
         for place, workload in enumerate([*[WORKLOAD] * WORKERS, OTHER_WORKLOAD]):
             arguments = ("worker", workload, "--no-loops", "--concurrency", str(WORKER_CONCURRENCY))
