@@ -41,7 +41,7 @@ async def test_a_process_that_takes_too_long_is_killed(yard: Yard) -> None:
     marker = yard.folder / "marker"
     policy = Retry(max_attempts=2, base_s=0.01)
     async with yard.loops(), yard.working(processes=1):
-        (job,) = await yard.submit(node("hang_in_process", retry=policy, timeout_s=1, with_={"marker": str(marker)}))
+        (job,) = await yard.submit(node("hang_in_process", retry=policy, timeout_s=4, with_={"marker": str(marker)}))
         assert (await yard.end(job)).state is JobState.COMPLETED
         step = await yard.step(job)
         assert (step.output, step.attempt, step.failures) == ("second", 2, 1)
