@@ -16,6 +16,7 @@ import pytest
 
 from tests.worker.yard import PATIENCE_S, Yard, node, until, until_state
 from windlass.core import route
+from windlass.core.bell import WorkQueued
 from windlass.core.states import JobState, StepState
 from windlass.testing.checker import Tables, check_tables
 from windlass.views import workers
@@ -71,6 +72,19 @@ async def test_a_killed_workers_step_runs_again_elsewhere(yard: Yard) -> None:
         step = await yard.step(job)
         assert (step.attempt, step.losses, step.failures) == (2, 1, 0)
         assert (await lease_of(yard, first)).lost_at is not None
+
+
+async def test_the_heartbeat_rings_for_what_it_hands_back(yard: Yard) -> None:
+    """Idle workers look by themselves only every few seconds. No engine and no other worker rings here."""
+    started, heard = yard.folder / "started", asyncio.Event()
+    given = {"started": str(started), "release": str(yard.folder / "release")}
+    async with worker_process(yard, 15.0) as (process, _):
+        await yard.submit(node("wait_for_file", with_=given))
+        await until(started.exists)
+        await yard.db.listen(WorkQueued, lambda bell: heard.set() if yard.queue in bell.queues else None)
+        process.kill()
+        await process.wait()
+        await asyncio.wait_for(heard.wait(), PATIENCE_S)
 
 
 async def test_what_a_worker_started_ends_with_it(yard: Yard) -> None:

@@ -36,6 +36,7 @@ from windlass.worker.begun import Begun, read
 
 BEATS_PER_LEASE = 3
 RESTART_AFTER_S = 1.0
+CLOSE_WITHIN_S = 2.0
 _LOOKS = 50
 
 _log = logging.getLogger("windlass.worker")
@@ -224,7 +225,7 @@ class _Heart:
                     if not self._is_failing:
                         _log.warning("the lease cannot be renewed now: %r", error)
                     self._is_failing = True
-                    await self._forget()
+                    await self.close()
                     wait_s = _retry_s(lease_s)
             elif worker is not None:
                 # Once it runs again it must not lose what is left of its lease to our sleep.
@@ -252,7 +253,7 @@ class _Heart:
                         return
                     except Exception as error:
                         _log.warning("the steps of a dead worker cannot be handed back now: %r", error)
-                        await self._forget()
+                        await self.close()
                         await asyncio.sleep(_retry_s(config.lease_s))
 
     async def _renew(self, worker: UUID) -> bool:
@@ -266,11 +267,12 @@ class _Heart:
         sys.stdout.buffer.write(msgspec.json.encode(Word(lost=worker)) + b"\n")
         sys.stdout.buffer.flush()
 
-    async def _forget(self) -> None:
+    async def close(self) -> None:
+        """Close the connection, after the bells that wait were sent."""
         db, self._db = self._db, None
         if db is not None:
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(db.close(), 1)
+                await asyncio.wait_for(db.close(), CLOSE_WITHIN_S)
 
 
 def is_stopped(pid: int) -> bool:
@@ -310,6 +312,8 @@ async def _main() -> None:
     beating.cancel()
     await asyncio.gather(beating, return_exceptions=True)
     await heart.hand_back()
+    # Send the bells of what was handed back. Without them idle workers look only seconds later.
+    await heart.close()
     os._exit(0)
 
 
