@@ -20,16 +20,18 @@ SEEDS ?= 200
 MINUTES ?= 1
 PYTEST_ARGS ?=
 
-.PHONY: help up demo storyboard test cover check format sim chaos bench docs console browser wheel clean
+.PHONY: help up demo storyboard test cover conformance check format sim chaos bench docs site console browser screenshot wheel clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  SEEDS=$(SEEDS) for sim, MINUTES=$(MINUTES) for chaos, PYTEST_ARGS='-k name' for test"
 
 up: $(RUN) ## start PostgreSQL, the engine and a worker with the bundled examples; Ctrl-C stops it
+	@echo "starting PostgreSQL, the engine, the API, the console and a worker: about 2 seconds"
 	@$(BIN)/windlass up
 
 demo: $(RUN) ## the same without a terminal: run the example recipe to its end, print its output, stop
+	@echo "running an example job to its end on a private PostgreSQL: about 5 seconds"
 	@$(BIN)/windlass demo
 
 storyboard: $(RUN) ## work that a provider does: one that loses webhooks, here, and who brought each answer
@@ -37,6 +39,7 @@ storyboard: $(RUN) ## work that a provider does: one that loses webhooks, here, 
 
 test: $(DEV) ## every test, on real PostgreSQL, and the branch coverage of the core
 ifeq ($(strip $(PYTEST_ARGS)),)
+	@echo "running every test on real PostgreSQL: about 10 minutes on two free cores, more on busy ones"
 	@$(MAKE) --no-print-directory cover
 	$(BIN)/python -m pytest --ignore=tests/core --ignore=tests/pure
 else
@@ -45,6 +48,9 @@ endif
 
 cover: $(DEV) ## the core's tests alone: every branch of it must be taken
 	$(BIN)/python -m pytest tests/core tests/pure -q --cov --cov-report=term --cov-fail-under=100
+
+conformance: $(DEV) ## the tests that show a requirement: how many of each family pass, and what has none
+	$(BIN)/python -m pytest -q -p tests.conformance.plugin $(PYTEST_ARGS)
 
 check: $(DEV) ## ruff, strict types, import contracts, tidy; no database
 	$(BIN)/ruff check .
@@ -66,8 +72,13 @@ chaos: $(DEV) ## real processes under SIGKILL and SIGSTOP: make chaos MINUTES=5
 bench: $(DEV) ## Windlass and its peers side by side, as a table and as JSON
 	$(BIN)/python bench/run.py
 
-docs: $(DEV) ## write the generated pages again: states, CLI, settings, errors
+docs: $(DEV) ## write what is generated again: pages (states, CLI, settings, errors), and the client that blocks
+	$(BIN)/python scripts/unasync.py
 	$(BIN)/python docs/make.py
+
+site: $(RUN) ## build the documentation as a site into build/site; `make up` serves it under /docs
+	@$(BIN)/python -c 'import zensical' 2>/dev/null || $(SITE_TOOLS)
+	@$(BIN)/python docs/site/site_build.py
 
 wheel: $(DEV) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet $(UNISOLATED) --wheel-dir dist .
@@ -77,6 +88,9 @@ console: $(RUN) $(WEB) ## the console's types, style, unit tests and weight; nee
 
 browser: $(RUN) $(WEB) ## the console in a real browser, against a real server; needs Node 20.19 and chromium
 	cd web && npm run --silent e2e
+
+screenshot: $(RUN) $(WEB) ## the README's picture of the console, from the running demo; needs Node 20.19 and chromium
+	cd web && npm run --silent picture
 
 clean: ## remove .venv and everything that was built; data of `make up` stays
 	rm -rf $(VENV) dist build web/node_modules .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
@@ -93,14 +107,18 @@ $(BIN)/python:
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --require-hashes
 UNISOLATED := --no-deps --no-build-isolation
+# The site is built beside the console, whose build waits for the network and the disk.
+SITE_TOOLS := $(LOCKED) --only-binary zensical -r requirements/site.txt
 HAS_NODE := import runpy, sys; sys.exit(not runpy.run_path("src/windlass/app/console_build.py")["has_node"]())
 
-$(RUN): $(addprefix requirements/,build.txt run.txt node.txt) pyproject.toml hatch_build.py $(WEB_SOURCES) | $(BIN)/python
-	@echo "installing what Windlass needs to run"
+$(RUN): $(addprefix requirements/,build.txt run.txt node.txt site.txt) pyproject.toml hatch_build.py $(WEB_SOURCES) | $(BIN)/python
+	@echo "installing what Windlass needs to run: about a minute, once"
 	@$(LOCKED) -r requirements/build.txt -r requirements/run.txt
 	@$(BIN)/python -c '$(HAS_NODE)' || $(LOCKED) -r requirements/node.txt || echo "no Node: the console is the lite page"
-	@echo "building Windlass and its console"
-	@$(INSTALL) $(UNISOLATED) -e .
+	@echo "building Windlass, its console and its documentation"
+	@{ test "$${WINDLASS_DOCS:-auto}" = skip || { $(SITE_TOOLS) && $(BIN)/python docs/site/site_build.py >/dev/null; }; } & \
+	site=$$!; WINDLASS_DOCS=skip $(INSTALL) $(UNISOLATED) -e .; \
+	wait $$site || { echo "no documentation site: /docs says so"; test "$${WINDLASS_DOCS:-auto}" != require; }
 	@touch $@
 
 $(DEV): requirements/dev.txt $(RUN) | $(BIN)/python

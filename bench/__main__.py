@@ -17,21 +17,24 @@ from pathlib import Path
 from bench.measures.bare_sql import bare_sql
 from bench.measures.bells import bells
 from bench.measures.fan_out import fan_out
+from bench.measures.held import held
 from bench.measures.history import history
 from bench.measures.http import http
 from bench.measures.killing import killing
 from bench.measures.latency import latency
 from bench.measures.listing import listing
+from bench.measures.mixed import mixed
 from bench.measures.parked import parked
 from bench.measures.polls import polls
 from bench.measures.run import Run
 from bench.measures.streams import streams
 from bench.measures.throughput import chains, jobs
+from bench.measures.verdict import verdict
 from bench.measures.waiting import waiting
 from bench.measures.webhooks import webhooks
 from bench.report import document, show
 from bench.results import Results
-from bench.roster import PEERS, entry
+from bench.roster import PEERS, before, entry
 from bench.servers.postgres import Postgres
 from bench.servers.redis import Redis
 from bench.servers.restate import Restate
@@ -47,25 +50,30 @@ MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
     "F": killing,
     "P": parked,
     "H": history,
+    "K": held,
+    "M": mixed,
     "S": http,
     "E": streams,
     "G": listing,
     "X": waiting,
     "W": webhooks,
     "Q": polls,
+    "V": verdict,
 }
 QUICK_SCALE = 0.05
 RESULTS = Path(__file__).parent / "results"
 
 
 def options() -> argparse.Namespace:
-    """What was asked for."""
+    """Parse the command line."""
     names = ",".join(peer.name for peer in PEERS)
     parser = argparse.ArgumentParser(prog="bench", description="Measure Windlass and its peers side by side.")
     parser.add_argument("--only", default="".join(MEASURES), help="letters of the tests: L limit, A one-step jobs, "
-                        "C chains, D fan-out, B latency, N bells, F kill, P parked, H history, S submits over HTTP, "
-                        "E streams, G lists, X work at a provider, W webhooks in, Q polls")  # fmt: skip
+                        "C chains, D fan-out, B latency, N bells, F kill, P parked, H history, K held steps, "
+                        "M plain steps beside a provider's, S submits over HTTP, "
+                        "E streams, G lists, X work at a provider, W webhooks in, Q polls, V verdicts")  # fmt: skip
     parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier version, measured in turn with this one")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")
     parser.add_argument("--repeats", type=int, default=3, help="rounds; each measures every system once")
     parser.add_argument("--extra", type=int, default=0, help="more rounds for systems whose runs were disturbed")
@@ -77,7 +85,9 @@ def options() -> argparse.Namespace:
 
 
 def start_servers(folder: Path, wanted: set[str | None], results: Results) -> Servers:
-    """PostgreSQL, and the servers that the chosen peers need. One that cannot be had is noted, and its peer fails."""
+    """Start PostgreSQL, and the servers of the chosen peers. If a server does not start, that is noted and its peer
+    fails.
+    """
     postgres = Postgres(folder / "postgres")
     postgres.start()
     redis = Redis(folder / "redis") if "redis" in wanted else None
@@ -96,13 +106,13 @@ def start_servers(folder: Path, wanted: set[str | None], results: Results) -> Se
 
 
 async def measure(run: Run, letters: str) -> None:
-    """The chosen tests, in their order."""
+    """Run the chosen tests, in their order."""
     try:
         for letter, test in MEASURES.items():
             if letter in letters.upper():
                 try:
                     await test(run)
-                except Exception as error:  # one test's trouble must not cost the figures of the others
+                except Exception as error:  # one failing test must not cost the figures of the others
                     traceback.print_exc()
                     run.results.fail(letter, "bench", f"{type(error).__name__}: {error}")
     finally:
@@ -110,19 +120,21 @@ async def measure(run: Run, letters: str) -> None:
 
 
 def main() -> int:
-    """Run and report; 0 however the figures are, as a slow machine is not a fault."""
+    """Run and report; return 0 for any figures, since a slow machine is not a fault."""
     chosen = options()
     if chosen.quick:
         chosen.scale, chosen.repeats = min(chosen.scale, QUICK_SCALE), 1
     unknown = set(chosen.only.upper()) - set(MEASURES)
     try:
         peers = tuple(entry(name) for name in chosen.peers.split(",") if name not in ("", "none"))
+        if chosen.before is not None:
+            peers = (*peers, before(chosen.before.resolve()))
         if unknown:
             raise ValueError(f"no test is called {', '.join(sorted(unknown))}; known: {', '.join(MEASURES)}")
     except ValueError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    # Told to end, it still stops its servers and reports what it has.
+    # On SIGTERM the benchmark still stops its servers and reports its figures.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     started = time.strftime("%Y-%m-%d %H:%M:%S")
     folder = Path(tempfile.mkdtemp(prefix="windlass-bench-"))

@@ -23,7 +23,7 @@ INSIDE = "WITH row AS (INSERT INTO bell_row (value) VALUES ($1)) SELECT pg_notif
 
 
 async def write_one(connection: Any, kind: str, number: int) -> None:
-    """One durable commit."""
+    """Make one durable commit."""
     bell = JobsEnded((UUID(int=number),))
     match kind:
         case "none":
@@ -36,7 +36,7 @@ async def write_one(connection: Any, kind: str, number: int) -> None:
 
 
 async def main(dsn: str, writers: int, seconds: float, kind: str) -> None:
-    """Print how many commits a second there were."""
+    """Print the commits per second."""
     database = await Database.open(dsn, max_size=writers)
     await database.listen(JobsEnded, lambda _: None)
     ends_s = time.monotonic() + seconds

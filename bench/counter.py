@@ -12,7 +12,7 @@ SLOT_BYTES = 16
 
 
 class Counter:
-    """Every process that ticks has a slot of its own: how often, and when last. About 0.3 us a tick."""
+    """Each ticking process has a separate slot: its count, and the time of its last tick. A tick takes about 0.3 us."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -37,11 +37,11 @@ class Counter:
             struct.pack_into("qq", self._memory, self._offset, self._count, now_ns)
 
     def total(self) -> int:
-        """Bodies counted so far, over all processes."""
+        """Return the bodies counted so far, over all processes."""
         return sum(struct.unpack_from(f"{SLOTS * 2}q", self._memory)[::2])
 
     def last_ns(self) -> int:
-        """When the newest body began, on the monotonic clock that all processes share."""
+        """Return when the newest body began, on the monotonic clock that all processes share."""
         return max(struct.unpack_from(f"{SLOTS * 2}q", self._memory)[1::2])
 
     def wait(self, target: int, limit_s: float) -> None:

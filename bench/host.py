@@ -1,6 +1,6 @@
-"""The client process of one system: runs in that system's environment, and measures on request.
+"""The client process of one system: it runs in that system's environment, and measures on request.
 
-Every system is measured by this file, so the yardstick is the same. It needs nothing but the standard library.
+This file measures every system, so the yardstick is the same. It needs nothing but the standard library.
 """
 
 import importlib
@@ -24,7 +24,7 @@ PAUSE_S = 0.005
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value below which that share of the values lies."""
+    """Return the value below which that share of the values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
@@ -39,7 +39,7 @@ class Host:
         self._workers: list[subprocess.Popen[bytes]] = []
 
     def prepare(self) -> dict[str, Any]:
-        """Let the system make its schema."""
+        """Let the system create its schema."""
         self._system.prepare()
         return {}
 
@@ -62,23 +62,23 @@ class Host:
         return {}
 
     def jobs(self, count: int) -> dict[str, Any]:
-        """One-step jobs, from the first submit to the last recorded end."""
+        """Time one-step jobs, from the first submit to the last recorded end."""
         return self._burst(self._system.submit, count, bodies=count)
 
     def chains(self, count: int) -> dict[str, Any]:
-        """Jobs of three steps, from the first submit to the last recorded end."""
+        """Time jobs of three steps, from the first submit to the last recorded end."""
         return self._burst(self._system.chain, count, bodies=3 * count)
 
     def fan(self, width: int) -> dict[str, Any]:
-        """One fan-out and its join."""
+        """Time one fan-out and its join."""
         started = time.monotonic()
         self._system.fan(width)
         return {"seconds": time.monotonic() - started}
 
     def latency(self, count: int) -> dict[str, Any]:
-        """One job at a time on an idle system, from submit to result seen, in milliseconds.
+        """Time one job at a time on an idle system, from the submit to the seen result, in milliseconds.
 
-        Durable commits are timed in between, in turn with the jobs: both meet the same noise.
+        Durable commits are timed in turn with the jobs, so both meet the same noise.
         """
         for _ in range(10):
             self._system.roundtrip()
@@ -104,8 +104,12 @@ class Host:
             "commit_p50_ms": percentile(commit_ms, 0.5) if commit_ms else None,
         }
 
-    def kill(self, limit_s: float) -> dict[str, Any]:
-        """SIGKILL the worker that runs a slow step, and wait until the step begins in another one."""
+    def kill(self, limit_s: float, is_host: bool) -> dict[str, Any]:
+        """SIGKILL the worker that runs a slow step, and wait until the step begins in another worker.
+
+        With `is_host`, all processes of the worker die, as with their machine; else only the process that runs
+        handlers.
+        """
         slow_log().write_text("")
         slow_release().unlink(missing_ok=True)
         self._system.slow()
@@ -113,7 +117,7 @@ class Host:
         time.sleep(1.0)
         victim = next(worker for worker in self._workers if pid in _group(worker.pid))
         killed_at = time.monotonic()
-        for member in _group(victim.pid):
+        for member in _group(victim.pid) if is_host else [victim.pid]:
             os.kill(member, signal.SIGKILL)
         victim.wait()
         self._workers.remove(victim)
@@ -124,13 +128,13 @@ class Host:
         return {"seconds": starts[1][0] - killed_at if len(starts) > 1 else None, "watched_s": limit_s}
 
     def park(self, count: int) -> dict[str, Any]:
-        """Jobs that wait for the outside world."""
+        """Park jobs that wait for an external answer."""
         started = time.monotonic()
         self._system.park(count)
         return {"seconds": time.monotonic() - started}
 
     def close(self) -> dict[str, Any]:
-        """Let go of everything."""
+        """Stop the workers and close the system."""
         self.stop()
         self._system.close()
         return {}
@@ -145,7 +149,7 @@ class Host:
         return {"seconds": time.monotonic() - started, "submit_s": submitted - started}
 
     def _settle(self) -> None:
-        """Bodies may run before their end is recorded; done means recorded."""
+        """Wait until the system has recorded the end of every job: bodies may run before their end is recorded."""
         deadline = time.monotonic() + RUN_LIMIT_S
         while left := self._system.open_jobs():
             if time.monotonic() > deadline:
@@ -162,7 +166,7 @@ class Host:
 
 
 def _group(leader: int) -> list[int]:
-    """The processes of a session that `spawn` made: what dies together when a machine is lost."""
+    """Return the processes of a session that `spawn` made, which die together with a machine."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -176,7 +180,7 @@ def _group(leader: int) -> list[int]:
 
 
 def serve(host: Host, line: Connection) -> None:
-    """Answer requests until the other side hangs up."""
+    """Answer requests until the other side closes the connection."""
     while True:
         try:
             name, arguments = line.recv()

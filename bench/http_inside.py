@@ -1,4 +1,4 @@
-"""What HTTP is compared with: the same jobs, submitted by a Python program, as many at once."""
+"""The baseline for HTTP: a Python program submits the same jobs, with the same concurrency."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from windlass.app.windlass import Windlass
 
 
 async def submit(windlass: Windlass, connections: int, count: int, batch: int) -> dict[str, Any]:
-    """`count` jobs, by that many tasks, one or `batch` a call."""
+    """Submit `count` jobs from that many tasks, one or `batch` per call."""
     todo = iter(range(count // batch))
 
     async def work() -> None:
@@ -29,7 +29,7 @@ async def submit(windlass: Windlass, connections: int, count: int, batch: int) -
 
 
 async def serve(dsn: str) -> None:
-    """Until standard input ends."""
+    """Answer requests until standard input ends."""
     loop = asyncio.get_running_loop()
     async with Windlass.connect(dsn) as windlass:
         await windlass.register(windlass_app.one, windlass_app.three)

@@ -1,4 +1,4 @@
-"""HTTP over bare sockets: what a load costs should be the server's cost, not the client's."""
+"""HTTP over bare sockets, so that the measured cost is the server's and not the client's."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ OPEN_LIMIT_S = 30.0
 
 
 def request(method: str, path: str, key: str, body: bytes | None = None, **headers: str) -> bytes:
-    """The bytes of one request."""
+    """Return the bytes of one request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: bench", *([f"X-API-Key: {key}"] if key else [])]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     if body is not None:
@@ -18,12 +18,12 @@ def request(method: str, path: str, key: str, body: bytes | None = None, **heade
 
 
 def status_of(head: bytes) -> int:
-    """The number in the first line of an answer."""
+    """Return the status of an answer."""
     return int(head[9:12])
 
 
 def length_of(head: bytes) -> int:
-    """How many bytes of body are said to follow."""
+    """Return the announced length of the body."""
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
@@ -32,7 +32,7 @@ def length_of(head: bytes) -> int:
 
 
 class Lane(asyncio.Protocol):
-    """One keep-alive connection that asks one thing after another."""
+    """One keep-alive connection that sends one request after another."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -61,18 +61,18 @@ class Lane(asyncio.Protocol):
             self._answer.set_exception(ConnectionError("the server hung up"))
 
     async def ask(self, what: bytes) -> tuple[int, bytes]:
-        """Send a request; status and body of its answer."""
+        """Send a request; return the status and body of its answer."""
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(what)
         return await self._answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._transport.close()
 
 
 class Follower(asyncio.Protocol):
-    """One connection that follows a stream and keeps each frame with the moment it came in."""
+    """One connection that follows a stream and keeps each frame with its time of arrival."""
 
     def __init__(self, what: bytes) -> None:
         self._what = what
@@ -103,7 +103,7 @@ class Follower(asyncio.Protocol):
             self.opened.set_result(None)
 
     def _unwrap(self) -> None:
-        """Take the chunks that are whole off the wire."""
+        """Take the complete chunks off the wire."""
         while True:
             line, gap, rest = self._raw.partition(b"\r\n")
             if not gap:
@@ -112,7 +112,7 @@ class Follower(asyncio.Protocol):
             if len(rest) < size + 2:
                 return
             if not size:
-                # The answer is over; the connection would be kept for another one.
+                # The answer has ended; otherwise the connection would be kept for another request.
                 self._transport.close()
                 return
             self._text += rest[:size]
@@ -124,12 +124,12 @@ class Follower(asyncio.Protocol):
                 future.set_result(None)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._transport.close()
 
 
 def fields(frame: bytes) -> Mapping[str, bytes]:
-    """The fields of a frame by name; the heartbeat has none."""
+    """Return the fields of a frame by name; the heartbeat has none."""
     found: dict[str, bytes] = {}
     for line in frame.split(b"\n"):
         name, _, value = line.partition(b":")

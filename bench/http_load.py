@@ -1,4 +1,4 @@
-"""The client side of the HTTP tests, a process of its own: reads what to do as JSON lines, answers with JSON lines."""
+"""The client of the HTTP tests, a separate process: it reads requests and writes answers as JSON lines."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ APPLIED = b'"applied"'
 
 
 def _webhook(path: str, secret: bytes, id: str, now_s: int) -> bytes:
-    """A signed webhook that tells of success, as Standard Webhooks says."""
+    """Build a signed webhook that reports success, after Standard Webhooks."""
     body = json.dumps({"id": id, "status": "done", "output": {"frames": 24}, "usage": {"seconds": 1.5}}).encode()
     signed = hmac.new(secret, f"msg_{id}.{now_s}.".encode() + body, hashlib.sha256).digest()
     headers = {"webhook_id": f"msg_{id}", "webhook_timestamp": str(now_s)}
@@ -29,13 +29,13 @@ def _webhook(path: str, secret: bytes, id: str, now_s: int) -> bytes:
 
 
 class Load:
-    """What can be asked of it."""
+    """The requests that the process can run."""
 
     def __init__(self) -> None:
         self._followers: dict[str, Follower] = {}
 
     async def submit(self, port: int, key: str, connections: int, count: int, batch: int) -> dict[str, Any]:
-        """`count` jobs over that many connections, one or `batch` a request; every answer is looked at."""
+        """Submit `count` jobs over that many connections, one or `batch` per request; every answer is checked."""
         job = {"recipe": "one", "inputs": {"n": 1}}
         if batch == 1:
             what = request("POST", "/jobs", key, json.dumps(job).encode())
@@ -49,11 +49,11 @@ class Load:
         return await self._drive(port, whats, connections, wanted=200)
 
     async def read(self, port: int, key: str, paths: Sequence[str]) -> dict[str, Any]:
-        """GET each of them, in order; the answers' bodies."""
+        """GET each path, in order; return the bodies of the answers."""
         return await self._each(port, [request("GET", path, key) for path in paths])
 
     async def post(self, port: int, key: str, path: str, bodies: Sequence[Any]) -> dict[str, Any]:
-        """POST each of them, in order; the answers' bodies."""
+        """POST each body, in order; return the bodies of the answers."""
         return await self._each(port, [request("POST", path, key, json.dumps(body).encode()) for body in bodies])
 
     async def _each(self, port: int, whats: Sequence[bytes]) -> dict[str, Any]:
@@ -100,10 +100,10 @@ class Load:
     async def webhooks(
         self, port: int, path: str, secret: str, ids: Sequence[str], connections: int, rate: float | None
     ) -> dict[str, Any]:
-        """Tell the end of each piece of work, signed; `rate` of them a second, or as fast as they are answered.
+        """Send the signed end of each piece of work; `rate` per second, or as fast as the server answers.
 
-        With a rate, each is sent when its time has come, and its delay counts from then: a server that falls behind
-        is seen to.
+        With a rate, each webhook is sent at its due time, and its delay counts from then, so a server that falls behind
+        is noticed.
         """
         now_s, signed_with = int(time.time()), b64decode(secret.removeprefix("whsec_"))
         whats = [_webhook(path, signed_with, id, now_s) for id in ids]
@@ -143,7 +143,7 @@ class Load:
         return {"seconds": seconds, **told}
 
     async def follow(self, port: int, key: str, jobs: Sequence[str]) -> dict[str, Any]:
-        """One stream for each job; returns when all have their first frame."""
+        """Open one stream for each job; return when all have their first frame."""
         loop = asyncio.get_running_loop()
         started = time.perf_counter()
         for job in jobs:
@@ -158,7 +158,7 @@ class Load:
         return {"seconds": time.perf_counter() - started, "now": time.time()}
 
     async def collect(self, limit_s: float, since: float) -> dict[str, Any]:
-        """Wait until every stream has ended. How many events each told, and how late those after `since` came."""
+        """Wait until every stream has ended; return the events of each, and the delays of events after `since`."""
         try:
             async with asyncio.timeout(limit_s):
                 await asyncio.gather(*(follower.ended for follower in self._followers.values()))
@@ -195,14 +195,14 @@ async def _lane(port: int) -> Lane:
 
 
 async def serve() -> None:
-    """Until standard input ends."""
+    """Answer requests until standard input ends."""
     load = Load()
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         ask = json.loads(line)
         try:
             answer = await getattr(load, ask.pop("do"))(**ask)
-        except Exception as error:  # told to the measuring side, which decides
+        except Exception as error:  # reported to the measuring process, which decides
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 

@@ -1,4 +1,4 @@
-"""What processes cost while nothing happens: their memory, and the queries they make."""
+"""The cost of idle processes: their memory, and their queries."""
 
 import re
 import time
@@ -11,13 +11,13 @@ import psutil
 from bench.machine import memory_mb, tree
 from bench.servers.postgres import Postgres
 
-# With these every statement leaves one line that names the client's port.
+# With these settings every statement leaves one log line that names the client's port.
 LOUD = {"log_line_prefix": "'<%r> '", "log_statement": "'all'"}
 STATEMENT = re.compile(r"^<127\.0\.0\.1\((\d+)\)> LOG:  (?:statement|execute)")
 
 
 class Listening:
-    """Reads the server's log of statements. While it listens the server writes every one of them, so time nothing."""
+    """Reads the server's log of statements. Meanwhile the server logs every statement, so time nothing."""
 
     def __init__(self, postgres: Postgres, dsn: str) -> None:
         self._log = postgres.folder / "postgres.log"
@@ -25,13 +25,13 @@ class Listening:
         self._start = 0
 
     async def begin(self) -> None:
-        """From now on."""
+        """Start to log."""
         await _configure(self._dsn, LOUD)
         time.sleep(1)
         self._start = self._log.stat().st_size
 
     async def end(self) -> Counter[int]:
-        """How many statements there were, by the port of the client."""
+        """Stop to log; return the number of statements, by the port of the client."""
         with self._log.open("rb") as file:
             file.seek(self._start)
             lines = file.read().decode(errors="replace").splitlines()
@@ -40,13 +40,13 @@ class Listening:
 
 
 async def statements_per_s(postgres: Postgres, dsn: str, processes: dict[int, str], idle_s: float) -> dict[str, float]:
-    """How many statements each process makes in a second, over a stretch of so many."""
+    """Return the statements per second of each process, over `idle_s` seconds."""
     log = Listening(postgres, dsn)
     await log.begin()
     ports: dict[int, int] = {}
     started = time.monotonic()
     while time.monotonic() - started < idle_s:
-        # Looked at again and again: a connection may be opened meanwhile.
+        # Repeated, since a connection may be opened meanwhile.
         ports |= ports_of(processes)
         time.sleep(1)
     seen = await log.end()
@@ -58,12 +58,12 @@ async def statements_per_s(postgres: Postgres, dsn: str, processes: dict[int, st
 
 
 def labelled(pids: list[int]) -> dict[int, str]:
-    """These processes and their descendants, each with a few words of its command line."""
+    """Return these processes and their descendants, each with a few words of its command line."""
     return {process.pid: _label(process) for process in tree(pids)}
 
 
 def ports_of(processes: dict[int, str]) -> dict[int, int]:
-    """Which of them has which port."""
+    """Return the process of each port."""
     found: dict[int, int] = {}
     for pid in processes:
         try:
@@ -75,7 +75,7 @@ def ports_of(processes: dict[int, str]) -> dict[int, int]:
 
 
 def server_mb(postgres: Postgres) -> float:
-    """Memory of PostgreSQL, all its processes together."""
+    """Return the memory of PostgreSQL, all its processes together."""
     return sum(memory_mb(process.pid) for process in tree([postgres.pid]))
 
 

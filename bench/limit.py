@@ -1,10 +1,10 @@
-"""The limit: the same rows that Windlass writes for a one-step job, written by bare batched SQL.
+"""The limit: bare batched SQL writes the same rows that Windlass writes for a one-step job.
 
-Column by column the same: a test compares them (tests/bench/test_limit.py).
+A test compares them column by column (tests/bench/test_limit.py).
 
-No claim is searched for, nothing is decided, no handler runs, nobody is told. The statements take arrays, as the
-engine's do, three commits a batch, and the claim's commit does not wait for the disk, as the engine's does not.
-Tried with several batch sizes and numbers of connections from one client process; the best is the limit.
+Nothing is searched, decided, run or notified. The statements take arrays, as the engine's do, with three commits per
+batch. The commit of the claim does not wait for the disk, as in the engine. One client process tries several batch
+sizes and numbers of connections; the best is the limit.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import asyncpg
 import uvloop
 
-# Without these a plan made while the tables are small joins by hashing whole tables.
+# Without these settings a plan made for small tables joins by hashing whole tables.
 PLANS = {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_seqscan": "off", "enable_bitmapscan": "off"}
 BATCHES = (200, 500)
 CONNECTIONS = (1, 2, 4)
@@ -63,7 +63,7 @@ ENDED = ((4, "step.completed", 0, 1), (5, "job.completed", None, None))
 
 
 def ordered_ids(count: int) -> list[uuid.UUID]:
-    """UUIDs of version 7, in order."""
+    """Return UUIDs of version 7, in order."""
     start = time.time_ns() // 1_000_000 << 80 | 7 << 76 | 2 << 62
     return [uuid.UUID(int=start | number << 30 | random.getrandbits(30)) for number in range(count)]
 
@@ -72,7 +72,7 @@ Events = tuple[tuple[int, str, int | None, int | None], ...]
 
 
 class Lane:
-    """One connection that writes whole lives of batches of jobs."""
+    """One connection that writes the whole lives of batches of jobs."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
@@ -101,7 +101,7 @@ class Lane:
             await self._events(ids, ENDED, "worker")
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         await self._connection.close()
 
     async def _events(self, ids: list[uuid.UUID], events: Events, source: str) -> None:
@@ -110,7 +110,7 @@ class Lane:
 
 
 async def rate(dsn: str, *, count: int, batch: int, connections: int) -> float:
-    """Whole lives of one-step jobs a second."""
+    """Return the whole lives of one-step jobs per second."""
     lanes = [Lane(await asyncpg.connect(dsn, server_settings=PLANS)) for _ in range(connections)]
     for lane in lanes:
         await lane.open()
@@ -132,7 +132,7 @@ async def rate(dsn: str, *, count: int, batch: int, connections: int) -> float:
 
 
 async def main(dsn: str, count: int) -> None:
-    """Print every combination as one JSON object a line."""
+    """Print every combination as one JSON object per line."""
     for batch in BATCHES:
         for connections in CONNECTIONS:
             jobs_per_s = await rate(dsn, count=count, batch=batch, connections=connections)

@@ -1,4 +1,4 @@
-"""What the machine did meanwhile: CPU by role, memory, and how busy strangers kept it."""
+"""The load of the machine during a run: CPU by role, memory, and the CPU of foreign processes."""
 
 import os
 import time
@@ -11,12 +11,12 @@ from typing import Self
 import psutil
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# A run during which strangers used less than this is clean.
+# A run with less foreign CPU than this is clean.
 QUIET_CORES = 0.3
 
 
 def tree(pids: Iterable[int]) -> list[psutil.Process]:
-    """The living processes among `pids`, and all their descendants, each once."""
+    """Return the live processes among `pids`, and all their descendants, each once."""
     found: dict[int, psutil.Process] = {}
     for pid in pids:
         try:
@@ -29,7 +29,7 @@ def tree(pids: Iterable[int]) -> list[psutil.Process]:
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """CPU seconds of the processes and their descendants, those already gone included."""
+    """Return the CPU seconds of the processes and their descendants, including ended ones."""
     total = 0.0
     for process in tree(pids):
         try:
@@ -41,7 +41,7 @@ def cpu_s(pids: Iterable[int]) -> float:
 
 
 def memory_mb(pid: int) -> float:
-    """Proportional memory (PSS) of one process: shared pages are split among those that share them."""
+    """Return the proportional memory (PSS) of one process: shared pages are split among their users."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
@@ -56,7 +56,7 @@ def _machine_busy_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a stretch of time cost. `others` is in cores, used by processes that are not ours."""
+    """The load of a stretch of time. `others` is in cores, used by processes outside the benchmark."""
 
     wall_s: float
     others: float
@@ -74,7 +74,9 @@ def wait_until_quiet(limit_s: float) -> None:
 
 
 class Watch:
-    """Measures a `with` block. `roles` names the process trees of interest; this process is always ours too."""
+    """Measures a `with` block. `roles` names the process trees of interest; this process always belongs to the
+    benchmark.
+    """
 
     def __init__(self, roles: Mapping[str, Iterable[int]]) -> None:
         self._roles = {role: list(pids) for role, pids in roles.items()}
@@ -96,5 +98,5 @@ class Watch:
         self.load = Load(wall_s=wall_s, others=round(others, 2), cpu_s=used)
 
     def _now(self) -> dict[str, float]:
-        # All roles are descendants of this process, so `self` is their sum and ours.
+        # All roles are descendants of this process, so `self` is the sum of them and of this process.
         return {"self": cpu_s([os.getpid()])} | {role: cpu_s(pids) for role, pids in self._roles.items()}

@@ -1,4 +1,4 @@
-"""Processes that a benchmark starts, each in a session of its own so that it can be ended with all its children."""
+"""Processes that a benchmark starts, each in a separate session, so that it can be ended with all its children."""
 
 import contextlib
 import os
@@ -10,6 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 GRACE_S = 5.0
+
+
+def code_of(tree: Path) -> dict[str, str]:
+    """The environment in which processes run the code of this checkout."""
+    return {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
 
 
 def spawn(
@@ -29,7 +34,7 @@ def spawn(
 
 
 def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ask, wait a little, then kill: only the groups that `spawn` made."""
+    """Send SIGTERM, wait a little, then kill: only the groups that `spawn` made."""
     for process in processes:
         signal_group(process, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
@@ -41,6 +46,6 @@ def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Send a signal to a process and to whatever it has started."""
+    """Send a signal to a process and to its children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)

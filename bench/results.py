@@ -1,4 +1,4 @@
-"""What was measured: every run of every figure, with the noise it was measured in."""
+"""The results: every run of every figure, with the noise during it."""
 
 import statistics
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Figure:
 
     @property
     def best(self) -> float:
-        """Noise only ever slows, so the best run is the nearest to a quiet machine."""
+        """The best run: noise only slows, so it is the nearest to a quiet machine."""
         return max(self.runs) if self.better == "higher" else min(self.runs)
 
     @property
@@ -48,22 +48,22 @@ class Results:
         others: float,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Put down one run."""
+        """Record one run."""
         figure = self._figures.setdefault((test, system), Figure(test, system, unit, better))
         figure.runs.append(value)
         figure.others.append(others)
         figure.details.append(detail or {})
 
     def fail(self, test: str, system: str, reason: str) -> None:
-        """Put down that a system could not do it."""
+        """Record that a system failed the test."""
         figure = self._figures.setdefault((test, system), Figure(test, system, "", "higher"))
         figure.note = reason
 
     def get(self, test: str, system: str) -> Figure | None:
-        """A figure that has at least one run."""
+        """Return a figure with at least one run."""
         figure = self._figures.get((test, system))
         return figure if figure and figure.runs else None
 
     def all(self) -> list[Figure]:
-        """Every figure."""
+        """Return every figure."""
         return list(self._figures.values())

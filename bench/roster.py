@@ -1,6 +1,7 @@
-"""The systems that are measured: what each needs, what it is asked, and how much of it."""
+"""The measured systems: their servers, their tests, and the counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 Server = Literal["redis", "restate"]
@@ -8,7 +9,7 @@ Server = Literal["redis", "restate"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One system. Counts are for a full run; a test with a count of 0 is not asked of it."""
+    """One system. Counts are for a full run; a count of 0 leaves the test out."""
 
     name: str
     config: str
@@ -18,14 +19,19 @@ class Entry:
     roundtrips: int = 0
     can_be_killed: bool = False
     server: Server | None = None
-    # Where the code of the client runs: an environment of its own, or ours.
+    # The environment of the client: a separate one, or the benchmark's.
     venv: str | None = None
+    # For an earlier Windlass: the checkout that its processes run from.
+    tree: str | None = None
 
     @property
     def module(self) -> str:
-        """Where its `System` is."""
+        """The module of its `System`."""
         return f"bench.peers.{self.name}" if self.venv else "bench.windlass_client"
 
+
+# The name of an earlier version in the tables.
+BEFORE = "before"
 
 WINDLASS = Entry(
     name="windlass",
@@ -91,9 +97,18 @@ PEERS = (
 
 
 def entry(name: str) -> Entry:
-    """The system of that name."""
+    """Return the system of that name."""
     for candidate in (WINDLASS, *PEERS):
         if candidate.name == name:
             return candidate
     known = ", ".join(peer.name for peer in PEERS)
     raise ValueError(f"no peer is called {name!r}; known: {known}")
+
+
+def before(tree: Path) -> Entry:
+    """Return an earlier version of Windlass, measured in turn with this one, for the tests that compare versions."""
+    if not (tree / "bench" / "host.py").is_file():
+        raise ValueError(f"{tree} is not a checkout of Windlass: it has no bench/host.py")
+    return replace(
+        WINDLASS, name=BEFORE, config="an earlier version", widths=(100, 1_000), can_be_killed=False, tree=str(tree)
+    )

@@ -1,4 +1,4 @@
-"""`python bench/run.py` is `python -m bench`, from wherever it is called."""
+"""`python bench/run.py` runs `python -m bench`, from any folder."""
 
 import runpy
 import sys

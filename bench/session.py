@@ -1,4 +1,4 @@
-"""The measuring side of one system: starts its client process, asks it, and watches the machine meanwhile."""
+"""The measuring side of one system: starts its client process, sends it requests, and watches the machine meanwhile."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 
 from bench.machine import Load, Watch
-from bench.process import spawn, stop
+from bench.process import ROOT, code_of, spawn, stop
 from bench.roster import Entry
 from bench.servers.postgres import Postgres
 from bench.servers.redis import Redis
@@ -20,12 +20,12 @@ from bench.venvs import python_of
 
 
 class SystemFailed(Exception):
-    """A measured system could not do what it was asked."""
+    """A measured system failed a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """What runs for the whole benchmark."""
+    """The servers that run for the whole benchmark."""
 
     folder: Path
     postgres: Postgres
@@ -34,7 +34,7 @@ class Servers:
 
 
 async def make_database(postgres: Postgres, name: str) -> str:
-    """An empty database of that name; its address."""
+    """Create an empty database of that name; return its address."""
     connection = await asyncpg.connect(postgres.dsn())
     try:
         await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
@@ -45,7 +45,7 @@ async def make_database(postgres: Postgres, name: str) -> str:
 
 
 async def tidy_up(dsn: str) -> None:
-    """Do the server's housekeeping now, so that it does not fall into the next system's measurement."""
+    """Run the server's housekeeping now, so that it does not fall into the next system's measurement."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("VACUUM ANALYZE")
@@ -69,7 +69,7 @@ class Session:
 
     @property
     def pid(self) -> int:
-        """The client's process."""
+        """The client's process id."""
         assert self._process is not None
         return self._process.pid
 
@@ -82,7 +82,11 @@ class Session:
         with Listener(address, family="AF_UNIX") as listener:
             environment = self._target().environment() | {"BENCH_SOCKET": address}
             command = [str(python), "-m", "bench.host", self.entry.module]
-            self._process = spawn(command, log=self._folder / "client.log", environment=environment)
+            folder = ROOT
+            if self.entry.tree is not None:
+                folder = Path(self.entry.tree)
+                environment |= code_of(folder)
+            self._process = spawn(command, log=self._folder / "client.log", environment=environment, folder=folder)
             self._line = listener.accept()
         self._answer()
         self.ask("prepare")
@@ -90,26 +94,26 @@ class Session:
             self._servers.restate.stop()
 
     def ask(self, request: str, **arguments: Any) -> dict[str, Any]:
-        """Have one thing done, unmeasured."""
+        """Run one request, unmeasured."""
         assert self._line is not None
         self._line.send((request, arguments))
         return self._answer()
 
     def start(self, workers: int = 1) -> None:
-        """Start the workers, and the system's own server."""
+        """Start the workers, and the system's server if it has one."""
         if self.entry.server == "restate" and self._servers.restate:
             self._servers.restate.start()
         self.worker_pids = self.ask("start", workers=workers)["pids"]
 
     async def stop(self) -> None:
-        """Stop the workers, and leave the servers with nothing to do."""
+        """Stop the workers, and leave the servers idle."""
         self.ask("stop")
         if self.entry.server == "restate" and self._servers.restate:
             self._servers.restate.stop()
         await tidy_up(self.dsn)
 
     def measure(self, request: str, **arguments: Any) -> tuple[dict[str, Any], Load]:
-        """Have one thing done, and say what it cost the machine."""
+        """Run one request, and return its cost for the machine."""
         servers = [self._servers.postgres.pid]
         if self.entry.server == "redis" and self._servers.redis:
             servers.append(self._servers.redis.pid)

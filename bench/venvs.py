@@ -1,4 +1,4 @@
-"""Virtual environments of the peers, made on demand from pinned requirements: they disagree on versions."""
+"""Virtual environments of the peers, created on demand from pinned requirements: their versions conflict."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ PINS = HERE / "requirements"
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of a peer's environment, installed if its pins are newer than it is."""
+    """Return the interpreter of a peer's environment; install it if its pins have changed."""
     pins = PINS / f"{name}.txt"
     folder = FOLDER / name
     python = folder / "bin" / "python"
@@ -26,7 +26,7 @@ def python_of(name: str) -> Path:
 
 
 def npm_of(name: str) -> Path:
-    """The `node_modules/.bin` folder of a server that npm distributes, installed from `requirements/NAME.json`."""
+    """Return the `node_modules/.bin` folder of a server from npm, installed from `requirements/NAME.json`."""
     pins = PINS / f"{name}.json"
     folder = FOLDER / name
     stamp = folder / "package.json"

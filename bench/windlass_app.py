@@ -7,32 +7,32 @@ from bench.system import slow_body
 
 @wl.step
 async def body(n: int) -> int:
-    """The work: nothing but a tick."""
+    """Do no work but a tick."""
     tick()
     return n
 
 
 @wl.step
 async def numbers(width: int) -> list[int]:
-    """What a fan-out fans over, known only at run time."""
+    """Return the list of a fan-out, known only at run time."""
     return list(range(width))
 
 
 @wl.step
 async def length(values: list[int]) -> int:
-    """The join: it needs the result of every step."""
+    """Join a fan-out: it needs the result of every step."""
     return len(values)
 
 
 @wl.step
 async def wait_for_release() -> None:
-    """A step that runs until the measurement lets it go."""
+    """Run until the measurement releases it."""
     await slow_body()
 
 
 @wl.step
 async def render_elsewhere() -> wl.Parked:
-    """Work that goes on outside, for longer than the measurement."""
+    """Wait for an external answer, for longer than the measurement."""
     return wl.Parked("a provider")
 
 

@@ -18,7 +18,7 @@ from windlass.recipe.recipe import Recipe
 
 SUBMIT_BATCH = 1000
 RESULT_LIMIT_S = 900.0
-# An open job has a time at which it expires; a finished one has none.
+# An open job has an expiry time; a finished job has none.
 OPEN = "SELECT count(*) FROM windlass.jobs WHERE due_at IS NOT NULL"
 PARKED = "SELECT count(*) FROM windlass.steps WHERE state = 'PARKED'"
 
@@ -27,7 +27,7 @@ class Peer(System):
     """The submitting client."""
 
     def __init__(self) -> None:
-        # Workers inherit both: the database to serve, and a folder for what is too big for a row.
+        # Workers inherit both: the database to serve, and a folder for outputs too big for a row.
         os.environ["WINDLASS_DATABASE_URL"] = target().dsn
         os.environ["WINDLASS_HOME"] = target().folder
         self._loop = uvloop.new_event_loop()

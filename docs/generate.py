@@ -11,12 +11,17 @@ from typing import Any
 
 import typer.main
 
+from tests.conformance.requirements import families, tests_by_id
 from windlass.api.app import bare
 from windlass.app import settings
 from windlass.app.job import JobCancelled, JobFailed
 from windlass.cli import exits
 from windlass.cli.main import app
 from windlass.core import errors, states
+from windlass.core.constraint import CONSTRAINT_FIELDS
+from windlass.policy import keys as policy_keys_module
+from windlass.policy import when as policy_when
+from windlass.policy.request_keys import REQUEST_SECTIONS
 from windlass.providers import config as providers_config
 from windlass.providers import errors as provider_errors
 from windlass.pure.problem import kind_of
@@ -264,14 +269,139 @@ def _provider_tree(root: type[Any], depth: int = 0) -> Iterable[tuple[int, type[
         yield from _provider_tree(kind, depth + 1)
 
 
+def policy_keys() -> str:
+    """Every key of a policy document, section by section."""
+    return _policy_sections(policy_keys_module.SECTIONS)
+
+
+def policy_request_keys() -> str:
+    """Every key of a policy's tests."""
+    return _policy_sections(REQUEST_SECTIONS)
+
+
+# Where each section stands in a document.
+POLICY_PLACES = {
+    "document": "The document",
+    "selector": "selector",
+    "rule": "rules",
+    "match": "rules: match",
+    "mcp": "mcp",
+    "delegation": "rules: match: delegation",
+    "velocity": "rules: velocity",
+    "approval": "approval",
+    "who": "approval: who",
+    "escalate": "approval: escalate",
+    "constraints": "rules: constraints",
+    "budgets": "constraints: budgets",
+    "sandbox": "constraints: sandbox",
+    "toolchain": "constraints: toolchain",
+    "diff": "constraints: diff",
+    "remediation": "rules: remediations",
+    "input_rule": "input_rules",
+    "input_match": "input_rules: match",
+    "scope": "input_rules: match: scope",
+    "output_rule": "output_rules",
+    "output_match": "output_rules: match",
+    "input_policy": "input_policy",
+    "output_policy": "output_policy",
+    "tenant": "tenants",
+    "require_human": "require_human",
+    "test": "tests in a document",
+    "request": "request",
+    "caller": "request: caller",
+    "chain": "request: delegation",
+    "content": "request: content",
+    "finding": "request: content: findings",
+    "expect": "expect",
+}
+
+
+def _policy_sections(sections: Mapping[str, Mapping[str, policy_keys_module.DocumentKey]]) -> str:
+    parts = []
+    for name, keys in sections.items():
+        rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+        rows += [
+            f"| `{key}` | {_policy_value(one)} | {_policy_default(one)} | {one.about} |" for key, one in keys.items()
+        ]
+        parts += [f"### {POLICY_PLACES[name]}", "\n".join(rows)]
+    return "\n\n".join(parts)
+
+
+def _policy_value(key: policy_keys_module.DocumentKey) -> str:
+    if key.words:
+        words = ", ".join(f"`{word}`" for word in key.words)
+        return f"list of {words}" if key.kind == "words" else words
+    if key.section:
+        places = {"section": "{}", "sections": "list of {}", "map of sections": "map of {}"}
+        return places[key.kind].format(f"`{POLICY_PLACES[key.section]}`")
+    if key.kind == "whole":
+        return f"{key.least:,} to {key.most:,}" if key.most < policy_keys_module.WHOLE_MAX else f"{key.least:,} or more"
+    names = {"texts": "list of texts", "globs": "list of globs", "topics": "list of globs", "hosts": "list of hosts",
+             "patterns": "list of regular expressions", "texts in order": "list of texts", "flag": "true or false",
+             "when": "CEL", "key": "text", "predicate": "text", "number": f"number up to {key.most}"}  # fmt: skip
+    return names.get(key.kind, key.kind)
+
+
+def _policy_default(key: policy_keys_module.DocumentKey) -> str:
+    return "required" if key.is_required else f"`{key.default}`" if key.default else ""
+
+
+def policy_conditions() -> str:
+    """Every name that a condition of a policy may read."""
+    rows = ["| name | fields |", "|---|---|"]
+    rows += [f"| `{name}` | {', '.join(f'`{one}`' for one in fields)} |" for name, fields in policy_when.FIELDS.items()]
+    return "\n".join(rows)
+
+
+def policy_constraints() -> str:
+    """Every constraint: its group, its enforcer, and how the constraints of two tiers meet."""
+    words = {"least": "the smaller", "both": "in both lists", "both_globs": "matched by both lists",
+             "either": "in either", "level": "the stricter"}  # fmt: skip
+    rows = ["| constraint | group | enforced by | of two tiers |", "|---|---|---|---|"]
+    for name, one in CONSTRAINT_FIELDS.items():
+        rows.append(f"| `{name}` | {f'`{one.group}`' if one.group else ''} | {one.enforced} | {words[one.meet]} |")
+    return "\n".join(rows)
+
+
+def conformance_counts() -> str:
+    """How many requirements of each family have a test."""
+    shown = tests_by_id()
+    rows = ["| family | requirements | with a test |", "|---|---|---|"]
+    for family in families():
+        count = sum(key in shown for key in family.sentences)
+        rows.append(f"| {family.prefix}, {family.name} | {len(family.sentences)} | {count} |")
+    return "\n".join(rows)
+
+
+def conformance() -> str:
+    """Every requirement with the tests that show it."""
+    shown = tests_by_id()
+    parts = []
+    for family in families():
+        parts.append(f"## {family.name}")
+        for title, sentences in family.sections.items():
+            rows = ["| id | requirement | shown by |", "|---|---|---|"]
+            for key, text in sentences.items():
+                tests = "<br>".join(f"`{test.removeprefix('tests/')}`" for test in shown.get(key, ()))
+                rows.append(f"| {key} | {text} | {tests} |")
+            parts += [f"### {family.prefix}: {title}", "\n".join(rows)]
+    return "\n\n".join(parts)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "api": api,
+    "conformance": conformance,
+    "conformance-counts": conformance_counts,
     "job-states": job_states,
     "step-states": step_states,
     "cli": cli,
     "errors": error_codes,
     "exit-codes": exit_codes,
     "metrics": metrics,
+    "policy-conditions": policy_conditions,
+    "policy-constraints": policy_constraints,
+    "policy-keys": policy_keys,
+    "policy-request-keys": policy_request_keys,
     "price-keys": price_keys,
     "provider-failures": provider_failures,
     "provider-keys": provider_keys,

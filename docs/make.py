@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS))
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 import generate  # noqa: E402  (a sibling, found through the path above)
 

@@ -1,11 +1,11 @@
-"""What tests are given: a real PostgreSQL, an emptied database, clocks, ids and chance that they control.
+"""Fixtures: a real PostgreSQL, an emptied database, and clocks, ids and random numbers that the test controls.
 
 Tests and fixtures may be `async def`; those of one test share one event loop.
 
 - `dsn`: a migrated, empty database. It is shared by the tests of a process, one after the other.
 - `fresh_dsn`: a database of the test's own, for tests that start processes or look at the schema.
 - `db`: a connection to `dsn` that goes by the server's clock; `timed_db` goes by `clock`, which only the test moves.
-- `ids`, `chance`, `artifacts`, `evaluator`: what the engine is handed. `ids` goes by `clock`.
+- `ids`, `spread`, `artifacts`, `evaluator`: arguments of the engine. `ids` follows `clock`.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def ids(clock: VirtualClock) -> Ids:
 
 
 @pytest.fixture
-def chance() -> Callable[[], float]:
+def spread() -> Callable[[], float]:
     return random.Random(7).random
 
 

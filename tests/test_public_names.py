@@ -25,6 +25,7 @@ PUBLIC = [
     "Windlass",
     "WindlassError",
     "call",
+    "commit",
     "context",
     "errors",
     "index",

@@ -19,7 +19,7 @@ export default defineConfig({
   },
   projects: [
     { name: "tests" },
-    // What is made or measured, and asked for by name: npm run shots, lighthouse, pixel.
-    ...["shots", "lighthouse", "pixel"].map((name) => ({ name, testMatch: `${name}.run.ts` })),
+    // What is made or measured, and asked for by name: npm run shots, picture, lighthouse, pixel.
+    ...["shots", "picture", "lighthouse", "pixel"].map((name) => ({ name, testMatch: `${name}.run.ts` })),
   ],
 });

@@ -10,14 +10,14 @@ const OUT = process.env.WINDLASS_CONSOLE_OUT ?? "../build/console";
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
 
 /**
- * What every page is made of travels together: as thirty small files it would cost a third more in headers alone. The
- * rest is cut by page. Dialogs and the palette are nobody's first sight, and stay apart with what only they need.
+ * The parts that every page needs are in two files: thirty small files would cost a third more in headers alone. The
+ * rest is split by page. A first visit shows no dialog and no palette, so these stay apart with what only they need.
  */
 const GROUPS = [
   { name: "react", test: /node_modules\/(react|react-dom|scheduler)\// },
   {
     name: "kit",
-    test: /src\/(ui\/(?!DialogFrame)|use|api|live|state|places)|node_modules\/(@tanstack\/[\w-]*query|wouter|lucide)/,
+    test: /src\/(ui\/(?!DialogFrame)|use|api|live|state|waitText|places)|node_modules\/(@tanstack\/[\w-]*query|wouter|lucide)/,
     minShareCount: 2,
   },
 ];
@@ -35,7 +35,7 @@ function precompress(): Plugin {
       }
     }
   };
-  return { name: "precompress", apply: "build", closeBundle: () => visit(OUT) };
+  return { name: "precompress", apply: "build", writeBundle: () => visit(OUT) };
 }
 
 /** While the console is being written: its own files from here, everything else from a server that runs. */

@@ -1,6 +1,6 @@
 /**
- * The console's graph and @xyflow/react on the same jobs, in one browser, one after the other: how soon it is there, how many
- * frames a second while it is panned for four seconds and changes stream in, how much memory it takes.
+ * Measures the console's graph and @xyflow/react on the same jobs, in one browser, one after the other: the time until the
+ * graph shows, the frames per second while it is panned for four seconds and changes stream in, and the memory.
  *
  *   (cd web && npm ci) && (cd bench/console && npm ci) && node bench/console/graph.mjs [--quick]
  */
@@ -21,7 +21,7 @@ const FLAGS = [
   ...["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
   ...["--disable-component-update", "--disable-sync", "--enable-precise-memory-info", "--js-flags=--expose-gc"],
 ];
-// The console cuts its fonts down when it is built; here the whole ones do.
+// The console's build subsets its fonts; here the full fonts are enough.
 const FONTS = Object.fromEntries(
   ["inter", "jetbrains-mono"].map((name) => [
     `@fonts/${name}.woff2`,
@@ -30,7 +30,7 @@ const FONTS = Object.fromEntries(
 );
 const ROUNDS = process.argv.includes("--quick") ? 1 : 3;
 const WAIT_MS = 120_000;
-// Steps, changes a second, turns of the wheel, and whether xyflow is asked too: above 1,000 it takes minutes.
+// Steps, changes per second, turns of the wheel, and whether xyflow is measured too: above 1,000 steps it takes minutes.
 const CASES = [
   [300, 100, 0, true],
   [1_000, 200, 0, true],
@@ -95,7 +95,7 @@ function line({ steps, rate, zoom, ours, theirs }) {
   return `${steps} steps, ${rate} changes/s, ${zoom > 0 ? "reading zoom" : "all in view"}: ${told(ours)}${ratio}`;
 }
 
-/** The round with the most frames: what else the machine does can only take some away. */
+/** Returns the round with the most frames: foreign load can only lower the count. */
 async function best(round) {
   let found = null;
   for (let i = 0; i < ROUNDS; i++) {
@@ -118,7 +118,7 @@ async function look(browser, address, zoom) {
   }
 }
 
-/** In the page: whether the canvas shows anything but its background, or the nodes are there and in their places. */
+/** Runs in the page: tells whether the canvas shows more than its background, or the nodes are in their places. */
 function isThere() {
   const flow = document.querySelector(".react-flow__node");
   if (flow !== null) return flow.getBoundingClientRect().width > 0;
@@ -129,7 +129,7 @@ function isThere() {
   return false;
 }
 
-/** In the page: zoom in, then drag the graph about and count frames. */
+/** Runs in the page: zooms in, then drags the graph about and counts frames. */
 async function panForAWhile(zoom) {
   const box =
     document.querySelector("[role=application]:not(.react-flow)") ?? document.querySelector(".react-flow__pane");
@@ -137,7 +137,7 @@ async function panForAWhile(zoom) {
   const at = { clientX: 500, clientY: 430, bubbles: true, cancelable: true, view: window };
   for (let i = 0; i < zoom; i++) box.dispatchEvent(new WheelEvent("wheel", { ...at, deltaY: -400 }));
   await new Promise((resolve) => setTimeout(resolve, 800));
-  // xyflow pans by d3, which listens to the mouse; ours by the pointer.
+  // xyflow pans with d3, which listens to mouse events; the console listens to pointer events.
   const send = (kind, x, y) => {
     const init = { ...at, pointerId: 1, clientX: x, clientY: y, button: 0, buttons: 1 };
     const target = kind === "down" ? box : window;

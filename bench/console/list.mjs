@@ -1,6 +1,6 @@
 /**
- * The console's list of jobs as it is built: 10,000 rows loaded and scrolled for five seconds while jobs change. How many
- * frames a second, how long the slow ones are, how much memory it takes, and whether the rows say what is true at the end.
+ * Measures the built console's list of jobs: 10,000 rows are loaded and scrolled for five seconds while jobs change. The
+ * figures are the frames per second, the slow frames, the memory, and whether the rows are right at the end.
  *
  *   (cd web && npm ci) && node bench/console/list.mjs [--quick]
  */
@@ -20,7 +20,7 @@ const FLAGS = [
   ...["--disable-component-update", "--disable-sync", "--enable-precise-memory-info", "--js-flags=--expose-gc"],
 ];
 const ROWS = 10_000;
-// Changes a second, and whether the list is scrolled meanwhile.
+// Changes per second, and whether the list is scrolled meanwhile.
 const CASES = [
   [50, true],
   [500, true],
@@ -52,7 +52,7 @@ try {
   rmSync(out, { recursive: true, force: true });
 }
 
-/** A browser of its own for each round, so that none starts with what another left. */
+/** Uses a new browser for each round, so that no round starts with the remains of another. */
 async function round(rate, isScrolled) {
   const server = await startListServer(out, ROWS);
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
@@ -84,7 +84,7 @@ async function round(rate, isScrolled) {
   }
 }
 
-/** The list asks for the next page when its end comes near: as often as it takes. */
+/** Scrolls to the end until every page is loaded: the list requests the next page when its end comes near. */
 async function loadAll(page) {
   await page.waitForFunction(
     (rows) => {
@@ -101,7 +101,7 @@ async function loadAll(page) {
   });
 }
 
-/** In the page: the time of every frame for so long, going down and up the list as a hurried reader would. */
+/** Runs in the page: records the time of every frame while it scrolls down and up as a hurried reader would. */
 function watchFrames({ ms, isScrolled }) {
   const frame = document.querySelector("[role=table]").parentElement;
   return new Promise((done) => {
@@ -123,7 +123,7 @@ function watchFrames({ ms, isScrolled }) {
 function readRows() {
   return [...document.querySelectorAll("[data-job]")].map((row) => ({
     id: row.dataset.job,
-    // The figure beside the bar, without the word that only a screen reader says.
+    // The figure beside the bar, without the word for screen readers.
     steps: row.querySelector(".sr-only")?.parentElement.textContent.replace(" steps", ""),
   }));
 }

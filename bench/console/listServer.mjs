@@ -1,7 +1,7 @@
 /**
- * A stand-in for the service with a list of made-up jobs: it serves the console as it is built, pages of `GET /jobs`, and the
- * stream, with so many changes a second told ten times a second as the service does. No database and no engine take part,
- * so what is measured is the page.
+ * A stand-in for the service with invented jobs: it serves the built console, pages of `GET /jobs`, and the stream. The
+ * stream sends the changes ten times a second, as the service does. There is no database and no engine, so only the page is
+ * measured.
  */
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -80,7 +80,7 @@ export async function startListServer(files, count) {
   };
 }
 
-/** As long as a job of the service is on the wire. */
+/** Returns a job with as many bytes as a job of the service. */
 function jobOf(no, createdAt) {
   const hex = no.toString(16).padStart(12, "0");
   const id = `019a0000-0000-7000-8000-${hex}`;

@@ -1,4 +1,4 @@
-"""Test L: the limit that PostgreSQL itself sets, measured in the same run."""
+"""Test L: the limit of PostgreSQL itself, measured in the same run."""
 
 import json
 import subprocess
@@ -16,11 +16,11 @@ JOBS = 30_000
 
 
 async def bare_sql(run: Run) -> None:
-    """The best of several batch sizes and numbers of connections, in each round."""
+    """Measure the best of several batch sizes and numbers of connections, in each round."""
     dsn = await make_database(run.servers.postgres, "limit")
     await make_schema(dsn)
     count = run.count(JOBS, at_least=1000)
-    # Once unmeasured, so that the server has statistics: plans made for empty tables are 30 times slower.
+    # One unmeasured run gives the server statistics: plans made for empty tables are 30 times slower.
     await rate(dsn, count=1000, batch=100, connections=1)
     await tidy_up(dsn)
     for _ in range(run.repeats):

@@ -1,4 +1,4 @@
-"""Test N: what bells cost those who commit: 16 writers in 4 processes, with and without."""
+"""Test N: the cost of bells for committing writers: 16 writers in 4 processes, with and without bells."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ SECONDS = 5.0
 
 
 async def bells(run: Run) -> None:
-    """Durable commits a second of 16 writers."""
+    """Measure the durable commits per second of 16 writers."""
     dsn = await make_database(run.servers.postgres, "bells")
     connection = await asyncpg.connect(dsn)
     await connection.execute("CREATE TABLE bell_row (id bigserial PRIMARY KEY, value int)")

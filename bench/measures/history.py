@@ -1,18 +1,17 @@
-"""Test H: throughput in a database that holds millions of finished jobs, against one that holds none."""
+"""Test H: throughput in a database with millions of finished jobs, and in an empty one."""
 
 import asyncpg
 
-from bench.machine import wait_until_quiet
-from bench.measures.run import Run, cpu_us
-from bench.roster import WINDLASS
-from bench.session import SystemFailed, make_database, tidy_up
+from bench.measures.run import Run
+from bench.measures.two_databases import Side, compare
+from bench.session import tidy_up
 
 EMPTY = "H without history"
 FULL = "H with history"
 JOBS = 2_000_000
 CHUNK = 200_000
 
-# Rows as a one-step job leaves them, one every 30 ms up to now, in the order in which they would have been written.
+# Rows as a one-step job leaves them, one job every 30 ms up to now, in the order of their writing.
 FILL = (
     """
     INSERT INTO windlass.jobs (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input,
@@ -41,7 +40,7 @@ FUNCTION = """
 
 
 async def fill(dsn: str, jobs: int) -> None:
-    """Write the history and let the server learn its statistics."""
+    """Write the history and let the server collect statistics."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("SET synchronous_commit = off")
@@ -56,30 +55,7 @@ async def fill(dsn: str, jobs: int) -> None:
 
 
 async def history(run: Run) -> None:
-    """The same jobs in two databases of the same server, in turn."""
-    count = run.count(WINDLASS.jobs)
-    try:
-        empty = await run.session(WINDLASS, "windlass_empty")
-        full = await run.session(WINDLASS, "windlass_history")
-        run.say(f"{FULL:24} filling in {run.count(JOBS):,} finished jobs")
-        await fill(full.dsn, run.count(JOBS))
-        for _ in range(run.repeats):
-            for test, session in ((EMPTY, empty), (FULL, full)):
-                session.start()
-                wait_until_quiet(run.patience_s)
-                try:
-                    answer, load = session.measure("jobs", count=count)
-                finally:
-                    await session.stop()
-                rate = count / answer["seconds"]
-                run.results.add(test, "windlass", "jobs/s", "higher", rate, load.others, cpu_us(load, count))
-                run.say(f"{test:24} {'windlass':14} {rate:12,.0f} jobs/s  others {load.others}")
-    except (SystemFailed, RuntimeError) as error:
-        run.results.fail(FULL, "windlass", str(error))
-        run.say(f"{FULL:24} windlass failed: {error}")
-    finally:
-        # Gigabytes that nothing else needs.
-        for name in ("windlass_empty", "windlass_history"):
-            if session := run.sessions.pop(name, None):
-                session.close()
-                await make_database(run.servers.postgres, name)
+    """Measure the same jobs without history and with it."""
+    jobs = run.count(JOBS)
+    run.say(f"{FULL:24} filling in {jobs:,} finished jobs")
+    await compare(run, Side(EMPTY, "windlass_empty"), Side(FULL, "windlass_history"), lambda dsn: fill(dsn, jobs))

@@ -1,4 +1,4 @@
-"""Test B: one job at a time on an idle system, beside the machine's own price of one durable commit."""
+"""Test B: one job at a time on an idle system, beside the machine's cost of one durable commit."""
 
 from typing import Any
 
@@ -9,12 +9,14 @@ from bench.roster import Entry
 LATENCY = "B submit to result"
 LATENCY_P99 = "B submit to result, p99"
 COMMIT = "B one durable commit"
-# The two above of one and the same run: the machine is not equally fast in all of them.
+# Both figures from the same run, since the machine's speed differs between runs.
 IN_COMMITS = "B submit to result / commit"
 
 
 async def latency(run: Run) -> None:
-    """Milliseconds from submit to the result seen by the submitter; for Windlass also in durable commits."""
+    """Measure the milliseconds from the submit to the result seen by the submitter; for Windlass also in durable
+    commits.
+    """
 
     def read(entry: Entry, answer: dict[str, Any], load: Load) -> Reading:
         run.results.add(LATENCY_P99, entry.name, "ms p99", "lower", answer["p99_ms"], load.others)

@@ -1,4 +1,4 @@
-"""Test G: pages of `GET /jobs` among a million jobs of a thousand callers, by each way of asking."""
+"""Test G: pages of `GET /jobs` among a million jobs of a thousand callers, by each kind of filter."""
 
 import random
 import re
@@ -23,12 +23,12 @@ TEST = "G GET /jobs"
 JOBS = 1_000_000
 CALLERS = 1_000
 CHUNK = 100_000
-# Callers that ask, how often each asks in each way, and over how many connections.
+# The number of requesting callers, the requests of each per kind, and the connections.
 ASKERS = 20
 ASKS = 1_000
 CONNECTIONS = 2
 
-# As the engine's own connections have them: one plan for all values, driven by an index.
+# As on the engine's connections: one plan for all values, driven by an index.
 PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
 
 # A job every 20 ms up to now; one in twenty failed in one of five steps, one in ten belongs to one of four corpora.
@@ -63,12 +63,12 @@ WAYS: Mapping[str, tuple[dict[str, str], JobFilter]] = {
 
 
 def name(kind: str) -> str:
-    """The test's name for one way of asking, p99."""
+    """Return the test's name for one kind of filter, p99."""
     return f"{TEST} {kind}, p99"
 
 
 async def listing(run: Run) -> None:
-    """Milliseconds from the request's first byte to the answer's last."""
+    """Measure the milliseconds from the request's first byte to the answer's last."""
     dsn = await make_database(run.servers.postgres, "windlass_listing")
     folder = run.servers.folder / "listing"
     try:
@@ -89,13 +89,13 @@ async def listing(run: Run) -> None:
         run.results.fail(TEST, "windlass", str(error))
         run.say(f"{TEST:24} failed: {error}")
     finally:
-        # A gigabyte that nothing else needs.
+        # Free a gigabyte that no other test needs.
         await make_database(run.servers.postgres, "windlass_listing")
 
 
 def _rounds(run: Run, api: Api, load: Asker, indexes: Mapping[str, str]) -> None:
-    chance = random.Random(7)
-    wanted = [{"caller": f"caller-{no}", "name": "bench"} for no in chance.sample(range(CALLERS), ASKERS)]
+    rng = random.Random(7)
+    wanted = [{"caller": f"caller-{no}", "name": "bench"} for no in rng.sample(range(CALLERS), ASKERS)]
     made = load.ask(do="post", port=api.port, key=api.key, path="/keys", bodies=wanted)["answers"]
     keys = [answer["key"] for answer in made]
     cursors = {key: _cursor(load, api, key) for key in keys}
@@ -105,7 +105,7 @@ def _rounds(run: Run, api: Api, load: Asker, indexes: Mapping[str, str]) -> None
                 (_path(query | (cursors[key] if kind == "second page" else {})), key)
                 for key in keys * max(1, run.count(ASKS) // ASKERS)
             ]
-            chance.shuffle(asks)
+            rng.shuffle(asks)
             wait_until_quiet(run.patience_s)
             with Watch({"client": [load.pid], "api": [api.pid], "server": [run.servers.postgres.pid]}) as watch:
                 told = load.ask(do="get", port=api.port, asks=asks, connections=CONNECTIONS)
@@ -122,13 +122,13 @@ def _path(query: Mapping[str, str]) -> str:
 
 
 def _cursor(load: Asker, api: Api, key: str) -> dict[str, str]:
-    """What leads to a caller's second page; nothing if, in a small run, there is none."""
+    """Return the cursor of a caller's second page; empty if a small run has none."""
     [page] = load.ask(do="read", port=api.port, key=key, paths=["/jobs?limit=10"])["answers"]
     return {"cursor": page["next"]} if page["next"] else {}
 
 
 async def fill(dsn: str, jobs: int) -> None:
-    """Write the jobs and let the server learn its statistics."""
+    """Write the jobs and let the server collect statistics."""
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("SET synchronous_commit = off")
@@ -146,7 +146,7 @@ async def fill(dsn: str, jobs: int) -> None:
 
 
 async def index_of(dsn: str, wanted: JobFilter) -> str:
-    """The index that drives the statement for this filter, by the server's own plan for all values."""
+    """Return the index that drives the statement for this filter, from the server's plan for all values."""
     connection = await asyncpg.connect(dsn, server_settings=PLANS)
     try:
         label = INDEXED if INDEXED in wanted.labels else None

@@ -1,4 +1,4 @@
-"""Test P: what many waiting jobs cost: memory of every process, and queries while nothing happens."""
+"""Test P: the cost of many waiting jobs: memory of every process, and queries while idle."""
 
 import time
 
@@ -16,7 +16,7 @@ IDLE_S = 30.0
 
 
 async def parked(run: Run) -> None:
-    """Memory before and after, then queries per second of each process over an idle stretch."""
+    """Measure the memory before and after, then the queries per second of each process while idle."""
     try:
         session = await run.session(WINDLASS, "windlass_parked")
         session.start()

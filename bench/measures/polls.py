@@ -1,4 +1,4 @@
-"""Test Q: a round of polls: the work of 10,000 jobs is due at once, and a provider in a process of its own is asked."""
+"""Test Q: a round of polls: the work of 10,000 jobs is due at once, at a provider in a separate process."""
 
 import asyncio
 import time
@@ -29,7 +29,9 @@ DONE = "SELECT count(*) FROM windlass.jobs WHERE state = 'COMPLETED'"
 
 
 async def polls(run: Run) -> None:
-    """Seconds, statements and requests of one round; without webhooks, and with the rate limit out of the way."""
+    """Measure the seconds, statements and requests of one round; without webhooks, and with the rate limit out of the
+    way.
+    """
     folder = run.servers.folder / "polls"
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -87,7 +89,7 @@ async def _timed(
     roles = {"worker": [installation.worker_pid], "provider": [provider.pid or 0]}
     with Watch({**roles, "server": [run.servers.postgres.pid]}) as watch:
         seconds = await _round(connection, until, wanted)
-    # Named for the full count, whatever the scale.
+    # Converted to the full count, for any scale.
     per_jobs, others = seconds * JOBS / count, watch.load.others
     detail = {"jobs": count, "seconds": seconds, **cpu_us(watch.load, count)}
     run.results.add(test, "windlass", "s/10,000", "lower", per_jobs, others, detail)

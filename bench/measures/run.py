@@ -1,16 +1,18 @@
-"""What every measure is handed: the servers, the systems, the sizes, and where results go."""
+"""The context of every measure: the servers, the systems, the sizes, and the results."""
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from bench.machine import QUIET_CORES, Load, wait_until_quiet
+from bench.process import ROOT
 from bench.results import Better, Results
 from bench.roster import WINDLASS, Entry
 from bench.session import Servers, Session, SystemFailed, make_database
 
-# One figure and what else is worth keeping of the run.
+# One figure, and further details of the run.
 Reading = tuple[float, dict[str, Any]]
 
 
@@ -23,23 +25,23 @@ class Run:
     results: Results
     scale: float
     repeats: int
-    # How many more rounds for systems that lack clean runs, and how long to wait for a quiet machine before a run.
+    # Further rounds for systems that lack clean runs, and how long to wait for a quiet machine before a run.
     extra: int = 0
     patience_s: float = 0.0
     sessions: dict[str, Session] = field(default_factory=dict)
-    # Systems that could not be opened, and why: asked once, not in every test.
+    # Systems that could not be opened, and why: tried once, not in every test.
     _broken: dict[str, str] = field(default_factory=dict)
 
     def count(self, full: int, at_least: int = 20) -> int:
-        """A full run's count, scaled."""
+        """Return the count of a full run, scaled."""
         return max(min(full, at_least), int(full * self.scale))
 
     def say(self, text: str) -> None:
-        """Progress, for whoever waits."""
+        """Print progress."""
         print(text, file=sys.stderr, flush=True)
 
     async def session(self, entry: Entry, database: str | None = None) -> Session:
-        """The system's session, opened on first use."""
+        """Return the system's session, opened on first use."""
         name = database or entry.name
         if reason := self._broken.get(name):
             raise SystemFailed(reason)
@@ -55,7 +57,7 @@ class Run:
         return self.sessions[name]
 
     def contestants(self, can: Callable[[Entry], bool]) -> list[Entry]:
-        """Windlass after each peer that can: so the two are measured close to one another in time."""
+        """Return the capable peers, then Windlass, so that they are measured close to one another in time."""
         found = [peer for peer in self.peers if can(peer)]
         return [*found, WINDLASS]
 
@@ -70,7 +72,7 @@ class Run:
         workers: int = 1,
         repeats: int | None = None,
     ) -> None:
-        """Measure all systems in turn, then all again. One that fails is left out of the later rounds."""
+        """Measure all systems in turn, then all again. A failed system is left out of later rounds."""
         failed: set[str] = set()
         wanted = repeats or self.repeats
         for round_no in range(wanted + self.extra):
@@ -98,6 +100,11 @@ class Run:
         figure = self.results.get(test, entry.name)
         return sum(others < QUIET_CORES for others in figure.others) if figure else 0
 
+    def versions(self) -> list[tuple[str, Path]]:
+        """The versions of Windlass that tests of its service compare, each with its checkout. This one is last."""
+        before = [(peer.name, Path(peer.tree)) for peer in self.peers if peer.tree is not None]
+        return [*before, (WINDLASS.name, ROOT)]
+
     def close(self) -> None:
         """End every client process."""
         for session in self.sessions.values():
@@ -105,5 +112,10 @@ class Run:
 
 
 def cpu_us(load: Load, count: int) -> dict[str, float]:
-    """CPU microseconds per piece, by role: they hold better than wall time on a machine that is shared."""
+    """Return the CPU microseconds per piece, by role: more stable than wall time on a shared machine."""
     return {f"{role}_us": round(seconds / count * 1e6, 1) for role, seconds in load.cpu_s.items()}
+
+
+def all_us(load: Load, count: int) -> float:
+    """Return the CPU microseconds per piece, of all roles together."""
+    return sum(load.cpu_s.values()) / count * 1e6

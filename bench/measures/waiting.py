@@ -1,4 +1,4 @@
-"""Test X: what many jobs cost whose work is at a provider: memory of every process, and queries while all is idle."""
+"""Test X: the cost of many jobs with work at a provider: memory of every process, and queries while idle."""
 
 import asyncio
 
@@ -15,12 +15,13 @@ POSTGRES_MEMORY = "X memory, PostgreSQL"
 PARKING = "X handed over"
 JOBS = 100_000
 WARM = 200
-IDLE_S = 30.0
+# Followers query every few seconds, eight statements each: a short window may hold one query round more or less.
+IDLE_S = 120.0
 SETTLE_S = 1.0
 
 
 async def waiting(run: Run) -> None:
-    """API, worker and engine: with no work at the provider, and with that of so many jobs."""
+    """Measure API, worker and engine: without work at the provider, and with the work of this many jobs."""
     try:
         installation = await Installation.make(run.servers.postgres, run.servers.folder / "waiting")
         try:
@@ -36,7 +37,7 @@ async def waiting(run: Run) -> None:
 async def _measure(run: Run, installation: Installation) -> None:
     count, idle_s = run.count(JOBS), max(2.0, min(IDLE_S, IDLE_S * run.scale))
     postgres, dsn = run.servers.postgres, installation.dsn
-    # Connections are opened, plans are made. These count too: the provider has no more places than all of them need.
+    # This opens connections and makes plans. These jobs count too: the provider has slots for exactly all of them.
     warm = min(WARM, count // 2)
     await installation.park(warm)
     await asyncio.sleep(SETTLE_S)

@@ -1,4 +1,6 @@
-"""Test W: signed webhooks of a provider through one API process: how many end their step in a second, and how soon."""
+"""Test W: signed webhooks of a provider through one API process: how many end their step per second, and how soon."""
+
+from contextlib import ExitStack
 
 import asyncpg
 
@@ -12,10 +14,11 @@ STEADY = "W webhooks, 1,000/s sent"
 STEADY_P50 = "W sent to settled"
 STEADY_P99 = "W sent to settled, p99"
 FULL = "W webhooks, all at once"
+FULL_CPU = "W webhooks, CPU of the API"
 RATE = 1_000
 SECONDS = 10
 CONNECTIONS = 64
-# Work that the provider has and nobody has told of.
+# Provider work without a reported end.
 KEYS = "SELECT external_id FROM windlass.provider_jobs WHERE state = 'RUNNING' ORDER BY job_id LIMIT $1"
 SETTLED = """
     SELECT count(*) FROM windlass.provider_jobs p JOIN windlass.jobs j ON j.id = p.job_id
@@ -23,28 +26,33 @@ SETTLED = """
 
 
 async def webhooks(run: Run) -> None:
-    """Every answer is 200 `applied`: it is given when the step's end is durable. Then the database is asked, too."""
+    """Check that every answer is 200 `applied`, sent once the step's end is durable. Then check the database too."""
     folder = run.servers.folder / "webhooks"
+    folder.mkdir(parents=True)
     try:
-        installation = await Installation.make(run.servers.postgres, folder)
-        load = Asker("bench.http_load", log=folder / "load.log")
-        try:
-            installation.start()
-            # Once unmeasured: connections are opened, plans are made.
-            await _send(run, installation, load, CONNECTIONS, None)
+        with ExitStack() as stack:
+            load = Asker("bench.http_load", log=folder / "load.log")
+            stack.callback(load.close)
+            sides: list[tuple[str, Installation]] = []
+            for name, tree in run.versions():
+                own = folder / f"webhooks_{name}"
+                installation = await Installation.make(run.servers.postgres, own, tree=tree)
+                stack.callback(installation.stop)
+                installation.start()
+                # Once unmeasured: connections are opened, plans are made.
+                await _send(run, installation, load, CONNECTIONS, None)
+                sides.append((name, installation))
             for _ in range(run.repeats):
-                await _steady(run, installation, load)
-                await _full(run, installation, load)
-        finally:
-            load.close()
-            installation.stop()
+                await _steady(run, sides[-1][1], load)
+                for name, installation in sides:
+                    await _full(run, name, installation, load)
     except (SystemFailed, RuntimeError) as error:
         run.results.fail(STEADY, "windlass", str(error))
         run.say(f"{STEADY:24} failed: {error}")
 
 
 async def _steady(run: Run, installation: Installation, load: Asker) -> None:
-    """As many a second as they come, whether the last ones were answered or not."""
+    """Send at a fixed rate, without waiting for earlier answers."""
     count = run.count(RATE * SECONDS)
     answer, watch = await _send(run, installation, load, count, RATE)
     rate, others = count / answer["seconds"], watch.load.others
@@ -55,14 +63,15 @@ async def _steady(run: Run, installation: Installation, load: Asker) -> None:
     run.say(f"{STEADY:24} {rate:,.0f} settled/s  others {others}  {detail}")
 
 
-async def _full(run: Run, installation: Installation, load: Asker) -> None:
+async def _full(run: Run, name: str, installation: Installation, load: Asker) -> None:
     """As fast as they are answered, over all connections."""
     count = run.count(RATE * SECONDS)
     answer, watch = await _send(run, installation, load, count, None)
     rate, others = count / answer["seconds"], watch.load.others
     detail = {**answer, **cpu_us(watch.load, count)}
-    run.results.add(FULL, "windlass", "settled/s", "higher", rate, others, detail)
-    run.say(f"{FULL:24} {rate:,.0f} settled/s  others {others}  {detail}")
+    run.results.add(FULL, name, "settled/s", "higher", rate, others, detail)
+    run.results.add(FULL_CPU, name, "us/webhook", "lower", detail["api_us"], others)
+    run.say(f"{FULL:24} {name:14} {rate:,.0f} settled/s  others {others}  {detail}")
 
 
 async def _send(

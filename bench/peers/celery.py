@@ -24,7 +24,7 @@ def join(results: list[None]) -> int:
 
 
 class Peer(System):
-    """The submitting client. Results are kept, as by default: a done job is one whose result is stored."""
+    """The submitting client. Results are kept, as by default: a job is done when its result is stored."""
 
     def worker(self) -> list[str]:
         return [sys.executable, "-m", "celery", "-A", "bench.peers.celery", "worker", "-l", "ERROR", "-c", "2"]

@@ -20,12 +20,12 @@ SCHEMA_LIMIT_S = 60.0
 
 
 def url() -> str:
-    """The database's address as SQLAlchemy wants it."""
+    """Return the database's address for SQLAlchemy."""
     return target().dsn.replace("postgresql://", "postgresql+psycopg://")
 
 
 def work() -> None:
-    """The worker process."""
+    """Run the worker process."""
     DBOS(
         config={
             "name": "bench-app",
@@ -66,7 +66,7 @@ class Peer(System):
     """The submitting client."""
 
     def prepare(self) -> None:
-        # The schema and the queue's row are made by a worker's first start.
+        # The first start of a worker creates the schema and the queue's row.
         worker = spawn(self.worker(), log=Path(target().folder) / "dbos-prepare.log")
         deadline = time.monotonic() + SCHEMA_LIMIT_S
         try:
@@ -115,7 +115,7 @@ class Peer(System):
             client = DBOSClient(system_database_url=url())
             found = client.retrieve_queue("q") is not None
             client.destroy()
-        except Exception:  # whatever a half-made schema makes it raise
+        except Exception:  # an incomplete schema raises many kinds of errors
             return False
         return found
 

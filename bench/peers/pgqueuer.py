@@ -1,7 +1,7 @@
 """pgqueuer on PostgreSQL: claims in batches of 100, enqueues 1,000 rows at a time.
 
-It has no chains and no join. A chain is a job that enqueues the next; a fan-out is a bulk enqueue, waited for by
-counting what is left.
+It has no chains and no join. A chain is a job that enqueues the next job. A fan-out is a bulk enqueue; the client
+counts the remaining rows until none is left.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ CLIENTS = 10
 
 
 async def work() -> None:
-    """The worker process."""
+    """Run the worker process."""
     pool = await asyncpg.create_pool(target().dsn, min_size=2, max_size=10)
     driver = AsyncpgPoolDriver(pool)
     queries = Queries(driver)

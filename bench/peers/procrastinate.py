@@ -1,6 +1,7 @@
 """Procrastinate on PostgreSQL: one worker, concurrency 10, jobs deferred in batches where it can.
 
-It has no chains and no join. A chain is a job that defers the next; a fan-out is a batch, waited for by counting.
+It has no chains and no join. A chain is a job that defers the next job. A fan-out is a batch; the client counts the
+remaining jobs.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""SAQ on PostgreSQL, its defaults (concurrency 10): the queue whose latency is nearest."""
+"""SAQ on PostgreSQL, with its defaults (concurrency 10): the peer with the closest latency."""
 
 import asyncio
 import sys

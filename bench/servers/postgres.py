@@ -1,4 +1,4 @@
-"""A private PostgreSQL for one benchmark run: a fresh cluster in a folder of its own, fsync on, stock settings."""
+"""A private PostgreSQL for one benchmark run: a fresh cluster in a separate folder, fsync on, stock settings."""
 
 import signal
 import socket
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from windlass.app.embedded.binaries import find_binaries, server_system
 
-# Only what a bench with many clients needs; everything that costs or saves time stays at PostgreSQL's own default.
+# Only settings that a benchmark with many clients needs; every setting that affects speed stays at its default.
 SETTINGS: Mapping[str, str] = {"max_connections": "200"}
 START_LIMIT_S = 60.0
 
@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 class Postgres:
-    """One running server, reached over loopback TCP as a server of one's own would be."""
+    """One running server, reached over loopback TCP like a dedicated server."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -38,16 +38,16 @@ class Postgres:
 
     @property
     def pid(self) -> int:
-        """The postmaster; its children are the server's whole load."""
+        """The process id of the postmaster; its children are the server's whole load."""
         assert self._process is not None
         return self._process.pid
 
     def dsn(self, database: str = "postgres") -> str:
-        """Address of one database of this server."""
+        """Return the address of one database of this server."""
         return f"postgresql://bench@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Make the cluster, start the server and wait until it answers."""
+        """Create the cluster, start the server and wait until it answers."""
         make = [self._bin / "initdb", "-D", self._data, "-U", "bench", "--auth=trust", "-E", "UTF8", "--locale=C"]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL, **self._system.popen)
         log = self.folder / "postgres.log"

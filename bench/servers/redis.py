@@ -21,13 +21,13 @@ class Redis:
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """The server's process id."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The server's address."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:

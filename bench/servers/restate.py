@@ -24,22 +24,22 @@ class Restate:
 
     @property
     def pid(self) -> int:
-        """The launcher's process; the server is its child."""
+        """The launcher's process id; the server is its child."""
         assert self._process is not None
         return self._process.pid
 
     @property
     def ingress(self) -> str:
-        """Where invocations are sent."""
+        """The address for invocations."""
         return f"http://127.0.0.1:{self._ports['ingress']}"
 
     @property
     def admin(self) -> str:
-        """Where deployments are registered and state is asked for."""
+        """The address for registering deployments and querying state."""
         return f"http://127.0.0.1:{self._ports['admin']}"
 
     def start(self) -> None:
-        """Start the server and wait until it says that it is well."""
+        """Start the server and wait until it reports that it is healthy."""
         self.folder.mkdir(parents=True, exist_ok=True)
         place = ["--base-dir", str(self.folder), "--bind-ip", "127.0.0.1", "--listen-mode", "tcp"]
         environment = {
@@ -58,7 +58,7 @@ class Restate:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"Restate did not start: see {log}")
             time.sleep(0.2)
-        # It says so a little before it takes invocations.
+        # It reports healthy a little before it accepts invocations.
         time.sleep(1)
 
     def stop(self) -> None:

@@ -4,7 +4,7 @@ from windlass.core import errors
 from windlass.core.errors import Permanent, Transient, WindlassError
 from windlass.core.outcome import Cancel, Parked, Snooze
 from windlass.core.retry import Retry
-from windlass.later import __getattr__ as __getattr__
+from windlass.lazy import __getattr__ as __getattr__
 from windlass.recipe.app import App, load
 from windlass.recipe.handle import index, item, text
 from windlass.recipe.provider import call, provider
@@ -33,6 +33,7 @@ __all__ = [
     "Windlass",
     "WindlassError",
     "call",
+    "commit",
     "context",
     "errors",
     "index",

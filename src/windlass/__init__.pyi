@@ -16,6 +16,7 @@ from windlass.recipe.provider import call, provider
 from windlass.recipe.recipe import Recipe, recipe
 from windlass.recipe.step import Step, step
 from windlass.recipe.waiting import sleep, wait_for
+from windlass.worker.commit import commit
 from windlass.worker.context import Context, context
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Windlass",
     "WindlassError",
     "call",
+    "commit",
     "context",
     "errors",
     "index",

@@ -242,7 +242,7 @@ async def test_a_head_is_found_whichever_part_it_is_in(audit: Audit, timed_db: D
 
 
 async def test_no_chain_is_whole(timed_db: Database) -> None:
-    assert await verify_chain(timed_db) == module.Verdict(0, GENESIS, None)
+    assert await verify_chain(timed_db) == module.ChainVerdict(0, GENESIS, None)
     assert (await verify_chain(timed_db, after_no=3)).flaw is not None
     assert (await verify_chain(timed_db, head=b"x" * 32)).flaw is not None
 

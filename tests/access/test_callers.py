@@ -23,6 +23,7 @@ def digests(*secret: str, key: str = "key") -> list[bytes]:
     return Secret.of(secret).digests("alias", key.encode())
 
 
+@pytest.mark.covers("CIX-55")
 async def test_a_named_caller_costs_no_row(db: Database) -> None:
     assert await callers(db).id_of(digests(NEW), {"caller_id": "ann"}) == "ann"
     assert await callers(db).id_of(digests(NEW), {"caller_id": 42}) == "42"
@@ -30,6 +31,7 @@ async def test_a_named_caller_costs_no_row(db: Database) -> None:
         assert await connection.fetchval("SELECT count(*) FROM windlass.caller_aliases") == 0
 
 
+@pytest.mark.covers("CIX-55")
 async def test_a_caller_without_a_name_keeps_its_id(db: Database) -> None:
     first = await callers(db).id_of(digests(NEW), {})
     assert first.startswith("caller-")
@@ -38,6 +40,7 @@ async def test_a_caller_without_a_name_keeps_its_id(db: Database) -> None:
     assert await callers(db).id_of(digests(NEW), {"caller_id": ""}) == first
 
 
+@pytest.mark.covers("CIX-07")
 async def test_two_keys_are_two_callers(db: Database) -> None:
     known = callers(db)
     assert await known.id_of(digests(NEW, key="a"), {}) != await known.id_of(digests(NEW, key="b"), {})
@@ -53,6 +56,7 @@ async def test_processes_that_meet_a_key_at_once_agree(db: Database) -> None:
     assert len(set(found)) == 1
 
 
+@pytest.mark.covers("CIX-55")
 async def test_the_table_does_not_hold_the_key(db: Database) -> None:
     await callers(db).id_of(digests(NEW, key="a-very-secret-key"), {})
     async with db.connection() as connection:

@@ -60,6 +60,7 @@ async def admitted(limiter: Limiter, ctx: CallerContext, costs: Sequence[int]) -
     return [not isinstance(one, Limited) for one in answers]
 
 
+@pytest.mark.covers("CIX-67")
 async def test_requests_are_admitted_up_to_the_limit(timed_db: Database, clock: VirtualClock) -> None:
     limiter = Limiter(PostgresLimits(timed_db), Fixed(3))
     for left in (2, 1, 0):
@@ -214,15 +215,15 @@ async def test_a_request_that_is_given_up_takes_nobody_with_it(timed_db: Databas
 
 
 async def test_the_database_counts_as_the_law_does(timed_db: Database, clock: VirtualClock) -> None:
-    chance = random.Random(11)
+    rng = random.Random(11)
     limits = PostgresLimits(timed_db)
     for history in range(25):
-        limit = RateLimit(chance.choice([0, 1, 5, 20]), chance.choice([1, 60, 3600]), chance.choice([0, 3]))
+        limit = RateLimit(rng.choice([0, 1, 5, 20]), rng.choice([1, 60, 3600]), rng.choice([0, 3]))
         state: tuple[int, list[int]] | None = None
         for _ in range(25):
-            clock.advance(chance.choice([0.0, 0.01, 0.4, 1.0, 7.0, 59.0, 61.0, 700.0]) * limit.window_s / 60)
+            clock.advance(rng.choice([0.0, 0.01, 0.4, 1.0, 7.0, 59.0, 61.0, 700.0]) * limit.window_s / 60)
             at = clock.now().timestamp() / limit.slice_s
-            costs = [chance.randint(0, 4) for _ in range(chance.randint(1, 4))]
+            costs = [rng.randint(0, 4) for _ in range(rng.randint(1, 4))]
             here, counts, granted = take(state, at, costs, limit.most)
             state = (here, counts)
             [found] = await limits.take([Ask(f"h{history}", tuple(costs), limit)])

@@ -78,6 +78,7 @@ async def yard(db: Database) -> AsyncIterator[Yard]:
         await made.membership.close()
 
 
+@pytest.mark.covers("CIX-51", "CIX-53")
 async def test_claims_become_the_caller(yard: Yard) -> None:
     claims = {"caller_id": "ann", "caller_type": "service", "tier": "pro", "scopes": ["admin"], "extra": [1]}
     await yard.service.order(answers={"k1": {"status": 200, "body": claims}})
@@ -88,6 +89,7 @@ async def test_claims_become_the_caller(yard: Yard) -> None:
     assert await yard.service.asked() == [{"key": "k1", "header": "k1"}]
 
 
+@pytest.mark.covers("CIX-07", "CIX-51", "CIX-52")
 @pytest.mark.parametrize("body", ["", "not json", "[1]", "null", '"text"'])
 @pytest.mark.parametrize("status", [200, 201])
 async def test_a_bare_answer_is_a_user_with_an_id_of_ours(yard: Yard, status: int, body: str) -> None:
@@ -98,6 +100,7 @@ async def test_a_bare_answer_is_a_user_with_an_id_of_ours(yard: Yard, status: in
     assert caller.role is Role.USER
 
 
+@pytest.mark.covers("CIX-51", "CIX-53")
 @pytest.mark.parametrize("status", [401, 409])
 async def test_a_bad_key_is_refused(yard: Yard, status: int) -> None:
     await yard.service.order(unknown={"status": status})
@@ -152,6 +155,7 @@ async def test_bad_keys_never_open_the_breaker(yard: Yard) -> None:
     assert await yard.outcome("k1") == "ann"
 
 
+@pytest.mark.covers("CIX-53", "CIX-58")
 async def test_three_outages_open_the_breaker_and_one_question_closes_it(yard: Yard) -> None:
     await yard.service.order(unknown={"status": 503})
     for number in range(3):
@@ -188,6 +192,7 @@ async def test_known_keys_pass_while_the_breaker_is_open(yard: Yard) -> None:
     assert await yard.outcome("k1") == "membership_unavailable"
 
 
+@pytest.mark.covers("CIX-53", "CIX-59")
 async def test_a_good_answer_is_kept_for_a_minute_and_a_bad_one_for_ten_seconds(yard: Yard) -> None:
     await yard.service.order(answers={"k1": GOOD})
     assert (GOOD_S, BAD_S) == (60.0, 10.0)
@@ -242,6 +247,7 @@ async def test_an_id_that_cannot_be_used_is_nobodys(yard: Yard, named: Any) -> N
     assert await yard.outcome("k1") == "membership_unavailable"
 
 
+@pytest.mark.covers("CIX-55")
 async def test_the_key_is_in_no_message_and_no_log(yard: Yard, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     key = "very-secret-key-of-ann"

@@ -23,6 +23,7 @@ async def api(dsn: str, tmp_path: Path, service: Remote) -> AsyncIterator[Rig]:
         yield made
 
 
+@pytest.mark.covers("CIX-05", "CIX-50", "CIX-62")
 async def test_membership_says_who_a_caller_is(api: Rig, service: Remote) -> None:
     await service.order(
         answers={
@@ -43,6 +44,7 @@ async def test_membership_says_who_a_caller_is(api: Rig, service: Remote) -> Non
         assert (await api.admin.get("/jobs")).status_code == 401
 
 
+@pytest.mark.covers("CIX-60")
 async def test_an_outage_is_503_and_never_401(api: Rig, service: Remote) -> None:
     await service.order(answers={"ann": {"status": 200, "body": {"caller_id": "ann"}}})
     async with api.client("ann") as ann, api.client("new") as new:

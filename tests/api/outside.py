@@ -112,7 +112,7 @@ async def park(api: Rig, one: Claimed, external_id: str | None = None) -> bool:
 async def report(api: Rig, one: Claimed, outcome: Outcome) -> bool:
     """What the worker says."""
     said = Report(one.job_id, one.no, one.attempt, outcome)
-    return (await settle.settle(api.parts.db, [said], chance=lambda: 0.0)).took_effect[0]
+    return (await settle.settle(api.parts.db, [said], spread=lambda: 0.0)).took_effect[0]
 
 
 async def parked(api: Rig, external_id: str, caller: str = "user") -> Claimed:

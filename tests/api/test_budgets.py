@@ -103,6 +103,7 @@ async def test_a_provider_shows_who_has_its_places_and_who_waits(api: Rig) -> No
         assert line in text
 
 
+@pytest.mark.covers("SCR-31")
 async def test_a_graph_names_the_work_that_is_waited_for(api: Rig) -> None:
     one = await parked(api, "ext-1")
     [wait] = (await api.user.get(f"/jobs/{one.job_id}/graph")).json()["waiting_for"]

@@ -31,6 +31,7 @@ async def post(client: httpx.AsyncClient, one: Claimed, **body: Any) -> dict[str
     return told
 
 
+@pytest.mark.covers("CIX-12", "CIX-33", "CIX-47", "CIX-61")
 async def test_a_step_done_elsewhere_is_completed_once(api: Rig, service: httpx.AsyncClient) -> None:
     one = await handed_over(api, HAND)
     assert await park(api, one)
@@ -45,6 +46,7 @@ async def test_a_step_done_elsewhere_is_completed_once(api: Rig, service: httpx.
     assert event.source == "callback:scraper"
 
 
+@pytest.mark.covers("CIX-32")
 async def test_two_at_once_are_one_effect(api: Rig, service: httpx.AsyncClient) -> None:
     one = await handed_over(api, HAND)
     assert await park(api, one)
@@ -55,6 +57,7 @@ async def test_two_at_once_are_one_effect(api: Rig, service: httpx.AsyncClient) 
     assert len((await ending(api, one.job_id))["step.completed"]) == 1
 
 
+@pytest.mark.covers("CIX-34", "CIX-39", "CIX-41")
 async def test_a_failure_has_its_code_and_fails_the_job(api: Rig, service: httpx.AsyncClient) -> None:
     one = await handed_over(api, HAND)
     assert await park(api, one)
@@ -99,6 +102,7 @@ async def test_a_token_of_an_earlier_attempt_is_late(api: Rig, service: httpx.As
     assert (await step(api, one.job_id)).state is StepState.PARKED
 
 
+@pytest.mark.covers("CIX-115")
 async def test_progress_and_previews_are_told_while_the_step_waits(api: Rig, service: httpx.AsyncClient) -> None:
     one = await handed_over(api, HAND)
     assert await park(api, one)
@@ -128,6 +132,7 @@ async def test_a_large_result_goes_to_the_artifact_store_and_a_cost_to_the_costs
     assert (costs["total"], costs["tokens_in"], costs["tokens_out"], costs["seconds"]) == ("0.125", 10, 20, 1.5)
 
 
+@pytest.mark.covers("CIX-32")
 async def test_who_may_not_report(api: Rig, service: httpx.AsyncClient) -> None:
     one = await handed_over(api, HAND)
     assert await park(api, one)
@@ -145,6 +150,7 @@ async def test_who_may_not_report(api: Rig, service: httpx.AsyncClient) -> None:
     assert (await api.admin.post(path, json=body)).json()["status"] == "PROCESSING"
 
 
+@pytest.mark.covers("CIX-61", "CIX-62")
 async def test_a_caller_that_the_settings_name_is_internal(dsn: str, tmp_path: Any) -> None:
     from tests.api.rig import rig
 

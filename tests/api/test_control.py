@@ -12,6 +12,7 @@ NOBODY = "01890000-0000-7000-8000-000000000000"
 ACTIONS = ("cancel", "pause", "resume", "retry", "rerun")
 
 
+@pytest.mark.covers("SCR-86")
 async def test_a_job_is_paused_resumed_and_cancelled(api: Rig) -> None:
     job_id = await api.submit()
     paused = (await api.user.post(f"/jobs/{job_id}/pause")).json()
@@ -56,6 +57,7 @@ async def test_an_unfinished_job_cannot_be_deleted(api: Rig) -> None:
     assert (answer.status_code, answer.json()["code"]) == (409, "wrong_state")
 
 
+@pytest.mark.covers("SCR-86")
 @pytest.mark.parametrize("action", ACTIONS)
 async def test_anothers_job_is_not_there(api: Rig, action: str) -> None:
     job_id = await api.submit()

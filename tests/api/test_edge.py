@@ -18,7 +18,7 @@ JSON = {"Content-Type": "application/json"}
 async def test_every_answer_carries_its_request_and_no_surprises(api: Rig) -> None:
     given = await api.user.get("/me", headers={"X-Request-Id": "abc:1.2-3_4"})
     assert given.headers["X-Request-Id"] == "abc:1.2-3_4"
-    for path in ("/me", "/nowhere", "/jobs?x=1", "/docs"):
+    for path in ("/me", "/nowhere", "/jobs?x=1", "/openapi"):
         answer = await api.user.get(path, headers={"X-Request-Id": "no good\ttext"})
         assert len(answer.headers["X-Request-Id"]) == 32
         assert answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.api.rig import Rig
+from windlass.core.queue import MAIN_PROCESSING
+from windlass.engine import claim, workers
 
 
+@pytest.mark.covers("SCR-25", "SCR-27", "SCR-28", "SCR-29", "SCR-30", "SCR-48")
 async def test_a_graph_before_and_after(api: Rig) -> None:
     job_id = await api.submit("fan", inputs={"many": 4})
     before = (await api.user.get(f"/jobs/{job_id}/graph")).json()
@@ -24,6 +29,17 @@ async def test_a_graph_before_and_after(api: Rig) -> None:
     results = after["results"]["steps"]
     assert results["double"] == {"outputs": [0, 2, 4, 6]}
     assert (results["total"], results["boast"]) == ({"outputs": 12}, {"skipped": True})
+
+
+@pytest.mark.covers("SCR-29")
+async def test_a_graph_shows_which_step_runs(api: Rig) -> None:
+    job_id, worker = await api.submit("fan", inputs={"many": 4}), api.parts.ids.new()
+    await workers.enlist(api.parts.db, worker, host="h", pid=1, queues=[MAIN_PROCESSING], concurrency=1)
+    await claim.claim(api.parts.db, worker=worker, queues=[MAIN_PROCESSING], limit=1)
+    graph = (await api.user.get(f"/jobs/{job_id}/graph")).json()
+    assert [node["step"] for node in graph["nodes"] if node["running"] and node["started_at"]] == ["count"]
+    assert [node["step"] for node in graph["nodes"] if node["complete"] or node["failed"]] == []
+    assert (graph["workflow_status"], graph["ready"]) == ("RUNNING", [])
 
 
 async def test_steps_come_in_pages_and_by_name(api: Rig) -> None:

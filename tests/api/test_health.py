@@ -18,13 +18,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.api.rig import Rig, rig
 from windlass.api import readiness
-from windlass.api.edge import Edge
+from windlass.api.edge import HttpEdge
 from windlass.api.routes import health
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.settings import Settings
-from windlass.pure.service import STUCK_AFTER_S, state_of
+from windlass.core.errors import DatabaseUnavailable
+from windlass.pure.service import STUCK_AFTER_S, WITHOUT, state_of
+from windlass.store import outage
 from windlass.store.database import Database
-from windlass.store.migrate import Standing, known, migrate
+from windlass.store.migrate import SchemaState, known, migrate
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.meters import Meters
 
@@ -35,12 +37,13 @@ class Place:
     def __init__(self, db: Database) -> None:
         meters = Meters(CollectorRegistry())
         self.ages_s: dict[str, float] = {"loops": 0.1, "hub": 2.0}
+        self.told: dict[str, str] = {}
         self.parts: Any = SimpleNamespace(
             db=db,
             meters=meters,
             exposition=Exposition(meters.registry),
             settings=Settings(),
-            states=lambda: {name: state_of(age_s) for name, age_s in self.ages_s.items()},
+            services=SimpleNamespace(states=self.states),
             is_draining=False,
             folders=(),
         )
@@ -49,8 +52,12 @@ class Place:
         app.state.parts = self.parts
         app.state.probe = readiness.Probe(self.parts, lambda: 0.0)
         self._state = app.state
-        app.add_middleware(Edge, parts=self.parts)
+        app.add_middleware(HttpEdge, parts=self.parts)
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here")
+
+    def states(self) -> dict[str, str]:
+        """As the process's services would tell."""
+        return {name: state_of(age_s) for name, age_s in self.ages_s.items()} | self.told
 
     async def parts_told(self, status: int) -> dict[str, str]:
         """What /readyz says of each part now, with this status; the process is alive all the while."""
@@ -97,7 +104,8 @@ async def test_a_stopped_database_is_said_and_recovered_from() -> None:
             await at.parts_told(200)
             await asyncio.to_thread(server.stop)
             found = await at.parts_told(503)
-            assert found == {"database": "no answer within 2 s", "loops": "ok", "hub": "ok"}
+            away = "PostgreSQL cannot be reached, or closed the connection"
+            assert found == {"database": away, "loops": "ok", "hub": "ok"}
     finally:
         await asyncio.to_thread(server.stop)
 
@@ -109,6 +117,7 @@ async def test_a_database_that_hangs_is_not_waited_for(fresh_dsn: str, monkeypat
         async with holder.transaction():
             await holder.execute("LOCK TABLE windlass.migrations IN ACCESS EXCLUSIVE MODE")
             assert (await at.parts_told(503))["database"] == "no answer within 0.1 s"
+        monkeypatch.undo()
         await at.parts_told(200)
     await holder.close()
 
@@ -132,7 +141,47 @@ async def test_a_loop_that_hangs_is_said(dsn: str) -> None:
     async with place(dsn) as at:
         at.ages_s["loops"] = STUCK_AFTER_S + 12
         found = await at.parts_told(503)
-        assert found == {"database": "ok", "migrations": "ok", "loops": "has not turned for 42 s", "hub": "ok"}
+        assert found == {"database": "ok", "migrations": "ok", "loops": "has not run for 42 s", "hub": "ok"}
+
+
+async def test_a_process_is_ready_without_what_it_does_not_need(dsn: str) -> None:
+    async with place(dsn) as at:
+        at.told = {"bus": WITHOUT}
+        assert (await at.parts_told(200))["bus"] == WITHOUT
+        at.told = {"bus": "is not ready"}
+        await at.parts_told(503)
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "is_logged"),
+    [
+        (DatabaseUnavailable("PostgreSQL is shutting down"), "PostgreSQL is shutting down", False),
+        (
+            asyncpg.AdminShutdownError("postgres://ada:secret@host"),
+            outage.outage_of(asyncpg.AdminShutdownError()),
+            False,
+        ),
+        (KeyError("secret"), readiness.BROKEN, True),
+        (asyncpg.UndefinedColumnError("column secret"), readiness.BROKEN, True),
+    ],
+)
+async def test_an_error_of_the_look_is_not_taken_for_a_slow_database(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, told: Any,
+    is_logged: bool,
+) -> None:  # fmt: skip
+    async def fails(*_: object) -> None:
+        raise error
+
+    async with place(dsn) as at:
+        monkeypatch.setattr(readiness, "engines", fails)
+        found = (await at.parts_told(503))["database"]
+        assert found == (told if isinstance(told, str) else told.reason)
+        assert "secret" not in found
+        monkeypatch.undo()
+        await at.parts_told(200)
+    logged = [record for record in caplog.records if "/readyz" in record.getMessage()]
+    assert bool(logged) is is_logged
+    assert all(record.exc_info for record in logged)
 
 
 async def test_a_process_that_ends_is_not_ready(dsn: str) -> None:
@@ -144,12 +193,12 @@ async def test_a_process_that_ends_is_not_ready(dsn: str) -> None:
 async def test_however_many_ask_the_database_is_asked_once_a_second(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, now = 0, 100.0
 
-    async def standing(db: Database, folders: object) -> Standing:
+    async def schema_state(db: Database, folders: object) -> SchemaState:
         nonlocal asked
         asked += 1
-        return Standing([], [])
+        return SchemaState([], [])
 
-    monkeypatch.setattr(readiness, "standing", standing)
+    monkeypatch.setattr(readiness, "schema_state", schema_state)
     async with place(dsn) as at:
         probe = readiness.Probe(at.parts, lambda: now)
         assert all(state.is_ready for state in await asyncio.gather(*(probe.state() for _ in range(100))))

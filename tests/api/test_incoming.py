@@ -59,6 +59,7 @@ async def status_of(answer: httpx.Response) -> str:
     return str(answer.json()["status"])
 
 
+@pytest.mark.covers("SCR-57", "SCR-61")
 async def test_a_webhook_ends_the_step_once(api: Rig) -> None:
     one = await parked(api, "ext-1")
     assert await status_of(await tell(api, {"id": "ext-1", "status": "RUNNING", "pct": 40}, "m0")) == "noted"
@@ -93,6 +94,7 @@ async def test_a_replay_with_another_body_changes_nothing(api: Rig) -> None:
     assert (await step(api, one.job_id)).state is StepState.PARKED
 
 
+@pytest.mark.covers("SCR-61")
 async def test_who_is_not_believed(api: Rig) -> None:
     one = await parked(api, "ext-1")
     body = json.dumps(done("ext-1")).encode()

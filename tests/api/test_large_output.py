@@ -60,7 +60,7 @@ async def test_a_composed_output_is_the_same_text_in_every_range(api: Rig) -> No
         job = api.windlass.job(UUID(await api.submit("mixed", inputs=INPUTS)))
         await job.wait()
         expected = await job.result()
-    path = f"/jobs/{job.id}/output"
+    path = f"/jobs/{job.job_id}/output"
     body = (await api.user.get(path)).content
     assert json.loads(body) == expected
     assert expected["rest"] == [1, "${x}", None, {}, []] and expected["é"][1] == 1
@@ -93,7 +93,9 @@ async def test_a_hundred_megabytes_cost_little_memory_and_stall_nobody(fresh_dsn
         big = await windlass.submit(mixed.plan, inputs={"size": SIZE, "many": 100, "wide": 100_000})
         await big.wait()
     async with server(fresh_dsn, tmp_path) as at:
-        head = f"GET /jobs/{big.id}/output HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nConnection: close\r\n".encode()
+        head = (
+            f"GET /jobs/{big.job_id}/output HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nConnection: close\r\n".encode()
+        )
         await counted(at, head + b"Range: bytes=0-9\r\n\r\n")
         before = at.peak_bytes
         ranges = [head + b"Range: bytes=%d-%d\r\n\r\n" % (n * MB, n * MB + 99) for n in range(0, 110, 5)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.api.rig import Rig
 
 
@@ -46,6 +48,7 @@ async def test_a_cursor_belongs_to_its_filter(api: Rig) -> None:
     assert (await api.other.get(f"/jobs?limit=1&cursor={cursor}")).status_code == 400
 
 
+@pytest.mark.covers("CIX-37")
 async def test_filters_by_what_callers_know(api: Rig) -> None:
     failed = await api.run("failing", labels={"corpus": "films", "team": "a"})
     done = await api.run(labels={"team": "b"})

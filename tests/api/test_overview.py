@@ -1,4 +1,4 @@
-"""What to look at first, dead letters, recent inputs, and what workers have in hand."""
+"""The overview, dead letters, recent inputs, and the steps that workers run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_what_was_done_in_the_last_hour_is_told_by_minute_and_recipe(api: 
         assert (rates["failing"]["failed"], rates["failing"]["p95_s"]) == (4, None)
         by_kind = {one["kind"]: one for one in told["attention"]}
         assert by_kind["failing_recipe"]["count"] == 4
-        assert by_kind["failing_recipe"]["link"] == "/jobs?status=FAILED&recipe=failing"
+        assert by_kind["failing_recipe"]["link"] == "/jobs?status=FAILED%2CTIMEOUT&recipe=failing"
         assert (by_kind["dead_letters"]["count"], by_kind["dead_letters"]["link"]) == (4, "/dead-letters")
     assert sum((await api.other.get("/overview")).json()["throughput"]["failed"]) == 0
 
@@ -80,6 +80,7 @@ async def test_queues_are_for_admins_and_one_that_nobody_serves_is_told(api: Rig
     assert (await api.other.get("/overview")).json()["totals"]["open"] == 0
 
 
+@pytest.mark.covers("COR-111")
 async def test_a_worker_is_told_with_what_it_has_in_hand(api: Rig) -> None:
     job = await api.submit()
     db, worker = api.parts.db, api.parts.ids.new()
@@ -111,7 +112,7 @@ async def test_who_waits_for_a_person_and_a_provider_that_is_not_asked_are_told(
         )
     told = {one["kind"]: one for one in (await api.admin.get("/overview")).json()["attention"]}
     assert (told["waiting_person"]["count"], told["waiting_person"]["link"]) == (1, f"/jobs/{job}")
-    assert told["breaker_open"]["title"] == "Provider fal is not asked"
+    assert told["breaker_open"]["title"] == "Provider fal is not used"
     mine = {one["kind"] for one in (await api.user.get("/overview")).json()["attention"]}
     assert mine == {"waiting_person"}
     assert (await api.other.get("/overview")).json()["attention"] == []

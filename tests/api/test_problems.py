@@ -149,4 +149,4 @@ async def test_every_kind_of_problem_has_a_page(api: Rig) -> None:
         assert page.status_code == 200 and row.title in page.text
         assert "script" not in page.text
     assert (await api.stranger.get("/problems/none")).status_code == 404
-    assert "/jobs/{job_id}" in (await api.stranger.get("/docs")).text
+    assert "/jobs/{job_id}" in (await api.stranger.get("/openapi")).text

@@ -158,7 +158,7 @@ async def again(world: World, action: str) -> str:
 
 LINES = (
     "show {job}", "show {job} --json", "result {job}", "result {job} --step speak", "result {job} --step repeat[0]",
-    "logs {job}", "events {job} --json", "why {job}", "jobs --json", "graph {job} --json",
+    "logs {job}", "events {job} --json", "why {job}", "jobs --json", "graph {job} --json", "get /jobs/{job}/steps",
 )  # fmt: skip
 PATHS = (
     "/jobs/{job}", "/jobs", "/jobs/{job}/output", "/jobs/{job}/steps", "/jobs/{job}/steps/0", "/jobs/{job}/steps/1",
@@ -193,7 +193,7 @@ READERS: dict[str, Callable[[World], Awaitable[str]]] = {
     "rerun": lambda world: again(world, "rerun"),
 }
 # Readers that tell of states and counts alone, or of other jobs.
-SILENT = {"GET /audit", "GET /recipes/leak/inputs", "windlass graph {job} --json", "remote windlass graph {job} --json"}
+SILENT = {"GET /audit", "GET /recipes/leak/inputs"}
 # Of a job that is quarantined these tell nothing: no step of it waits, and it is no dead letter.
 OF_STEP = {
     "GET /overview", "GET /dead-letters", "GET /jobs/{job}/why", "windlass why {job}", "remote windlass why {job}",
@@ -202,7 +202,8 @@ OF_STEP = {
 # Of a job with quarantined steps these tell the job's own row, which has nothing to hide.
 OF_JOB = {
     "GET /overview", "GET /dead-letters", "GET /jobs", "GET /jobs/{job}", "client view", "embedded view", "waiting",
-    "windlass jobs --json", "remote windlass jobs --json", "rerun",
+    "windlass jobs --json", "remote windlass jobs --json", "windlass show {job} --json",
+    "remote windlass show {job} --json", "rerun",
 }  # fmt: skip
 
 
@@ -229,16 +230,27 @@ async def answers(kind: str, folder: Path) -> dict[str, str]:
             return {name: await reader(world) for name, reader in READERS.items()}
 
 
+class Answers(dict[str, dict[str, str]]):
+    """What every reader says, by kind of job. A kind is asked for by the first test that needs it."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        super().__init__()
+        self._folders = folders
+
+    def __missing__(self, kind: str) -> dict[str, str]:
+        found = self[kind] = asyncio.run(answers(kind, self._folders.mktemp(kind)))
+        return found
+
+
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+def said(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What every reader says of two ordinary jobs, of a quarantined one, and of one with quarantined steps."""
-    kinds = ("completed", "failed", "job", "step")
-    return {kind: asyncio.run(answers(kind, tmp_path_factory.mktemp(kind))) for kind in kinds}
+    return Answers(tmp_path_factory)
 
 
 @pytest.mark.parametrize("reader", sorted(READERS))
 @pytest.mark.parametrize("kind", ["job", "step"])
-def test_no_reader_shows_what_is_quarantined(said: dict[str, dict[str, str]], kind: str, reader: str) -> None:
+def test_no_reader_shows_what_is_quarantined(said: Answers, kind: str, reader: str) -> None:
     assert MARK not in said[kind][reader]
 
 
@@ -247,12 +259,12 @@ def test_no_reader_shows_what_is_quarantined(said: dict[str, dict[str, str]], ki
     [("job", name) for name in sorted(READERS.keys() - SILENT - OF_STEP)]
     + [("step", name) for name in sorted(READERS.keys() - SILENT - OF_JOB)],
 )
-def test_each_reader_says_why(said: dict[str, dict[str, str]], kind: str, reader: str) -> None:
+def test_each_reader_says_why(said: Answers, kind: str, reader: str) -> None:
     text = said[kind][reader]
     assert WHY in text or "quarantined this content" in text, text
 
 
 @pytest.mark.parametrize("reader", sorted(READERS.keys() - SILENT))
-def test_the_same_reader_shows_it_of_an_ordinary_job(said: dict[str, dict[str, str]], reader: str) -> None:
+def test_the_same_reader_shows_it_of_an_ordinary_job(said: Answers, reader: str) -> None:
     """Else the tests above could not fail."""
     assert MARK in said["completed"][reader] + said["failed"][reader]

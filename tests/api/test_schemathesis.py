@@ -150,7 +150,7 @@ def test_no_chain_of_requests_breaks_what_the_document_says(bench: Bench) -> Non
             return {"session": bench.session, "base_url": ADDRESS}
 
         def before_call(self, case: schemathesis.Case) -> None:
-            # A chain begins with a job; by chance alone its recipe is never one that there is.
+            # A chain begins with a job, and random text never names a registered recipe.
             if case.operation.label == "POST /jobs" and isinstance(case.body, dict):
                 case.body = {**case.body, "recipe": "hello", "inputs": {}, "webhook": None, "version": None}
                 case.body.pop("idempotency_key", None)

@@ -70,6 +70,7 @@ def forms(secret: str) -> list[str]:
     return found
 
 
+@pytest.mark.covers("CIX-55")
 async def test_no_key_ticket_or_secret_is_kept_or_told(session: Rig, dsn: str, log: io.StringIO) -> None:
     api, told = session, io.StringIO()
 

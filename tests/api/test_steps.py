@@ -110,7 +110,7 @@ async def test_a_step_tells_its_attempts_inputs_cost_and_what_it_waits_for(api: 
 
         approved = await get(api, f"/jobs/{job}/steps/0")
         assert [(one["outcome"], one["finished_at"]) for one in approved["attempts"]] == [("waiting", None)]
-        assert approved["why"]["because"] == "waits to be told approved"
+        assert approved["why"]["because"] == "waits for the event approved"
 
         last = await get(api, f"/jobs/{job}/steps/3")
         assert (last["needs"], last["attempts"]) == (["approved", "number", "stumble"], [])
@@ -191,7 +191,7 @@ async def test_an_attempt_whose_worker_died_is_lost_and_one_that_was_cancelled_s
         [taken] = await claim(db, worker=worker, queues=["main_processing"], limit=1)
         if number == 1:
             report = Report(taken.job_id, taken.no, taken.attempt, Lost(), source="rescuer")
-            await settle.settle(db, [report], chance=lambda: 0.0)
+            await settle.settle(db, [report], spread=lambda: 0.0)
     [lost, running] = await attempts(db, job)
     assert (lost.outcome, lost.error["code"], lost.worker) == ("lost", "worker_lost", UUID(int=1))
     assert (running.outcome, running.finished_at, running.worker) == ("running", None, UUID(int=2))

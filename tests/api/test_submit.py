@@ -31,6 +31,52 @@ async def test_a_job_is_accepted_stored_and_run(api: Rig) -> None:
     assert (await api.user.get(f"/jobs/{job['job_id']}/output")).json() == "Hello, Ada!"
 
 
+WISHES: tuple[dict[str, Any], ...] = (
+    {},
+    {"inputs": {"name": "Zoë"}, "labels": {"team": "blå"}, "priority": -3},
+    {"deadline": "90s", "ttl": "2h", "version": 1},
+    {"budget": "2.50", "idempotency_key": "in the body"},
+)
+
+
+@pytest.mark.parametrize("wish", WISHES)
+async def test_the_answer_is_the_job_as_it_was_stored_and_nothing_is_read_back(api: Rig, wish: dict[str, Any]) -> None:
+    answer = await api.user.post("/jobs", json={"recipe": "hello", **wish})
+    assert answer.status_code == 202, answer.text
+    assert api.parts.job_reader.count == 0
+    told = answer.json()
+    assert told.pop("is_new") is True
+    assert told == (await api.user.get(f"/jobs/{told['job_id']}")).json()
+    assert list(answer.json()) == [*told, "is_new"]
+
+
+async def test_the_answer_names_the_newest_version_that_is_the_same_plan(api: Rig) -> None:
+    async with api.windlass.db.connection() as connection:
+        for version, recipe in ((2, "large"), (3, "hello")):
+            await connection.execute(
+                "INSERT INTO windlass.recipes (name, version, plan) "
+                "SELECT 'hello', $1, plan FROM windlass.recipes WHERE name = $2 AND version = 1",
+                version,
+                recipe,
+            )
+    for version in (1, 3):
+        answer = await api.user.post("/jobs", json={"recipe": "hello", "version": version})
+        assert answer.status_code == 202, answer.text
+        assert answer.json()["recipe_version"] == 3
+        assert (await api.user.get(f"/jobs/{answer.json()['job_id']}")).json()["recipe_version"] == 3
+
+
+async def test_submits_that_come_together_share_commits(api: Rig) -> None:
+    """All but the very first requests, whose key and limits are looked up one by one, are written in few statements."""
+    await api.user.post("/jobs", json={"recipe": "hello"})
+    answers = await asyncio.gather(*(api.user.post("/jobs", json={"recipe": "hello"}) for _ in range(40)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["job_id"] for answer in answers}) == 40
+    async with api.windlass.db.connection() as connection:
+        commits = await connection.fetchval("SELECT count(DISTINCT xmin::text) FROM windlass.jobs")
+    assert commits < 40
+
+
 @pytest.mark.parametrize(("wait", "stored"), [("insert", 0), ("flush", 1)])
 async def test_an_accepted_job_is_on_the_disk_before_it_is_answered(
     api: Rig, monkeypatch: pytest.MonkeyPatch, wait: str, stored: int
@@ -203,6 +249,7 @@ async def test_a_batch_costs_as_much_as_its_jobs(dsn: str, tmp_path: Path) -> No
         assert await jobs_stored(api.windlass.db) == 6
 
 
+@pytest.mark.covers("CIX-21", "CIX-62", "CIX-73", "JN-52")
 async def test_a_full_queue_refuses_submits_and_nothing_else(dsn: str, tmp_path: Path) -> None:
     async with rig(dsn, tmp_path, queue_depth_max=1) as api:
         for _ in range(2):

@@ -14,7 +14,7 @@ import windlass as wl
 from tests.api.rig import Rig, rig
 from windlass.app.service import serving
 from windlass.core.states import JobState
-from windlass.outbound.courier import document
+from windlass.outbound.webhook_sender import document
 
 FRAME = re.compile(r'File \\*"')
 

@@ -122,12 +122,12 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def wheel(checkout: Path, mode: str, path: str) -> tuple[int, str, set[str]]:
+def wheel(checkout: Path, mode: str, path: str, docs: str = "auto") -> tuple[int, str, set[str]]:
     """Build a wheel as an installer does; what was said, and the names in it."""
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"],
         cwd=checkout,
-        env={**os.environ, "WINDLASS_CONSOLE": mode, "PATH": path},
+        env={**os.environ, "WINDLASS_CONSOLE": mode, "WINDLASS_DOCS": docs, "PATH": path},
         capture_output=True,
         text=True,
         timeout=120,
@@ -154,6 +154,39 @@ def test_a_wheel_without_a_console_carries_its_sources(checkout: Path, mode: str
     assert code == 0, said
     assert "windlass_console/web/src/main.ts" in names
     assert "windlass_console/index.html" not in names
+
+
+def small_docs(checkout: Path) -> Path:
+    """The pages of a small documentation, and where its site is built."""
+    shutil.copytree(ROOT / "docs/site", checkout / "docs/site", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "STYLE.md", "docs/README.md"):
+        (checkout / name).write_text(f"# {name}\n")
+    return checkout / "build" / "site"
+
+
+def test_a_wheel_carries_the_documentation(checkout: Path) -> None:
+    out = small_docs(checkout)
+    asked = "import site_build, pathlib; print(site_build.fingerprint(pathlib.Path.cwd()))"
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "docs/site")}
+    printed = subprocess.check_output([sys.executable, "-c", asked], cwd=checkout, env=environment, text=True)
+    out.mkdir(parents=True)
+    (out / "index.html").write_text("built")
+    (out / "site.json").write_text(f'{{"sources": "{printed.strip()}", "scripts": []}}')
+    code, said, names = wheel(checkout, "skip", "/nowhere", docs="require")
+    assert code == 0, said
+    assert {"windlass_docs/__init__.py", "windlass_docs/index.html", "windlass_docs/site.json"} <= names
+
+
+def test_a_wheel_without_its_documentation_is_a_wheel(checkout: Path) -> None:
+    small_docs(checkout)
+    (checkout / "docs/site/zensical.toml").write_text("this is no TOML")
+    code, said, names = wheel(checkout, "skip", "/nowhere")
+    assert code == 0 and "windlass/py.typed" in names, said
+    assert not any(name.startswith("windlass_docs/") for name in names)
+    assert "the documentation was not built" in said
+    assert wheel(checkout, "skip", "/nowhere", docs="require")[0] != 0
+    code, said, _ = wheel(checkout, "skip", "/nowhere", docs="skip")
+    assert code == 0 and "documentation" not in said
 
 
 @pytest.mark.parametrize(("mode", "said"), [("require", "there is no Node"), ("alwyas", "it may be auto, skip")])

@@ -28,12 +28,12 @@ async def test_a_new_demo_ends_those_that_nobody_will_ever_approve(dsn: str, tmp
             left = await windlass.submit(first_minute, labels=LABELS, photos=1, pace=0.01)
             own = await windlass.submit(first_minute, photos=1, pace=0.01)
             for job in (left, own):
-                await waits_for_a_person(windlass, job.id)
+                await waits_for_a_person(windlass, job.job_id)
         # Nobody works now, so these two have not begun; only the one that waits for a person is given up.
         demo = Demo(windlass)
         first, second = await demo.submit(), await demo.submit()
         states = {view.id: str(view.state) for view in await read.jobs(windlass.db)}
-        assert states == {left.id: "CANCELLED", own.id: "PROCESSING", first: "QUEUED", second: "QUEUED"}
+        assert states == {left.job_id: "CANCELLED", own.job_id: "PROCESSING", first: "QUEUED", second: "QUEUED"}
         assert demo.job_id == second
-        [event] = [one for one in await read.events(windlass.db, left.id) if one.type == "job.cancelled"]
+        [event] = [one for one in await read.events(windlass.db, left.job_id) if one.type == "job.cancelled"]
         assert event.source == "demo"

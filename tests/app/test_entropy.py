@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.app.entropy import Ids, chance
+from windlass.app.entropy import Ids, spread
 
 
 def ids_at(clock: Callable[[], int]) -> Ids:
@@ -35,5 +35,5 @@ def test_more_ids_than_fit_into_a_millisecond_still_grow() -> None:
     assert made == sorted(set(made))
 
 
-def test_chance_is_at_least_0_and_less_than_1() -> None:
-    assert all(0 <= chance() < 1 for _ in range(100))
+def test_a_spread_is_at_least_0_and_less_than_1() -> None:
+    assert all(0 <= spread() < 1 for _ in range(100))

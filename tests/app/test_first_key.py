@@ -41,7 +41,7 @@ def test_a_secret_is_made_for_the_embedded_database_only(tmp_path: Path, caplog:
     assert not home.exists()
     caplog.set_level("INFO")
     made = secret_of(Settings(home=home))
-    assert f"made the installation's secret: {home / 'secret'}" in caplog.text
+    assert f"created the installation's secret: {home / 'secret'}" in caplog.text
     assert secret_of(shared).digest("check", b"") == made.digest("check", b""), "the file is taken when it is there"
 
 

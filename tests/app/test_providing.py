@@ -128,7 +128,7 @@ async def test_a_handlers_token_speaks_for_its_attempt(dsn: str, tmp_path: Path)
     async with Windlass.connect(settings=settings(dsn, tmp_path)) as windlass, serving(windlass, Studio(signing)):
         job = await windlass.submit(signing)
         found = Callbacks(Secret.of([SECRET])).read(await job.result(timeout=20))
-        assert (found.job_id, found.no, found.attempt) == (job.id, 0, 1)
+        assert (found.job_id, found.no, found.attempt) == (job.job_id, 0, 1)
 
 
 async def test_a_worker_without_the_secret_says_so(dsn: str, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_a_plain_handler_makes_jobs_of_its_own(dsn: str, tmp_path: Path) -
 async def test_a_job_is_made_with_its_budget(dsn: str, tmp_path: Path) -> None:
     async with Windlass.connect(settings=settings(dsn, tmp_path)) as windlass:
         job = await windlass.submit(greeting, name="Ada", budget="1.50")
-        assert str((await budgets.get(windlass.db, "job", str(job.id))).most) == "1.50"
+        assert str((await budgets.get(windlass.db, "job", str(job.job_id))).most) == "1.50"
         with pytest.raises(BadInput, match="amount of money"):
             await windlass.submit(greeting, name="Ada", budget="much")
 

@@ -33,6 +33,7 @@ def test_without_anything_the_home_is_a_folder_here(tmp_path: Path) -> None:
     assert (found.lease_s, found.retention_days, found.caller) == (15.0, 30.0, "local")
 
 
+@pytest.mark.covers("COR-34")
 def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "windlass.toml").write_text('caller = "file"\nlease_s = 20\nconcurrency = 3\n')
     environ = {"WINDLASS_CALLER": "environment", "WINDLASS_LEASE_S": "30"}

@@ -44,7 +44,7 @@ async def test_lists_and_since_follow_the_databases_clock(
             patch.setattr(time, "time", lambda: wall_ns() / 1e9 + skew_s)
             async with Windlass.connect(dsn) as wrong:
                 for submitter in (wrong, right, wrong, right, wrong):
-                    jobs.append((await submitter.submit(skewed)).id)
+                    jobs.append((await submitter.submit(skewed)).job_id)
         ended_at = await _now(right.db) + timedelta(microseconds=1)
         found = await page(right.db, JobFilter("local", recipe="skewed", since=started_at, until=ended_at))
         assert {job.id for job in found.jobs} == set(jobs)

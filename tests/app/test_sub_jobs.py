@@ -53,7 +53,7 @@ async def report(token: str, parts: int) -> str:
         raise wl.Transient("not all parts are done")
     place = Callbacks(Secret.of((SECRET,))).read(token)
     for _ in range(2):
-        completed = await callback.complete(db, place, Success(str(len(done))), chance=random.random)
+        completed = await callback.complete(db, place, Success(str(len(done))), spread=random.random)
     return str(completed.job_state)
 
 
@@ -94,13 +94,14 @@ async def windlass(dsn: str, tmp_path: Path) -> AsyncIterator[Windlass]:
         yield connected
 
 
+@pytest.mark.covers("SCR-58", "SCR-59")
 async def test_a_handler_drives_jobs_of_its_own_and_is_completed_by_token(windlass: Windlass) -> None:
     job = await windlass.submit(concert, parts=4)
     assert await job.result(timeout=60) == 4
     parts = await read.jobs(windlass.db, recipe="part")
     assert len(parts) == 4, "the second attempt found what the first had started"
-    assert {view.parent_job for view in parts} == {job.id}
-    [conductor] = await read.steps(windlass.db, job.id)
+    assert {view.parent_job for view in parts} == {job.job_id}
+    [conductor] = await read.steps(windlass.db, job.job_id)
     assert conductor.attempt == 2
 
 
@@ -109,7 +110,7 @@ async def test_a_recipe_waits_for_people(windlass: Windlass) -> None:
     job = await windlass.submit(article, user="ada")
 
     async def told(name: str, body: Any, id: str) -> str:
-        return await signals.send(db, job.id, name, body, id=id, sender="ada")
+        return await signals.send(db, job.job_id, name, body, id=id, sender="ada")
 
     # The approval comes before anybody asks for it.
     assert await told("approved", {"title": "On Engines", "ok": True}, "2") == "kept"
@@ -141,8 +142,8 @@ async def test_many_wait_and_each_is_told_by_its_own(windlass: Windlass) -> None
         db, job = windlass.db, jobs[n]
         body = {"title": f"T{n}", "user": f"u{n}", "by": f"u{n}"}
         sends = [
-            signals.send(db, job.id, "written", body, id="w", sender="x"),
-            signals.send(db, job.id, "approved", {"title": f"T{n}", "ok": n % 2 == 0}, id="a", sender="x"),
+            signals.send(db, job.job_id, "written", body, id="w", sender="x"),
+            signals.send(db, job.job_id, "approved", {"title": f"T{n}", "ok": n % 2 == 0}, id="a", sender="x"),
         ]
         await asyncio.gather(*sends)
         return await job.result(timeout=60)

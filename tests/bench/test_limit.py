@@ -66,5 +66,5 @@ async def test_the_limit_writes_the_rows_that_windlass_writes(tmp_path: Any) -> 
     [bare] = ordered_ids(1)
     await lane.live([bare])
     assert len(PLAN_HASH) == len(one.plan.hash)
-    assert await rows(connection, bare) == await rows(connection, job.id)
+    assert await rows(connection, bare) == await rows(connection, job.job_id)
     await lane.close()

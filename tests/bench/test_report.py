@@ -1,6 +1,6 @@
 from bench.report import BARS, document, ratios
 from bench.results import Results
-from bench.roster import PEERS, WINDLASS
+from bench.roster import BEFORE, PEERS, WINDLASS
 
 
 def measured(**rates: float) -> Results:
@@ -26,7 +26,7 @@ def test_a_bar_that_is_not_reached_is_missed():
 def test_a_figure_where_less_is_better_takes_its_smallest_run_as_the_best():
     results = Results()
     for value in (3.0, 2.0, 5.0):
-        results.add("F killed worker's step", "windlass", "s", "lower", value, 0.0)
+        results.add("F lost machine's step", "windlass", "s", "lower", value, 0.0)
     (ratio,) = ratios(results)
     assert (ratio.best, ratio.median) == (2.0, 3.0)
     assert ratio.is_met
@@ -41,7 +41,14 @@ def test_a_system_that_failed_has_a_reason_and_no_ratio():
 
 
 def test_every_bar_names_a_system_that_is_measured():
-    known = {peer.name for peer in PEERS} | {WINDLASS.name, "bare SQL", "postgresql", "in process"}
+    known = {peer.name for peer in PEERS} | {WINDLASS.name, BEFORE, "bare SQL", "postgresql", "in process"}
     for bar in BARS:
         for _, system in filter(None, (bar.ours, bar.theirs)):
             assert system in known, bar.title
+
+
+def test_a_run_too_small_to_take_any_cpu_time_has_a_ratio():
+    (ratio,) = ratios(measured(windlass=1000, dbos=0))
+    assert ratio.best == ratio.median == float("inf")
+    (ratio,) = ratios(measured(windlass=0, dbos=0))
+    assert ratio.best == ratio.median == 1.0

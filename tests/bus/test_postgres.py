@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import asyncpg
@@ -133,7 +134,7 @@ async def test_a_server_that_is_away_costs_neither_errors_nor_memory() -> None:
     async def away() -> asyncpg.Connection:
         raise ConnectionRefusedError
 
-    bus = PostgresBus(away, chance=lambda: 0.0)
+    bus = PostgresBus(away, spread=lambda: 0.0)
     for number in range(5 * postgres.WAITING_MAX):
         bus.ring([WorkQueued((f"q{number}",)), JobsEnded()])
     assert bus.health().waiting <= postgres.WAITING_MAX
@@ -156,8 +157,26 @@ async def test_processes_that_lost_the_server_come_back_at_different_times(monke
             await asyncio.Event().wait()
 
     monkeypatch.setattr(postgres, "pause", sleep)
-    bus = PostgresBus(away, chance=lambda: 0.5)
+    bus = PostgresBus(away, spread=lambda: 0.5)
     bus.ring([RouteDue()])
     await asyncio.wait_for(enough.wait(), 10)
     assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0]
     await bus.close()
+
+
+async def test_a_bell_on_its_way_when_the_bus_closes_leaves_no_error_behind(dsn: str) -> None:
+    told: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: told.append(context))
+    bus = PostgresBus(lambda: opened(dsn), spread=lambda: 0.0)
+    await bus.listen(RouteDue, lambda _: None)
+    while not bus._is_free:
+        await asyncio.sleep(0.001)
+    bus.ring([GrantDue()])
+    sending = bus._sending
+    assert sending is not None, "it was sent at once"
+    await bus.close()
+    await asyncio.wait([sending])
+    del sending, bus
+    gc.collect()
+    assert told == []

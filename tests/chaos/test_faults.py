@@ -42,8 +42,8 @@ def test_some_stops_outlast_the_lease() -> None:
 
 
 def test_a_kind_that_never_fired_is_named() -> None:
-    played = Counter(fault for fault in Fault if fault is not Fault.PULSE_KILLED)
-    assert missing(played) == [Fault.PULSE_KILLED]
+    played = Counter(fault for fault in Fault if fault is not Fault.HEARTBEAT_KILLED)
+    assert missing(played) == [Fault.HEARTBEAT_KILLED]
 
 
 def test_an_outage_outlasts_the_lease() -> None:

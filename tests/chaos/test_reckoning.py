@@ -30,8 +30,11 @@ def event(id: str = "e1", state: str = "APPLIED", **more: Any) -> dict[str, Any]
     return {**row, **more}
 
 
-def slot(xid: int, no: int, is_held: bool, provider: str = "painter", key: str = "", most: int = 1) -> dict[str, Any]:
+def slot(
+    xid: int, no: int, is_held: bool, provider: str = "painter", key: str = "", most: int = 1, takes: int = 1
+) -> dict[str, Any]:
     row = {"job_id": JOB, "no": no, "provider": provider, "key": key, "most": most, "is_held": is_held}
+    row |= {"places": 1, "takes": takes}
     return {**row, "xid": str(xid)}
 
 
@@ -106,6 +109,13 @@ def test_too_many_holders_of_a_key_are_seen() -> None:
     rows = [slot(1, 1, True, key="k"), slot(2, 2, True, key="k")]
     assert lines.held_at_most(rows) == {"provider painter": 2, "key k": 2}
     assert rules(lines=rows) == ["over the limit"]
+
+
+def test_each_holder_counts_with_its_amount() -> None:
+    rows = [slot(no, no, True, key="k", most=5, takes=3) for no in (1, 2)]
+    assert lines.held_at_most(rows) == {"provider painter": 2, "key k": 6}
+    assert rules(lines=rows) == ["over the limit"]
+    assert rules(lines=[rows[0], slot(2, 1, False, key="k", most=5, takes=3), rows[1]]) == []
 
 
 def test_it_is_told_what_happened_outside() -> None:

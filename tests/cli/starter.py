@@ -22,8 +22,8 @@ from pathlib import Path
 MODULES = (
     "windlass.cli.main",
     "windlass.cli.session",
-    "windlass.cli.local_desk",
-    "windlass.cli.remote_desk",
+    "windlass.cli.local.backend",
+    "windlass.client.async_line",
     "windlass.client.async_client",
     "windlass.access.keys",
     "rich.console",

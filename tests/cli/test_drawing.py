@@ -5,21 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from windlass.cli.arguments import parse_inputs, parse_json, parse_labels, parse_money, parse_seconds
 from windlass.cli.exits import Exit, exit_for_error, exit_for_job
 from windlass.cli.graph import Box, layout, plain_lines
-from windlass.cli.live import changes, fitting
+from windlass.cli.live import changes, fit_boxes
 from windlass.cli.marks import bar, duration
 from windlass.cli.picture import boxes_of_job
 from windlass.cli.screen import Screen, one_line
 from windlass.core import errors
 from windlass.core.errors import BadInput, WindlassError
-from windlass.core.plan import Node, Plan
 from windlass.core.states import JobState, StepState
-from windlass.views.read import StepView
 
 
 def box(name: str, *needs: str, **more: object) -> Box:
@@ -77,7 +76,7 @@ def test_a_change_is_told_once() -> None:
 def test_a_graph_higher_than_the_screen_keeps_what_is_going_on() -> None:
     boxes = [box("s0", state="COMPLETED"), *(box(f"s{n}", f"s{n - 1}", state="COMPLETED") for n in range(1, 50))]
     boxes[30] = box("s30", "s29", state="RUNNING")
-    shown, left_out = fitting(boxes, 5)
+    shown, left_out = fit_boxes(boxes, 5)
     assert "s30" in {one.name for one in shown} and (len(shown), left_out) == (5, 45)
     assert len(layout(shown)) == 5
 
@@ -125,12 +124,12 @@ def test_every_error_and_every_ending_has_its_code() -> None:
     assert exit_for_job(JobState.EXPIRED) is Exit.JOB_FAILED
 
 
-def waiting(state: StepState, waiting_for: str, progress: object = None) -> StepView:
-    return StepView(
-        no=0, node=0, index=None, state=state, queue="q", unmet=0, fan=None, attempt=1, failures=0, losses=0,
-        worker=None, wake_at=None, waiting_for=waiting_for, item=None, output=None, error=None, progress=progress,
-        started_at=None, finished_at=None,
-    )  # fmt: skip
+def waiting(status: StepState, waiting_for: str, progress: object = None) -> dict[str, Any]:
+    return {
+        "no": 0, "step": "a", "kind": "task", "run": "a", "needs": [], "status": str(status), "fan": None, "attempt": 1,
+        "failures": 0, "wake_at": None, "waiting_for": waiting_for, "error": None, "progress": progress,
+        "started_at": None, "finished_at": None,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -148,8 +147,8 @@ def waiting(state: StepState, waiting_for: str, progress: object = None) -> Step
         (waiting(StepState.PARKED, "child:x"), "waits for its child job"),
     ],
 )
-def test_a_step_that_waits_says_for_what_and_how_far_it_is(step: StepView, note: str) -> None:
-    [drawn] = boxes_of_job(Plan("r", (Node("a"),)), [step], [], datetime.now(UTC))
+def test_a_step_that_waits_says_for_what_and_how_far_it_is(step: dict[str, Any], note: str) -> None:
+    [drawn] = boxes_of_job([step], datetime.now(UTC))
     assert drawn.note == note
 
 

@@ -123,7 +123,7 @@ def test_run_needs_nothing_and_prints_the_result(home: Cli) -> None:
     said = home("run", f"{APP}:film", "--input", "topic=sea").ok()
     assert said.json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
     failed = home("run", f"{APP}:flop", "--json")
-    assert failed.code == 10 and failed.json()["error"]["step"] == "explode"
+    assert failed.code == 10 and failed.json()["failed_step"] == "explode"
     fell = home("run", f"{APP}:fall")
     assert "KeyError: 'data'" in fell.err and 'script["data"]' in fell.err
     assert "windlass why" not in fell.err, "the database has stopped with the command"
@@ -133,6 +133,7 @@ def test_run_needs_nothing_and_prints_the_result(home: Cli) -> None:
     assert home("run", "no_such_file.py").code == 4
 
 
+@pytest.mark.covers("SCR-23")
 def test_a_run_that_was_cut_short_goes_on_where_it_was(home: Cli) -> None:
     words = ("run", f"{APP}:nap", "--input", "seconds=0.5")
     cut = home.spawn(*words)

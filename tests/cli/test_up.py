@@ -67,7 +67,7 @@ def test_up_makes_a_first_key_and_clients_of_its_folder_use_it(homes: list[Cli])
     again = home.spawn("up", APP)
     line_with(again, START)
     assert path.read_text().strip() == key  # the same key is good, and no other is made
-    assert len(home("keys", "list", "--json").ok().json()) == 1
+    assert len(home("keys", "list", "--json").ok().json()["items"]) == 1
     home("keys", "revoke", key.split("_")[1]).ok()
     ended(again)
     third = home.spawn("up", APP)
@@ -127,6 +127,7 @@ def test_a_port_that_is_taken_is_a_setting_to_correct(homes: list[Cli], fresh_ds
     ended(first)
 
 
+@pytest.mark.covers("JN-04")
 def test_servers_and_engines_are_processes_of_their_own_and_any_number_of_each(
     homes: list[Cli], fresh_dsn: str
 ) -> None:
@@ -143,11 +144,11 @@ def test_servers_and_engines_are_processes_of_their_own_and_any_number_of_each(
     # A fan-out takes the engine's router, so a worker without loops shows that the engines do theirs.
     with Client(urls[0], api_key=key) as one, Client(urls[1], api_key=key) as other:
         job = one.submit("film", topic="sea")
-        assert other.job(job.id).result(timeout=60) == {"film": "SEA 0 + SEA 1 + SEA 2"}
+        assert other.job(job.job_id).result(timeout=60) == {"film": "SEA 0 + SEA 1 + SEA 2"}
         ended(engines[0])
         ended(apis[0])
         assert other.submit("film", topic="fog").result(timeout=60) == {"film": "FOG 0 + FOG 1 + FOG 2"}
-    assert cli("audit", "verify", "--json").ok().json()["is_whole"]
+    assert cli("audit", "verify", "--json").ok().json()["is_good"]
     for process in (apis[1], engines[1], worker):
         ended(process)
 
@@ -163,7 +164,7 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(homes: list[Cli
     with Client(url, api_key=key) as client:
         job = client.submit("nap")
         with httpx.stream(
-            "GET", f"{url}/jobs/{job.id}/stream", headers={"X-API-Key": key}, trust_env=False, timeout=30
+            "GET", f"{url}/jobs/{job.job_id}/stream", headers={"X-API-Key": key}, trust_env=False, timeout=30
         ) as stream:
             lines = stream.iter_lines()
             assert any("step.running" in line for line in lines)
@@ -186,7 +187,7 @@ def test_a_secret_of_another_is_refused(homes: list[Cli], fresh_dsn: str) -> Non
     cli.environ["WINDLASS_SECRET"] = SECRET[::-1]
     said = cli("serve", "api", "--listen", "127.0.0.1:0")
     assert said.code == 2 and "secret" in said.err and SECRET[::-1] not in said.err
-    assert "the file `secret` of that server's home" in " ".join(said.err.split())
+    assert "the file `secret` of its home" in " ".join(said.err.split())
     key = cli("keys", "create", "--caller", "ana")
     assert key.code == 2 and "WINDLASS_SECRET" in key.err and key.out == ""
 

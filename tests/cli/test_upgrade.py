@@ -21,7 +21,7 @@ from windlass.testing.postgres import fresh_database
 pytestmark = pytest.mark.slow
 
 PACKAGE = Path(windlass.__file__).parent
-ADDS = "CREATE TABLE windlass.later (a int); ALTER TABLE windlass.jobs ADD COLUMN later text;"
+ADDS = "CREATE TABLE windlass.lazy (a int); ALTER TABLE windlass.jobs ADD COLUMN later text;"
 FORBIDS = "UPDATE windlass.installation SET oldest_schema = 9001, oldest_release = '9.1.0';"
 APP = """
 import windlass as wl

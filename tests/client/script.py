@@ -1,4 +1,4 @@
-"""Drives a flow without any I/O: a list of what the server does, a clock that only pauses move, fixed chance."""
+"""Drives a flow without any I/O: a list of what the server does, a clock that only pauses move, a fixed spread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, Means, More, Pause
+from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, More, Pause, Sources
 
 
 def ok(body: Any = None, status: int = 200, **headers: str) -> Answer:
@@ -43,8 +43,8 @@ class Script:
     given: list[Any] = field(default_factory=list)
     keys: int = 0
 
-    def means(self) -> Means:
-        return Means(lambda: self.now_s, lambda: 0.5, self._new_key)
+    def sources(self) -> Sources:
+        return Sources(lambda: self.now_s, lambda: 0.5, self._new_key)
 
     def _new_key(self) -> str:
         self.keys += 1

@@ -21,7 +21,7 @@ def test_a_job_is_submitted_and_its_result_comes_back(client: Any) -> None:
     job = client.submit("hello", name="sea", labels={"team": "blue"}, priority=3)
     assert job.is_new and job.result(timeout=30) == "hello sea"
     view = job.view()
-    assert (view.id, view.state, view.recipe, view.caller) == (job.id, JobState.COMPLETED, "hello", "ana")
+    assert (view.job_id, view.status, view.recipe, view.caller) == (job.job_id, JobState.COMPLETED, "hello", "ana")
     assert (view.labels, view.priority, view.is_finished) == ({"team": "blue"}, 3, True)
     assert job.input() == {"name": "sea"} and job.status() is JobState.COMPLETED and job.wait() is JobState.COMPLETED
     assert [step.step for step in job.steps()] == ["greet"]
@@ -30,24 +30,24 @@ def test_a_job_is_submitted_and_its_result_comes_back(client: Any) -> None:
     assert listed == list(range(1, len(listed) + 1))
     assert [event.seq for event in job.stream()] == listed
     assert [event.seq for event in job.stream(after=2)] == listed[2:]
-    assert client.job(str(job.id)).result() == "hello sea"
+    assert client.job(str(job.job_id)).result() == "hello sea"
 
 
 def test_the_same_key_is_the_same_job_and_another_body_a_conflict(client: Any, kind: str) -> None:
     first = client.submit("hello", name="a", key=f"k-{kind}")
     again = client.submit("hello", name="a", key=f"k-{kind}")
-    assert (again.id, first.is_new, again.is_new) == (first.id, True, False)
+    assert (again.job_id, first.is_new, again.is_new) == (first.job_id, True, False)
     with pytest.raises(errors.Conflict):
         client.submit("hello", name="b", key=f"k-{kind}")
     odd = client.submit("hello", key=f"schlüssel {kind}")
-    assert client.submit("hello", key=f"schlüssel {kind}").id == odd.id
+    assert client.submit("hello", key=f"schlüssel {kind}").job_id == odd.job_id
 
 
 def test_many_jobs_are_made_and_listed(client: Any, kind: str) -> None:
     jobs = client.submit_many("hello", [{"name": str(n)} for n in range(450)], labels={"many": kind})
-    assert len({job.id for job in jobs}) == 450
-    listed = [view.id for view in client.jobs(labels={"many": kind})]
-    assert sorted(listed) == sorted(job.id for job in jobs) and listed == sorted(listed, reverse=True)
+    assert len({job.job_id for job in jobs}) == 450
+    listed = [view.job_id for view in client.jobs(labels={"many": kind})]
+    assert sorted(listed) == sorted(job.job_id for job in jobs) and listed == sorted(listed, reverse=True)
     assert jobs[-1].result(timeout=60) == "hello 449"
     assert list(client.jobs(recipe="unheard_of")) == []
 
@@ -56,12 +56,12 @@ def test_a_failed_job_raises_with_its_step_and_its_fault(client: Any) -> None:
     job = client.submit("bang")
     with pytest.raises(JobFailed, match="no luck") as caught:
         job.result(timeout=30)
-    assert (caught.value.state, caught.value.step) == (JobState.FAILED, "explode")
+    assert (caught.value.status, caught.value.step) == (JobState.FAILED, "explode")
     retried = job.retry()
-    assert retried.id != job.id and retried.wait(timeout=30) is JobState.FAILED
-    assert retried.view().retry_of == job.id
+    assert retried.job_id != job.job_id and retried.wait(timeout=30) is JobState.FAILED
+    assert retried.view().retry_of == job.job_id
     assert job.rerun().wait(timeout=30) is JobState.FAILED
-    assert {reason.step: reason.state for reason in job.why()} == {"explode": "FAILED"}
+    assert {reason.step: reason.status for reason in job.why()} == {"explode": "FAILED"}
 
 
 def test_a_job_is_paused_resumed_cancelled_and_deleted(client: Any) -> None:
@@ -73,7 +73,7 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(client: Any) -> None:
         job.wait(timeout=0.3)
     with pytest.raises(errors.WrongState):
         job.delete()
-    assert job.cancel("enough").state is JobState.CANCELLED and not job.cancel().changed
+    assert job.cancel("enough").status is JobState.CANCELLED and not job.cancel().changed
     with pytest.raises(JobCancelled, match="enough"):
         job.result(timeout=5)
     job.delete()
@@ -122,11 +122,11 @@ def test_a_key_is_made_used_and_revoked(kind: str, server: Server, loop_runner: 
     admin.close()
 
 
-def test_the_stream_of_all_jobs_tells_of_new_ones(client: Any) -> None:
+def test_the_stream_of_all_jobs_tells_of_new_ones(client: Any, server: Server) -> None:
     stream = client.stream()
 
     def submit() -> None:
-        with Client(client.server, api_key=str(client._http.headers["x-api-key"])) as another:
+        with Client(client.server, api_key=server.key) as another:
             another.submit("hello")
 
     threading.Timer(0.5, submit).start()
@@ -194,9 +194,9 @@ def test_no_submission_is_lost_or_doubled_when_the_server_is_killed(
         if n in (20, 40):
             threading.Thread(target=server.restart).start()
         made.append(client.submit("hello", name=str(n), labels={"storm": kind}))
-    assert len({job.id for job in made}) == count
-    stored = [view.id for view in client.jobs(labels={"storm": kind})]
-    assert sorted(stored) == sorted(job.id for job in made)
+    assert len({job.job_id for job in made}) == count
+    stored = [view.job_id for view in client.jobs(labels={"storm": kind})]
+    assert sorted(stored) == sorted(job.job_id for job in made)
     assert [job.result(timeout=60) for job in made] == [f"hello {n}" for n in range(count)]
 
 
@@ -207,7 +207,7 @@ def test_a_job_is_run_again_from_a_step_once_it_was_looked_at(client: Any) -> No
     plan = job.preview_rerun(from_step=step, inputs={"name": "Bob"})
     assert (plan.run_again, plan.kept, plan.inputs_changed) == ([step], [], ["name"])
     new = job.rerun(from_step=step, inputs={"name": "Bob"})
-    assert new.result(timeout=30) == "hello Bob" and new.view().retry_of == job.id
+    assert new.result(timeout=30) == "hello Bob" and new.view().retry_of == job.job_id
     with pytest.raises(errors.BadInput, match="has no step") as caught:
         job.rerun(from_step=f"{step}x")
     assert "Did you mean" in str(caught.value)
@@ -219,7 +219,7 @@ def test_dead_letters_are_redriven_once_and_discarded(client: Any, kind: str) ->
     job = client.submit("bang", labels={"dead": kind})
     job.wait(timeout=30)
     assert job.preview_retry().run_again == ["explode"]
-    [letters] = [one for one in client.dead_letters() if job.id in one.job_ids]
+    [letters] = [one for one in client.dead_letters() if job.job_id in one.job_ids]
     assert (letters.recipe, letters.step) == ("bang", "explode")
     dry = client.redrive(letters.fingerprint, dry_run=True)
     assert (dry.dry_run, dry.matched, dry.done) == (True, letters.count, [])

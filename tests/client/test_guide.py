@@ -25,4 +25,5 @@ async def test_the_guide_works_as_it_is_printed(
     assert guide.kinds_of_events()[-1] == "job.completed"
     assert guide.hello_or_reason("hello") == greeting
     assert guide.hello_or_reason("no_such_recipe").startswith("not_found: ")
+    assert guide.status_of_hello()[1] == "COMPLETED"
     assert (guide.nightly("monday"), guide.nightly("monday")) == (True, False)

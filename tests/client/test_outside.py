@@ -57,14 +57,14 @@ def test_an_event_goes_to_the_step_that_waits_for_it(client: Any) -> None:
 def test_a_service_reports_on_what_it_did(client: Any, service: Any) -> None:
     job = client.submit("elsewhere")
     token = token_of(job)
-    theirs = service.job(job.id)
+    theirs = service.job(job.job_id)
     with pytest.raises(errors.Forbidden):
         job.complete(token, result=1)
     with pytest.raises(errors.BadSignature):
         theirs.complete("wlc_x", result=1)
     told = theirs.complete(token, "progress", progress_pct=50.0, progress_message="half")
     assert (told.status, told.step, told.is_heard) == ("noted", "hand_over", True)
-    assert client.job(job.id).view().progress_pct == 50
+    assert client.job(job.job_id).view().progress_pct == 50
     assert theirs.complete(token, result={"a": [1, None]}).status == "COMPLETED"
     assert job.result(timeout=30) == {"a": [1, None]}
     costs = job.costs()
@@ -76,13 +76,13 @@ def test_a_service_reports_on_what_it_did(client: Any, service: Any) -> None:
 
 def test_nothing_is_a_result_too(client: Any, service: Any) -> None:
     job = client.submit("elsewhere")
-    assert service.job(job.id).complete(token_of(job)).is_heard
+    assert service.job(job.job_id).complete(token_of(job)).is_heard
     assert job.result(timeout=30) is None
 
 
 def test_a_service_says_what_went_wrong(client: Any, service: Any) -> None:
     job = client.submit("elsewhere")
-    told = service.job(job.id).complete(token_of(job), "failed", error_code="http_403", error_message="not for us")
+    told = service.job(job.job_id).complete(token_of(job), "failed", error_code="http_403", error_message="not for us")
     assert (told.status, told.job_status) == ("job_failed", "FAILED")
     with pytest.raises(JobFailed, match="not for us"):
         job.result(timeout=30)
@@ -94,7 +94,7 @@ def test_costs_and_budgets_are_told_in_decimals(client: Any, admin: Any, kind: s
     costs = job.costs()
     assert costs.budget is not None
     assert costs.budget.most == Decimal("2.5")
-    admin.job(job.id).cancel()
+    admin.job(job.job_id).cancel()
     made = admin.set_budget("caller", f"ada/{kind}", Decimal("12.50"))
     assert (made.most, made.left, made.spent) == (Decimal("12.5"), Decimal("12.5"), 0)
     assert f"ada/{kind}" in [one.name for one in admin.budgets()]

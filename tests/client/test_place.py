@@ -40,7 +40,7 @@ def test_what_up_left_is_used_and_its_key_stays_on_this_machine(tmp_path: Path) 
 
 @pytest.mark.parametrize("url", ["windlass.example", "ftp://x", "http://", "http://x:port", "http://[::1"])
 def test_an_address_that_is_none_is_refused(url: str, tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="is no address"):
+    with pytest.raises(BadSetting, match="is not an address"):
         find(url, None, environ={}, folder=tmp_path)
 
 
@@ -63,7 +63,7 @@ def test_the_client_loads_no_engine_and_the_library_no_client() -> None:
         assert found.stdout.strip() == "[]", act
 
 
-def test_without_httpx_the_import_says_what_to_install() -> None:
-    code = "import sys; sys.modules['httpx'] = None; import windlass; windlass.Client"
+def test_without_httpx_a_client_says_what_to_install() -> None:
+    code = "import sys; sys.modules['httpx'] = None; import windlass; windlass.Client('http://127.0.0.1:9')"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'windlass[client]'" in found.stderr

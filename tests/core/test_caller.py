@@ -26,6 +26,7 @@ def caller(*scopes: str, **given: Any) -> CallerContext:
     return CallerContext("ada", scopes=frozenset(scopes), **given)
 
 
+@pytest.mark.covers("CIX-54")
 def test_an_empty_answer_makes_a_user_without_a_name_of_its_own() -> None:
     found = context_of({}, "caller-7")
     assert found == CallerContext("caller-7", "unknown", None, USER_SCOPES)
@@ -33,6 +34,7 @@ def test_an_empty_answer_makes_a_user_without_a_name_of_its_own() -> None:
     assert not found.has(Scope.ADMIN)
 
 
+@pytest.mark.covers("CIX-54", "CIX-56")
 def test_claims_fill_the_context() -> None:
     claims = {"caller_id": "ada", "caller_type": "service", "tier": "pro", "scopes": ["admin"], "rate_limits": {}}
     found = context_of(claims, "caller-7", "k1")
@@ -143,5 +145,5 @@ def test_a_priority_above_the_ceiling_takes_a_scope(scopes: frozenset[str], most
     check_priority(ctx, most, 10)
     check_priority(ctx, -100, 10)
     if most < 100:
-        with pytest.raises(Forbidden, match="takes the scope priority:high"):
+        with pytest.raises(Forbidden, match="needs the scope priority:high"):
             check_priority(ctx, most + 1, 10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windlass.core.errors import BadRecipe, NotFound, Transient, WindlassError
+from windlass.core.errors import BadPolicy, BadRecipe, NotFound, Transient, WindlassError
 
 
 def test_an_error_ends_with_its_remedy() -> None:
@@ -13,6 +13,11 @@ def test_an_error_ends_with_its_remedy() -> None:
 def test_a_recipes_error_begins_with_its_place() -> None:
     assert str(BadRecipe("unknown name", place="steps.a")) == "steps.a: unknown name"
     assert str(BadRecipe("unknown name")) == "unknown name"
+
+
+def test_a_policys_error_names_its_place_and_its_line() -> None:
+    assert str(BadPolicy("unknown key", place="rules[0]", line=7)) == "rules[0]: unknown key (line 7)"
+    assert str(BadPolicy("too large")) == "too large"
 
 
 def test_a_transient_error_may_ask_for_a_wait() -> None:

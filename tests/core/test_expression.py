@@ -10,13 +10,13 @@ from windlass.core.errors import BadExpression
 from windlass.core.expression import (
     BRACKET_DEPTH_MAX,
     EXPRESSION_CHARS_MAX,
-    _tokens,
     closing_brace,
     lint,
     literal,
     nearest,
     parse_expression,
     path_text,
+    tokens,
 )
 
 
@@ -137,7 +137,7 @@ def test_the_canonical_spelling_has_the_same_tokens_and_is_final(text: str) -> N
     again = parse_expression(found.text)
     assert again == found
     if found.path is None:
-        before, after = ([t.text.strip("'\"") for t in _tokens(x)] for x in (text, found.text))
+        before, after = ([t.text.strip("'\"") for t in tokens(x)] for x in (text, found.text))
         assert before == after
 
 
@@ -207,7 +207,7 @@ def test_plus_is_refused_inside_a_macro() -> None:
         ("inputs.a # 1", "unexpected '#'"),
         ("inputs.a; 1", "unexpected ';'"),
         ("google.protobuf.Int64Value{value: 1}", "not known here"),
-        ("int{value: 1}", "makes a message"),
+        ("int{value: 1}", "constructs a message"),
         ("(" * (BRACKET_DEPTH_MAX + 1), "nested deeper than 32"),
         ("inputs." + "a" * 70 + " $", "…"),
     ],
@@ -248,3 +248,15 @@ def test_the_nearest_name_is_offered() -> None:
     assert nearest("zzz", ["b", "a"]) == "there is a, b"
     assert nearest("zzz", []) == "there are none"
     assert nearest("zzz", [f"n{i:02}" for i in range(14)]).endswith("n11 and 2 more")
+
+
+def test_a_policys_expression_has_other_roots() -> None:
+    roots = ("job", "caller")
+    found = parse_expression("job.inputs.n > 1 && caller.tier == 'x'", roots=roots)
+    assert found.paths == (("job", "inputs", "n"), ("caller", "tier"))
+    with pytest.raises(BadExpression, match="Names begin with job, caller"):
+        parse_expression("inputs.n > 1", roots=roots)
+    with pytest.raises(BadExpression, match="cannot be the variable"):
+        parse_expression("job.l.all(job, true)", roots=roots)
+    with pytest.raises(BadExpression, match=r'caller\.tier == "gold"'):
+        parse_expression("", roots=roots)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.world import BOOM, World, child, plan, task, timer
 from windlass.core.birth import Birth, births
 from windlass.core.outcome import Failure, Fault
@@ -15,6 +17,7 @@ from windlass.core.states import JobState, StepState
 S, J = StepState, JobState
 
 
+@pytest.mark.covers("SCR-36")
 def test_a_new_jobs_steps_are_queued_ready_or_blocked() -> None:
     graph = plan(task("a"), timer("b"), child("c"), task("d", each="inputs.xs"), task("e", "a", "b"))
     assert births(graph) == (

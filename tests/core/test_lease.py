@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.core.lease import COUNTED_PART, GAP_PART, LOOK_PART, is_gap, left_after, look_every_s
+from windlass.core.lease import (
+    COUNTED_PART,
+    GAP_PART,
+    LOOK_PART,
+    RESCUE_AFTER_S,
+    is_gap,
+    left_after,
+    look_every_s,
+    may_be_over,
+)
 
 LEASE_S = 15.0
 
@@ -47,3 +57,20 @@ def test_a_silent_worker_is_lost_in_the_end_however_slow_the_engine_is(gap_s: fl
 @given(left_s=st.floats(-3600, 3600), gap_s=st.floats(0, 86_400))
 def test_no_lease_is_made_shorter_or_longer_than_a_fresh_one(left_s: float, gap_s: float) -> None:
     assert left_s <= left_after(left_s, LEASE_S, gap_s) <= max(left_s, LEASE_S)
+
+
+@pytest.mark.parametrize(
+    ("reply_s", "lease_s", "timeouts_s", "is_so"),
+    [
+        (0.1, LEASE_S, [0.1], False),
+        (RESCUE_AFTER_S, LEASE_S, [], False),
+        (RESCUE_AFTER_S + 0.9, LEASE_S, [30.0, 1.0], False),
+        (RESCUE_AFTER_S + 1.0, LEASE_S, [30.0, 1.0], True),
+        (LEASE_S, LEASE_S, [], True),
+        (2.0, 2.0, [30.0], True),
+    ],
+)
+def test_a_late_reply_may_name_attempts_that_are_over(
+    reply_s: float, lease_s: float, timeouts_s: list[float], is_so: bool
+) -> None:
+    assert may_be_over(reply_s, lease_s, timeouts_s) is is_so

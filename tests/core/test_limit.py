@@ -17,6 +17,7 @@ from windlass.core.limit import (
     RateLimit,
     Strategy,
     Window,
+    full,
     take,
     window,
 )
@@ -30,6 +31,7 @@ def caller(tier: str | None = None, caller_type: str = "user", name: str = "ada"
     return CallerContext(name, caller_type, tier, raw_claims=claims)
 
 
+@pytest.mark.covers("CIX-68", "CIX-69")
 @pytest.mark.parametrize(
     ("active", "requests"),
     [(0, 1_000_000), (1, 1_000_000), (3, 333_333), (100, 10_000), (101, 10_000), (10**9, 10_000)],
@@ -38,6 +40,7 @@ def test_a_fair_share_falls_with_the_number_of_callers_down_to_the_floor(active:
     assert FAIR.limit(caller(), active) == RateLimit(requests, 3600, int(requests * 1.5) - requests)
 
 
+@pytest.mark.covers("CIX-68", "CIX-70")
 @pytest.mark.parametrize("ctx", [caller(caller_type="service"), caller(name="nightly")])
 def test_internal_callers_have_twenty_times_the_floor_and_no_burst(ctx: CallerContext) -> None:
     assert FAIR.limit(ctx, 50) == RateLimit(200_000, 3600, 0)
@@ -67,6 +70,7 @@ def test_limits_that_cannot_be_read_are_not_followed(own: Any) -> None:
     assert TIER.limit(caller("pro", rate_limits=own), 7) == RateLimit(100_000, 3600, 0)
 
 
+@pytest.mark.covers("CIX-71", "CIX-74")
 @pytest.mark.parametrize(
     ("ctx", "requests"),
     [
@@ -150,6 +154,7 @@ def test_headers_say_it_twice() -> None:
 STEPS = st.lists(st.tuples(st.floats(0, 40), st.lists(st.integers(0, 5), min_size=1, max_size=4)), max_size=60)
 
 
+@pytest.mark.covers("CIX-72")
 @given(STEPS, st.integers(0, 12))
 def test_no_window_ever_holds_more_than_the_limit_wherever_it_begins(
     steps: list[tuple[float, list[int]]], most: int
@@ -212,3 +217,14 @@ def test_a_slice_counts_until_all_of_it_has_left() -> None:
     moments = [160.99, 161.0]
     assert [take((here, counts), at, [1], 5)[2] for at in moments] == [[False], [True]]
     assert all(before < after for before, after in pairwise(moments))
+
+
+def test_a_full_window_has_nothing_left_for_a_second_at_least() -> None:
+    assert full(5, 60.0, 0.2) == Window(5, 60, 5, 0, 1, 1)
+    assert full(5, 59.5, 7.1) == Window(5, 60, 5, 0, 8, 8)
+
+
+def test_the_lines_of_a_window_are_its_headers_as_sent() -> None:
+    found = full(5, 60, 7)
+    assert dict(found.lines) == {name.lower().encode(): value.encode() for name, value in found.headers.items()}
+    assert found.lines is found.lines, "made once"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,12 +82,12 @@ class Actor:
 
     def tell(self, step: Step, outcome: Outcome) -> None:
         report = Report(self.world.job.id, step.no, step.attempt, outcome)
-        chance = self.data.draw(st.sampled_from([0.0, 0.5]))
-        if self.world.report(step, outcome, chance=chance):
+        spread = self.data.draw(st.sampled_from([0.0, 0.5]))
+        if self.world.report(step, outcome, spread=spread):
             self.old_reports.append(report)
             # The same word again is not heard, unless a new wait is again for the outside.
             if not isinstance(outcome, Parked):
-                assert not settle(self.world.draft(), report, chance)
+                assert not settle(self.world.draft(), report, spread)
 
     def report_late(self) -> None:
         """Anything that an earlier attempt said, again: nothing changes."""
@@ -187,6 +188,7 @@ class Actor:
         raise AssertionError(f"the job does not end: {world.states()}")
 
 
+@pytest.mark.covers("SCR-03", "SCR-41", "JN-62")
 @settings(max_examples=300, stateful_step_count=40)
 @given(plans(), st.data())
 def test_the_invariants_hold_under_any_history_and_every_job_ends(graph: Plan, data: st.DataObject) -> None:

@@ -8,14 +8,17 @@ import pytest
 
 from tests.core.world import BOOM, START, World, child, event, task, timer
 from windlass.core.control import cancel
+from windlass.core.effect import ExpectEvent, StartJob, UseKey
 from windlass.core.outcome import Failure, Parked, Success
 from windlass.core.retry import Retry
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable, route, wake
+from windlass.core.slot import grant
 from windlass.core.states import JobState, StepState
 
 S, J = StepState, JobState
 
 
+@pytest.mark.covers("SCR-47")
 def test_a_false_condition_skips_the_step_which_counts_as_done() -> None:
     world = World.of(task("a", when="inputs.x"), task("b", "a"))
     assert world.route("a", Skip())
@@ -23,6 +26,7 @@ def test_a_false_condition_skips_the_step_which_counts_as_done() -> None:
     assert world.step("a").output == '{"skipped":true}'
 
 
+@pytest.mark.covers("SCR-07", "SCR-15")
 def test_a_true_condition_queues_the_step() -> None:
     world = World.of(task("a", when="inputs.x"))
     assert world.route("a", Run())
@@ -90,6 +94,7 @@ def test_a_fan_out_whose_children_were_all_done_before_the_last_batch_completes_
     assert world.states() == {"a": S.COMPLETED}
 
 
+@pytest.mark.covers("COR-103", "COR-104")
 def test_a_timer_parks_until_its_time_and_is_then_done() -> None:
     world = World.of(timer("a"), task("b", "a"))
     world.route("a", Sleep(5))
@@ -106,7 +111,7 @@ def test_a_child_recipe_starts_a_job_that_answers_to_a_new_attempt() -> None:
     world = World.of(child("a"))
     draft = world.draft()
     route(draft, 0, Call({"x": 1}))
-    [new] = draft.child_jobs
+    [new] = draft.effects_of(StartJob)
     assert (new.no, new.attempt, new.recipe, new.inputs) == (0, 1, "other", {"x": 1})
     assert draft.steps[0].waiting_for == "child"
 
@@ -135,6 +140,7 @@ def test_a_wait_outside_that_lasts_too_long_fails_the_step(name: str) -> None:
     assert error is not None and error.code == "wait_timeout"
 
 
+@pytest.mark.covers("COR-107")
 def test_nothing_is_woken_that_has_no_time_is_not_there_or_belongs_to_a_finished_job() -> None:
     world = World.of(task("a"))
     assert not wake(world.draft(), 99)
@@ -161,8 +167,27 @@ def test_a_step_that_needs_a_place_is_held_under_its_key() -> None:
     draft = world.draft()
     assert route(draft, 0, Run("k:7"))
     assert (draft.steps[0].state, draft.steps[0].waiting_for) == (S.HELD, "slot")
-    assert draft.keys == {0: "k:7"}
-    assert draft.has_line and not draft.queues, "nobody need look for what stands in line"
+    assert draft.effects == [UseKey(0, "k:7")]
+    assert not draft.queues, "no worker need look for what stands in line"
+
+
+def test_routing_may_move_a_step_to_another_queue_before_it_is_queued() -> None:
+    world = World.of(task("a", when="inputs.x"), task("b", "a"))
+    draft = world.draft()
+    assert route(draft, 0, Run(queue="gpu"))
+    assert (draft.steps[0].state, draft.steps[0].queue, draft.steps[0].is_requeued) == (S.QUEUED, "gpu", True)
+    assert draft.queues == {"gpu"}, "the workers of its own queue need not look"
+
+
+def test_a_step_that_is_moved_and_stands_in_line_is_queued_in_its_new_queue_once_it_is_granted() -> None:
+    world = World.of(task("a", provider="fal"))
+    draft = world.draft()
+    assert route(draft, 0, Run(queue="gpu"))
+    assert (draft.steps[0].state, draft.steps[0].queue) == (S.HELD, "gpu")
+    world.put(draft)
+    draft = world.draft()
+    assert grant(draft, 0)
+    assert draft.queues == {"gpu"}
 
 
 def test_the_children_of_a_fan_out_stand_in_line_one_by_one() -> None:
@@ -181,7 +206,7 @@ def test_a_step_waits_for_an_event_until_its_deadline() -> None:
     world = World.of(event("a", run="approved", wait_s=60.0))
     draft = world.draft()
     assert route(draft, 0, Await('{"id":7}'))
-    assert draft.matches == {0: '{"id":7}'}
+    assert draft.effects == [ExpectEvent(0, '{"id":7}')]
     world.put(draft)
     step = world.step("a")
     assert (step.state, step.waiting_for, step.attempt) == (S.PARKED, "event:approved", 1)
@@ -218,4 +243,4 @@ def test_a_provider_that_was_silent_too_long_is_asked_again_as_the_policy_says()
         world.wake(world.step("a"))
     error = world.step("a").error
     assert error is not None and error.code == "wait_timeout"
-    assert world.job.state is J.FAILED
+    assert world.job.state is J.TIMEOUT

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from tests.core.world import BOOM, JOB, OUTPUT, START, World, child, event, task
+from windlass.core.effect import Charge, GiveUpWork, RecordWork
 from windlass.core.external import ID_MAX, WAIT_S
 from windlass.core.outcome import (
     Cancel,
@@ -41,6 +42,7 @@ def test_success_completes_the_step_and_the_job() -> None:
     assert world.job.state is J.COMPLETED
 
 
+@pytest.mark.covers("SCR-38")
 def test_success_lets_dependents_start_once_all_they_need_is_done() -> None:
     world = World.of(task("a"), task("b"), task("c", "a", "b"), task("d", "b", when="inputs.x"))
     world.run("a")
@@ -49,17 +51,26 @@ def test_success_lets_dependents_start_once_all_they_need_is_done() -> None:
     assert world.states() == {"a": S.COMPLETED, "b": S.COMPLETED, "c": S.QUEUED, "d": S.READY}
 
 
-def test_a_failure_is_tried_again_after_a_wait_with_chance_in_it() -> None:
+@pytest.mark.covers("SCR-43")
+def test_one_success_starts_all_that_waited_for_it_alone() -> None:
+    world = World.of(task("a"), *(task(name, "a") for name in "bcd"), task("e", "b", "c", "d"))
+    world.run("a")
+    assert world.states() == {"a": S.COMPLETED, "b": S.QUEUED, "c": S.QUEUED, "d": S.QUEUED, "e": S.BLOCKED}
+
+
+@pytest.mark.covers("JN-28", "JN-66")
+def test_a_failure_is_tried_again_after_a_wait_with_jitter() -> None:
     world = World.of(task("a", retry=FLAT))
     step = world.step("a")
     world.claim(step)
-    assert world.report(step, Failure(BOOM), chance=0.5)
+    assert world.report(step, Failure(BOOM), spread=0.5)
     step = world.step("a")
     assert (step.state, step.waiting_for, step.failures) == (S.PARKED, "retry", 1)
     assert step.wake_at == START + timedelta(seconds=12.5)
     assert step.error == BOOM
 
 
+@pytest.mark.covers("SCR-11")
 def test_the_last_allowed_failure_is_final() -> None:
     world = World.of(task("a", retry=FLAT))
     for wait_s in (10, 20):
@@ -84,6 +95,7 @@ def test_a_failure_may_ask_for_its_own_wait() -> None:
     assert world.step("a").wake_at == START + timedelta(seconds=77)
 
 
+@pytest.mark.covers("SCR-82")
 def test_an_attempt_that_lost_its_database_waits_15_then_30_seconds() -> None:
     world = World.of(task("a", retry=FLAT))
     for wait_s in (15, 30):
@@ -147,7 +159,7 @@ def test_a_child_jobs_end_is_heard() -> None:
     assert world.job.state is J.COMPLETED
 
 
-@pytest.mark.parametrize(("reason", "told"), [("", "the handler asked for it"), ("enough", "enough")])
+@pytest.mark.parametrize(("reason", "told"), [("", "the handler cancelled the job"), ("enough", "enough")])
 def test_cancel_ends_the_whole_job(reason: str, told: str) -> None:
     world = World.of(task("a"), task("b", "a"), task("c"))
     world.run("a", Cancel(reason))
@@ -247,6 +259,7 @@ def test_of_two_equal_reports_one_takes_effect() -> None:
     assert not world.report(world.step("a"), Success(OUTPUT))
 
 
+@pytest.mark.covers("COR-14")
 def test_a_report_for_a_finished_job_or_a_step_that_is_not_there_is_refused() -> None:
     world = World.of(task("a"), task("b"))
     world.claim(world.step("b"))
@@ -257,6 +270,7 @@ def test_a_report_for_a_finished_job_or_a_step_that_is_not_there_is_refused() ->
     assert not World.of(task("a")).report(ghost, Success(OUTPUT))
 
 
+@pytest.mark.covers("SCR-21", "SCR-44")
 def test_a_failure_abandons_all_that_comes_after_and_lets_the_rest_finish() -> None:
     world = World.of(task("a"), task("b"), task("c", "a"), task("d", "c", "b"), task("e", "b"))
     world.run("a", Failure(BOOM, is_retryable=False))
@@ -333,11 +347,11 @@ def test_only_a_wait_that_is_over_is_given_up() -> None:
     world.claim(world.step("a"))
     draft = world.draft()
     assert settle(draft, Report(JOB, 0, 1, Failure(BOOM)), 0.0)
-    assert draft.given_up == set(), "it never waited"
+    assert draft.effects == [], "it never waited"
     world.report(world.step("a"), Parked("fal"))
     draft = world.draft()
     assert settle(draft, Report(JOB, 0, 1, Failure(BOOM)), 0.0)
-    assert draft.given_up == {0}
+    assert draft.effects == [GiveUpWork(0)]
 
 
 def test_any_wait_outside_has_the_deadline_that_its_step_names() -> None:
@@ -352,8 +366,7 @@ def test_what_a_provider_calls_its_work_is_handed_on() -> None:
     world.claim(step)
     draft = world.draft()
     assert settle(draft, Report(JOB, 0, 1, Parked("fal", external_id="req-1")), 0.0)
-    assert draft.external_ids == {0: "req-1"}
-    assert draft.has_line
+    assert draft.effects == [RecordWork(0, "req-1")]
 
 
 @pytest.mark.parametrize("bad", ["", "x" * (ID_MAX + 1), "a\x00b", "\ud800"])
@@ -371,11 +384,11 @@ def test_what_an_attempt_cost_is_kept_if_it_is_heard() -> None:
     cost = Cost("0.25", tokens_in=3, provider="fal")
     draft = world.draft()
     assert settle(draft, Report(JOB, 0, 1, Failure(BOOM), cost=cost), 0.0)
-    assert [(step.no, step.attempt, said) for step, said in draft.costs] == [(0, 1, cost)]
+    assert draft.effects == [Charge(0, 1, "fal", cost)]
     late = world.draft()
     assert not settle(late, Report(JOB, 0, 9, Success(OUTPUT), cost=cost), 0.0)
     assert settle(late, Report(JOB, 0, 1, Success(OUTPUT), cost=Cost("much")), 0.0)
-    assert late.costs == []
+    assert late.effects == []
 
 
 @pytest.mark.parametrize("outcome", [Lost(), Released()])

@@ -10,7 +10,7 @@ from tests.core.world import JOB, START, plan, task
 from windlass.core.draft import Draft, Job, Step
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.plan import Node
-from windlass.core.slot import SlotState, grant, slot_state
+from windlass.core.slot import Slot, SlotState, grant, slot_state
 from windlass.core.states import JobState, StepState
 from windlass.core.wait import Wait
 
@@ -90,3 +90,8 @@ def test_who_is_granted_may_be_claimed() -> None:
 def test_who_does_not_stand_in_line_is_not_granted(of: Draft) -> None:
     assert not grant(of, 0)
     assert not of.is_changed
+
+
+def test_a_slot_is_charged_to_its_caller_its_recipe_and_all_jobs_that_it_is_a_part_of() -> None:
+    slot = Slot(JOB, 0, 0, "", 1, "", 1, 1, None, "ada", "film", ["j1", "j2"])
+    assert slot.budgets == (("caller", "ada"), ("job", "j1"), ("job", "j2"), ("recipe", "film"))

@@ -23,6 +23,7 @@ def test_every_state_has_a_row() -> None:
     assert set(STEP_MOVES) == set(StepState)
 
 
+@pytest.mark.covers("SCR-15", "SCR-16")
 @pytest.mark.parametrize("source", JobState)
 @pytest.mark.parametrize("target", JobState)
 def test_a_job_moves_as_the_table_says_and_in_no_other_way(source: JobState, target: JobState) -> None:
@@ -48,6 +49,7 @@ def test_the_only_way_out_of_a_jobs_end_is_quarantine() -> None:
     assert ways == {(JobState.COMPLETED, JobState.OUTPUT_QUARANTINED)}
 
 
+@pytest.mark.covers("SCR-42", "JN-63")
 def test_a_step_that_ended_stays_as_it_is() -> None:
     assert all(not STEP_MOVES[state] for state in STEP_TERMINAL)
     assert STEP_DONE < STEP_TERMINAL

@@ -145,7 +145,7 @@ def test_the_tree_is_kept_in_its_canonical_spelling() -> None:
     ],
 )
 def test_a_path_that_leads_nowhere_says_how_far_it_led(tree: str, there: str) -> None:
-    assert f"{tree} leads nowhere: {there}" in missing(tree)
+    assert f"{tree} does not exist: {there}" in missing(tree)
 
 
 def test_an_empty_scope_has_nothing_in_it() -> None:

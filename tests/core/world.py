@@ -15,6 +15,7 @@ from uuid import UUID
 from windlass.core import route as routing
 from windlass.core.birth import births
 from windlass.core.draft import Draft, Event, Job, Step, touched_by
+from windlass.core.effect import AddChildren
 from windlass.core.outcome import Fault, Outcome, Report, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
 from windlass.core.settle import settle
@@ -91,7 +92,7 @@ class World:
     def put(self, draft: Draft) -> None:
         """Write the draft, as the store would."""
         if not draft.is_changed:
-            assert not draft.changed and not draft.children and not draft.child_jobs, "a change without an event"
+            assert not draft.changed and not draft.effects, "a change without an event"
             return
         self.job = draft.job
         for no, step in draft.changed.items():
@@ -99,13 +100,13 @@ class World:
             assert step.state is not S.RUNNING, "a running step would lose its worker"
             assert self.steps[no].state not in STEP_TERMINAL, "an ended step would end again"
         self.steps.update(draft.changed)
-        for fan_no, added in (draft.children or {}).items():
-            state = S.READY if self.plan.nodes[fan_no].is_child_routed else S.QUEUED
-            for new in added:
+        for added in draft.effects_of(AddChildren):
+            state = S.READY if self.plan.nodes[added.fan].is_child_routed else S.QUEUED
+            for new in added.children:
                 assert new.no not in self.steps, "a number given twice"
-                self.steps[new.no] = Step(new.no, fan_no, new.index, state, 0, 0, 0, 0)
+                self.steps[new.no] = Step(new.no, added.fan, new.index, state, 0, 0, 0, 0)
         self.events += draft.events
-        if draft.sweep:
+        if draft.is_swept:
             for no in sorted(self.steps):
                 if self.steps[no].state not in STEP_TERMINAL:
                     self.steps[no].state = S.CANCELLED
@@ -122,14 +123,14 @@ class World:
         self.events.append(Event("step.running", "worker", step.no, step.attempt))
         return step.attempt
 
-    def report(self, step: Step, outcome: Outcome, *, attempt: int | None = None, chance: float = 0.0) -> bool:
+    def report(self, step: Step, outcome: Outcome, *, attempt: int | None = None, spread: float = 0.0) -> bool:
         """Settle a report with only those steps loaded that the law says it can touch."""
         report = Report(JOB, step.no, step.attempt if attempt is None else attempt, outcome)
         touched = touched_by(self.plan, step.no, step.node, is_success=isinstance(outcome, Success))
         draft = self.draft(touched)
-        took_effect = settle(draft, report, chance)
+        took_effect = settle(draft, report, spread)
         whole = self.draft()
-        assert settle(whole, report, chance) == took_effect
+        assert settle(whole, report, spread) == took_effect
         assert (whole.events, whole.changed, whole.job) == (draft.events, draft.changed, draft.job)
         self.put(draft)
         return took_effect

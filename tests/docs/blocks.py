@@ -33,6 +33,21 @@ class Block:
         return self.language == "yaml" and re.search(r"^providers:", self.text, re.MULTILINE) is not None
 
     @property
+    def is_policy(self) -> bool:
+        """Whether it is a policy."""
+        return self.language == "yaml" and re.search(r"^(default_decision|tier|rules):", self.text, re.M) is not None
+
+    @property
+    def is_policy_request(self) -> bool:
+        """Whether it is a request that a policy is asked about."""
+        return self.language == "yaml" and re.search(r"^topic:", self.text, re.MULTILINE) is not None
+
+    @property
+    def is_recipe(self) -> bool:
+        """Whether it is a recipe."""
+        return self.language == "yaml" and not (self.is_providers or self.is_policy or self.is_policy_request)
+
+    @property
     def file_name(self) -> str | None:
         """A block that opens with `# name.py` is that file, for the commands further down the page."""
         found = re.match(r"# ([\w-]+\.(?:py|yaml|toml|json))\n", self.text)

@@ -39,7 +39,7 @@ def curl_complaint(words: list[str]) -> str | None:
                 body = value
                 headers += ["Content-Type: application/json"] if word == "--json" else []
     if not _SERVER.match(url):
-        return f"{url!r} is no address of a server"
+        return f"{url!r} is not an address of a server"
     parts = urlsplit(_VARIABLE.sub(_SOME_ID, _SERVER.sub("", url)))
     return _route_complaint(method or ("GET" if body is None else "POST"), parts.path, parts.query, body, headers)
 

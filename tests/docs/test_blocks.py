@@ -19,9 +19,12 @@ from windlass.app import settings
 from windlass.app.service import serving
 from windlass.app.windlass import Windlass
 from windlass.core.expression import lint
+from windlass.policy.reader import read_policy, read_question
+from windlass.policy.testing import run_tests
 from windlass.providers.registry import Registry
 from windlass.recipe.app import load
 from windlass.recipe.document import plan_from_document
+from windlass.recipe.yaml_text import read_document
 from windlass.store.database import Database
 
 GENERATED = (ROOT / "docs/reference/cli.md",)
@@ -56,7 +59,7 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
         if recipe.name != "wrong":
             assert recipe.plan.nodes
     for block in blocks_of(page):
-        if block.language != "yaml" or block.is_providers:
+        if not block.is_recipe:
             continue
         if (same := shown.recipe(plan_from_document(block.text).recipe)) is not None:
             assert plan_from_document(block.text).hash == same.plan.hash, f"{block.place} is another plan"
@@ -71,7 +74,17 @@ async def test_yaml_is_a_file_of_providers(block: Block) -> None:
     await registry.close()
 
 
-@pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: not b.is_providers), ids=_ids(found))
+@pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: b.is_policy), ids=_ids(found))
+def test_yaml_is_a_policy_whose_tests_pass(block: Block) -> None:
+    assert not run_tests(read_policy(block.text)).failed
+
+
+@pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: b.is_policy_request), ids=_ids(found))
+def test_yaml_is_a_request_for_a_policy(block: Block) -> None:
+    assert read_question(read_document(block.text)[0]).topic.startswith("job.")
+
+
+@pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: b.is_recipe), ids=_ids(found))
 def test_yaml_is_a_recipe(block: Block) -> None:
     assert plan_from_document(block.text).nodes
 

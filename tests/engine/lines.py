@@ -79,7 +79,7 @@ async def end(rig: Rig, job: UUID) -> None:
         [claimed] = [claimed for claimed in await rig.claim(500) if claimed.job_id == job]
         attempt = claimed.attempt
     report = Report(job, 0, attempt, Success("1"))
-    assert (await settle.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settle.settle(rig.db, [report], spread=lambda: 0.0)).took_effect == (True,)
 
 
 async def drain(rig: Rig, count: int) -> list[UUID]:
@@ -92,12 +92,17 @@ async def drain(rig: Rig, count: int) -> list[UUID]:
 
 
 async def check(db: Database) -> None:
-    """No line has more holders than places, every row follows from its step, every budget is the sum of its rows."""
+    """No line has more held than there is, every row follows from its step, every budget is the sum of its rows."""
     rows, limits, budgets, steps = await db.run(_read)
-    held = Counter(row["provider"] for row in rows if row["state"] == "HELD" and row["provider"])
-    assert all(count <= limits.get(name, 1) for name, count in held.items()), (held, limits)
-    keys = Counter(row["key"] for row in rows if row["state"] == "HELD" and row["key"])
+    held: Counter[str] = Counter()
+    keys: Counter[str] = Counter()
+    for row in rows:
+        if row["state"] == "HELD":
+            held[row["provider"]] += min(row["places"], limits.get(row["provider"], 1))
+            keys[row["key"]] += row["takes"]
+    assert all(count <= limits.get(name, 1) for name, count in held.items() if name), (held, limits)
     assert all(keys[row["key"]] <= row["most"] for row in rows if row["state"] == "HELD" and row["key"]), keys
+    assert all((row["fence"] > 0) >= (row["state"] == "HELD") for row in rows)
     assert {(row["job_id"], row["no"]): row["state"] for row in rows} == steps
     for budget in budgets:
         assert budget["reserved"] == budget["held"], budget

@@ -99,7 +99,7 @@ def poll(external_id: str, said: Said = DONE) -> Answer:
 
 
 async def answer(rig: Rig, *answers: Answer) -> list[Applied]:
-    return await external.answer(rig.db, answers, chance=lambda: 0.0)
+    return await external.answer(rig.db, answers, spread=lambda: 0.0)
 
 
 async def work(rig: Rig, job: UUID) -> list[WorkView]:

@@ -56,8 +56,8 @@ class Rig:
         self.clock = clock
         self.ids = ids
         self.artifacts = artifacts
-        self.chance: Callable[[], float] = random.Random(7).random
-        self.loops = Loops(db, artifacts, shared_evaluator(), new_id=ids.new, chance=lambda: 0.0)
+        self.spread: Callable[[], float] = random.Random(7).random
+        self.loops = Loops(db, artifacts, shared_evaluator(), new_id=ids.new, spread=lambda: 0.0)
         # A test's one look at the router ends when its expressions are evaluated, however slow the machine is.
         self.loops.router.patience_s = 60.0
         self.worker = ids.new()
@@ -97,7 +97,7 @@ class Rig:
 
     async def settle(self, one: Claimed, outcome: Outcome | None = None) -> bool:
         report = Report(one.job_id, one.no, one.attempt, outcome or Success("1"))
-        return (await settle.settle(self.db, [report], chance=lambda: 0.0)).took_effect[0]
+        return (await settle.settle(self.db, [report], spread=lambda: 0.0)).took_effect[0]
 
     async def run_one(self, outcome: Outcome | None = None) -> Claimed:
         one = await self.claim_one()
@@ -113,7 +113,7 @@ class Rig:
         taken = await self.claim(500)
         reports = [Report(o.job_id, o.no, o.attempt, Success(output)) for o in taken]
         if reports:
-            await settle.settle(self.db, reports, chance=lambda: 0.0)
+            await settle.settle(self.db, reports, spread=lambda: 0.0)
         return len(taken)
 
     async def state(self, job: UUID) -> JobState:

@@ -68,7 +68,7 @@ async def test_a_job_that_a_crash_undoes_is_submitted_again(
     assert await jobs(db) == [job]
     # What the worker did for the job that was undone counts for nothing; the step runs again.
     report = began[0].report(Success("1"))
-    assert not (await settle(db, [report], chance=lambda: 0.0)).took_effect[0]
+    assert not (await settle(db, [report], spread=lambda: 0.0)).took_effect[0]
     [again] = await claim.claim(db, worker=worker, queues=[QUEUE], limit=1)
     assert (again.job_id, again.attempt) == (job, 1)
     await crash()

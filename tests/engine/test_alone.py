@@ -68,12 +68,12 @@ async def test_a_step_settled_alone_is_like_one_of_many(rig: Rig, monkeypatch: p
         alone, *others = [await rig.submit(of, {"x": 1}) for _ in range(3)]
         while taken := await rig.claim():
             first = [one for one in taken if one.no == min(two.no for two in taken)]
-            await settling.settle(rig.db, [report(one) for one in first if one.job_id == alone], chance=lambda: 0.0)
-            await settling.settle(rig.db, [report(one) for one in first if one.job_id != alone], chance=lambda: 0.0)
+            await settling.settle(rig.db, [report(one) for one in first if one.job_id == alone], spread=lambda: 0.0)
+            await settling.settle(rig.db, [report(one) for one in first if one.job_id != alone], spread=lambda: 0.0)
             later = [report(one) for one in taken if one not in first]
             if later:
                 # These were claimed before their jobs moved on, so they are read and locked, all alike.
-                await settling.settle(rig.db, later, chance=lambda: 0.0)
+                await settling.settle(rig.db, later, spread=lambda: 0.0)
             mine = await rows(rig, alone)
             for other in others:
                 assert await rows(rig, other) == mine, of.recipe
@@ -87,7 +87,7 @@ async def test_a_step_that_is_no_longer_running_is_not_completed_alone(rig: Rig)
     one = await rig.claim_one()
     async with rig.db.connection() as connection:
         await connection.execute("UPDATE windlass.steps SET state = 'QUEUED' WHERE job_id = $1", job)
-    settled = await settling.settle(rig.db, [report(one)], chance=lambda: 0.0)
+    settled = await settling.settle(rig.db, [report(one)], spread=lambda: 0.0)
     assert settled.took_effect == (False,)
     assert await rig.states(job) == ["QUEUED"]
     assert "step.completed" not in await rig.types(job)
@@ -101,7 +101,7 @@ async def test_the_bell_of_a_lone_job_tells_its_output(rig: Rig) -> None:
     while not waiter.is_listening:
         await asyncio.sleep(0.01)
     for _ in range(3):
-        await settling.settle(rig.db, [report(await rig.claim_one())], chance=lambda: 0.0)
+        await settling.settle(rig.db, [report(await rig.claim_one())], spread=lambda: 0.0)
     await wait
     told = waiter.told(job)
     assert told == ToldOutput(2, '{"n":1}')
@@ -135,7 +135,7 @@ async def test_a_fan_outs_children_need_not_be_read(rig: Rig) -> None:
         for job, is_seen in zip(jobs, (True, False), strict=True):
             reports = [report(one) if is_seen else report(one)._replace(seen=None) for one in taken]
             mine = [one for one in reports if one.job_id == job]
-            settled = await settling.settle(rig.db, mine, chance=lambda: 0.0)
+            settled = await settling.settle(rig.db, mine, spread=lambda: 0.0)
             assert all(settled.took_effect)
         assert await rows(rig, jobs[0]) == await rows(rig, jobs[1])
         await rig.loops.run_until_idle()
@@ -151,5 +151,5 @@ async def test_a_child_that_is_no_longer_running_is_not_completed(rig: Rig) -> N
         await connection.execute(
             "UPDATE windlass.steps SET state = 'QUEUED' WHERE job_id = $1 AND no = $2", job, taken[0].no
         )
-    settled = await settling.settle(rig.db, [report(one) for one in taken], chance=lambda: 0.0)
+    settled = await settling.settle(rig.db, [report(one) for one in taken], spread=lambda: 0.0)
     assert settled.took_effect == (False, True)

@@ -52,6 +52,7 @@ async def tallies(db: Database) -> dict[tuple[str, str], tuple[int, float]]:
     return {(row["recipe"], row["state"]): (row["count"], row["seconds"]) for row in rows}
 
 
+@pytest.mark.covers("JN-15", "JN-62")
 async def test_a_job_is_recorded_when_it_comes_and_when_it_ends(rig: Rig) -> None:
     job = await rig.submit(ONE, caller="ada", correlation_id="r-1")
     came = rig.clock.now()
@@ -59,13 +60,14 @@ async def test_a_job_is_recorded_when_it_comes_and_when_it_ends(rig: Rig) -> Non
     await rig.run_one()
     assert await drain(rig.db) == 2
     assert await chain(rig.db) == [
-        Record(1, came, "job_submitted", "ada", None, None, job, "r-1", '{"recipe":"r"}'),
-        Record(2, rig.clock.now(), "job_completed", "ada", None, None, job, "r-1", '{"recipe":"r"}'),
+        Record(1, came, "job_submitted", "ada", "unknown", None, job, "r-1", '{"recipe":"r"}'),
+        Record(2, rig.clock.now(), "job_completed", "ada", "unknown", None, job, "r-1", '{"recipe":"r"}'),
     ]
     assert (await verify_chain(rig.db)).is_whole
     assert await tallies(rig.db) == {("r", "QUEUED"): (1, 0.0), ("r", "COMPLETED"): (1, 5.0)}
 
 
+@pytest.mark.covers("JN-62")
 async def test_endings_have_names_of_their_own(rig: Rig) -> None:
     secret = "what the provider said, with a key in it"
     failed = await rig.submit(ONE, correlation_id="f")
@@ -206,16 +208,17 @@ async def test_the_chain_holds_after_many_acted_and_audited_at_once(fresh_dsn: s
         await db.close()
 
 
+@pytest.mark.covers("JN-74")
 async def test_the_chain_holds_after_auditors_were_killed(fresh_dsn: str, tmp_path: Path) -> None:
     db = await Database.open(fresh_dsn, max_size=4)
-    acts, chance = Acts(db, tmp_path), random.Random(5)
+    acts, rng = Acts(db, tmp_path), random.Random(5)
     await acts.enlist()
     lengths = []
     for _ in range(6):
         processes = [await _auditor_process(fresh_dsn) for _ in range(2)]
         acting = asyncio.create_task(acts.some(12))
         for process in processes:
-            await asyncio.sleep(chance.random() * 0.15)
+            await asyncio.sleep(rng.random() * 0.15)
             process.kill()
             assert await process.wait() == -9
         await acting

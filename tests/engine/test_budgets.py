@@ -27,7 +27,7 @@ FAN = plan(call("a", provider="", cost=0.1, each="inputs.items"))
 
 async def report(rig: Rig, claimed: Claimed, cost: Cost | None = None, outcome: Outcome | None = None) -> None:
     made = Report(claimed.job_id, claimed.no, claimed.attempt, outcome or Success("1"), cost=cost)
-    assert (await settle.settle(rig.db, [made], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settle.settle(rig.db, [made], spread=lambda: 0.0)).took_effect == (True,)
     await check(rig.db)
 
 
@@ -258,12 +258,13 @@ async def test_the_cost_of_a_step_that_stands_in_no_line_is_spent_too(rig: Rig) 
     assert [cost.amount for cost in await costs.costs_of(rig.db, job)] == [Decimal("0.25")]
 
 
+@pytest.mark.covers("SCR-57")
 async def test_a_late_report_costs_nothing(rig: Rig) -> None:
     job = await rig.submit(plan(task("a")))
     claimed = await rig.claim_one()
     await report(rig, claimed, Cost("1"))
     again = Report(job, 0, claimed.attempt, Success("1"), cost=Cost("1"))
-    assert (await settle.settle(rig.db, [again], chance=lambda: 0.0)).took_effect == (False,)
+    assert (await settle.settle(rig.db, [again], spread=lambda: 0.0)).took_effect == (False,)
     assert [cost.amount for cost in await costs.costs_of(rig.db, job)] == [1]
 
 
@@ -307,4 +308,4 @@ async def test_a_budget_of_no_job_is_refused(rig: Rig) -> None:
 
 async def _finish(rig: Rig, job: UUID, cost: Cost | None = None) -> None:
     made = Report(job, 0, 1, Success("1"), cost=cost)
-    assert (await settle.settle(rig.db, [made], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settle.settle(rig.db, [made], spread=lambda: 0.0)).took_effect == (True,)

@@ -71,7 +71,7 @@ async def test_it_is_the_parent_that_runs_out_of_time(rig: Rig, monkeypatch: pyt
     job = await begun(rig, plan(call("c")), deadline_s=600.0)
     rig.clock.advance(600)
     await rig.loops.expirer.run_once()
-    await rig.loops.relay.run_once()
+    await rig.loops.parent_notifier.run_once()
     assert (await rig.state(job), (await sole(rig, "child")).state) == ("TIMEOUT", "CANCELLED")
 
 
@@ -113,6 +113,7 @@ async def test_a_child_takes_over_priority_and_correlation(rig: Rig) -> None:
     assert {row["priority"] for row in found} == {7}
 
 
+@pytest.mark.covers("SCR-49")
 async def test_the_parent_sees_one_step_and_one_completion(rig: Rig) -> None:
     await recipes.register(rig.db, CHILD)
     job = await begun(rig, plan(call("c"), output="${steps.c.outputs}"))

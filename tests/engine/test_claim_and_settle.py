@@ -26,15 +26,18 @@ def zero() -> float:
     return 0.0
 
 
+@pytest.mark.covers("SCR-08", "SCR-37")
 async def test_a_claimed_step_runs_under_a_new_attempt(rig: Rig) -> None:
     job = await rig.submit(ONE, {"x": 1}, deadline_s=60)
     one = await rig.claim_one()
     assert (one.job_id, one.no, one.attempt, one.node, one.input) == (job, 0, 1, 0, '{"x":1}')
     assert one.deadline_s == 60
+    assert [step.started_at for step in await read.steps(rig.db, job)] == [rig.clock.now()]
     assert await rig.state(job) == "PROCESSING"
     assert await rig.types(job) == ["job.submitted", "job.processing", "step.running"]
 
 
+@pytest.mark.covers("SCR-24", "COR-87", "JN-63")
 async def test_a_step_is_claimed_once(rig: Rig) -> None:
     for _ in range(20):
         await rig.submit(ONE)
@@ -43,17 +46,20 @@ async def test_a_step_is_claimed_once(rig: Rig) -> None:
     assert len(keys) == len(set(keys)) == 20
 
 
+@pytest.mark.covers("SCR-40")
 async def test_higher_priority_goes_first_and_then_the_older_job(rig: Rig) -> None:
     low, high, later = [await rig.submit(ONE, priority=p) for p in (0, 5, 0)]
     assert [(await rig.claim_one()).job_id for _ in range(3)] == [high, low, later]
 
 
+@pytest.mark.covers("CIX-04", "CIX-20")
 async def test_a_worker_takes_only_from_its_queues(rig: Rig) -> None:
     await rig.submit(plan(task("a", queue="gpu")))
     assert await rig.claim() == []
     assert len(await claim(rig.db, worker=rig.worker, queues=["gpu", QUEUE], limit=CLAIM_MAX + 1)) == 1
 
 
+@pytest.mark.covers("COR-78")
 async def test_a_claim_finds_work_behind_a_job_that_is_being_written_to(rig: Rig) -> None:
     busy, free = await rig.submit(ONE), await rig.submit(ONE)
     async with rig.db.connection() as connection, connection.transaction():
@@ -100,6 +106,7 @@ async def test_the_steps_of_one_job_share_its_inputs(rig: Rig) -> None:
     assert [one.input for one in taken] == ['{"x":1}'] * 3
 
 
+@pytest.mark.covers("JN-25")
 async def test_what_a_worker_holds_can_be_asked(rig: Rig) -> None:
     await rig.submit(plan(task("a"), task("b")))
     taken = await rig.claim()
@@ -110,6 +117,7 @@ async def test_what_a_worker_holds_can_be_asked(rig: Rig) -> None:
     assert await held_keys(rig.db, rig.worker) == {(taken[1].job_id, taken[1].no, 1)}
 
 
+@pytest.mark.covers("SCR-10", "SCR-20", "SCR-21", "JN-26", "JN-72")
 async def test_success_starts_what_follows_and_ends_the_job(rig: Rig) -> None:
     job = await rig.submit(CHAIN)
     await rig.run_one(Success('{"x":1}'))
@@ -122,15 +130,16 @@ async def test_success_starts_what_follows_and_ends_the_job(rig: Rig) -> None:
     assert seqs == list(range(1, view.event_seq + 1))
 
 
+@pytest.mark.covers("SCR-33")
 async def test_of_any_number_of_reports_for_one_attempt_one_takes_effect(rig: Rig) -> None:
     job = await rig.submit(CHAIN)
     one = await rig.claim_one()
     reports = [Report(job, 0, 1, Success(str(n)), plan_hash=one.plan_hash, node=0) for n in range(8)]
-    settled = await asyncio.gather(*(settle(rig.db, [report], chance=zero) for report in reports))
+    settled = await asyncio.gather(*(settle(rig.db, [report], spread=zero) for report in reports))
     took = [n for n, each in enumerate(settled) if each.took_effect[0]]
     assert len(took) == 1
     assert (await read.steps(rig.db, job))[0].output == took[0]
-    same = await settle(rig.db, reports, chance=zero)
+    same = await settle(rig.db, reports, spread=zero)
     assert not any(same.took_effect)
 
 
@@ -151,16 +160,17 @@ async def test_a_report_for_nothing_is_refused(rig: Rig) -> None:
         Report(job, 5, 1, Success("1")),
         Report(job, 0, 1, Success("1")),
     ]
-    assert not any((await settle(rig.db, reports, chance=zero)).took_effect)
+    assert not any((await settle(rig.db, reports, spread=zero)).took_effect)
 
 
+@pytest.mark.covers("COR-89")
 async def test_reports_of_one_wide_job_that_arrive_together_all_count(rig: Rig) -> None:
     job = await rig.submit(plan(*(task(f"a{n}", run="a") for n in range(30)), task("z", *(f"a{n}" for n in range(30)))))
     taken = await rig.claim(100)
     batches = [taken[n::6] for n in range(6)]
     await asyncio.gather(
         *(
-            settle(rig.db, [Report(o.job_id, o.no, o.attempt, Success("1")) for o in batch], chance=zero)
+            settle(rig.db, [Report(o.job_id, o.no, o.attempt, Success("1")) for o in batch], spread=zero)
             for batch in batches
         )
     )
@@ -176,6 +186,7 @@ async def test_single_reports_of_one_job_that_collide_all_count(rig: Rig) -> Non
     assert await rig.state(job) == "COMPLETED"
 
 
+@pytest.mark.covers("COR-04", "JN-26", "JN-28", "JN-72")
 async def test_retries_wait_longer_each_time_and_then_fail_the_job(rig: Rig) -> None:
     job = await rig.submit(plan(task("a", retry=Retry(max_attempts=3, base_s=10, factor=3, jitter=0)), task("b", "a")))
     for wait_s in (10, 30):
@@ -205,11 +216,11 @@ async def test_a_wait_outside_ends_with_its_report_or_its_time(rig: Rig) -> None
     for one in await rig.claim():
         await rig.settle(one, Parked("fal", within_s=60))
     report = Report(heard, 0, 1, Success('"film"'), source="webhook", idempotency_key="w1")
-    assert (await settle(rig.db, [report], chance=zero)).took_effect == (True,)
-    assert (await settle(rig.db, [report], chance=zero)).took_effect == (False,)
+    assert (await settle(rig.db, [report], spread=zero)).took_effect == (True,)
+    assert (await settle(rig.db, [report], spread=zero)).took_effect == (False,)
     rig.clock.advance(60)
     await rig.loops.run_until_idle()
-    assert [await rig.state(job) for job in (heard, unheard)] == ["COMPLETED", "FAILED"]
+    assert [await rig.state(job) for job in (heard, unheard)] == ["COMPLETED", "TIMEOUT"]
     events = await read.events(rig.db, heard)
     assert [(e.source, e.idempotency_key) for e in events if e.type == "step.completed"] == [("webhook", "w1")]
     assert (await read.job(rig.db, unheard)).error["code"] == "wait_timeout"
@@ -226,6 +237,7 @@ async def test_a_snooze_runs_again_later_and_costs_no_retry(rig: Rig) -> None:
     assert [step.attempt for step in await read.steps(rig.db, job)] == [4]
 
 
+@pytest.mark.covers("SCR-09", "SCR-15")
 async def test_notes_are_fenced_like_reports(rig: Rig) -> None:
     job = await rig.submit(ONE)
     one = await rig.claim_one()
@@ -250,14 +262,14 @@ async def test_notes_are_fenced_like_reports(rig: Rig) -> None:
 async def test_a_report_without_its_plan_is_placed_by_the_engine(rig: Rig, outcome: Success | Failure) -> None:
     job = await rig.submit(CHAIN)
     await rig.claim_one()
-    settled = await settle(rig.db, [Report(job, 0, 1, outcome)], chance=zero)
+    settled = await settle(rig.db, [Report(job, 0, 1, outcome)], spread=zero)
     assert settled.took_effect == (True,)
     assert settled.queues == (frozenset({QUEUE}) if isinstance(outcome, Success) else frozenset())
 
 
 async def test_a_claim_of_nothing_is_refused_rather_than_mistaken_for_an_empty_queue(rig: Rig) -> None:
     await rig.submit(ONE)
-    with pytest.raises(Broken, match="a claim of 0 steps"):
+    with pytest.raises(Broken, match="a limit of at least 1"):
         await claim(rig.db, worker=rig.worker, queues=[QUEUE], limit=0)
 
 
@@ -267,6 +279,6 @@ async def test_a_pause_outlasts_an_attempt_that_was_told_of_again(rig: Rig) -> N
     await rig.claim_one()
     await control.pause(rig.db, job)
     (one,) = await held(rig.db, rig.worker)
-    assert (await settle(rig.db, [one.report(Success("1"))], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settle(rig.db, [one.report(Success("1"))], spread=lambda: 0.0)).took_effect == (True,)
     assert (await read.job(rig.db, job)).is_paused
     assert await rig.states(job) == ["COMPLETED", "HELD"]

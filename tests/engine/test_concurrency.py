@@ -22,10 +22,11 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
 from windlass.testing.sim.checker import Tables, check
+from windlass.testing.sim.handlers import Conduct
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import library
 from windlass.testing.sim.scheduler import START
-from windlass.testing.sim.worker import ModelWorker
+from windlass.testing.sim.worker import CONCURRENCY, WatchedBegun, WatchedWorker
 
 SPEED = 20.0
 PATIENCE_S = 60.0
@@ -48,6 +49,7 @@ class Haste:
         await asyncio.sleep((min(seconds, 0.5) if hears_bells else seconds) / SPEED)
 
 
+@pytest.mark.covers("SCR-35", "COR-30", "COR-85", "COR-86", "COR-92", "COR-101")
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_nothing_goes_wrong_when_operations_meet_inside_the_database(dsn: str, seed: int) -> None:
     assert await meet(dsn, seed) == []
@@ -65,6 +67,7 @@ def no_lock_in_a_claim(patch: pytest.MonkeyPatch) -> None:
     change_sql(patch, "step_claim", ("FOR UPDATE OF j SKIP LOCKED", ""))
 
 
+@pytest.mark.covers("COR-85")
 @pytest.mark.parametrize("plant", [no_job_locks, no_lock_in_a_claim])
 async def test_a_missing_lock_shows(
     dsn: str, plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
@@ -93,9 +96,7 @@ async def meet(dsn: str, seed: int) -> list[str]:
 
     cast = [run_engine(stage, fork()) for _ in range(2)] + [run_outsider(stage, fork())]
     cast += [run_controller(stage, fork()) for _ in range(3)]
-    for _ in range(5):
-        worker = ModelWorker(db, stage.log, ids, fork(), lambda: stage.is_kind)  # type: ignore[arg-type]
-        cast += [worker.main(), worker.pulse()]
+    cast += [_worker(db, stage, fork(), haste).run() for _ in range(5)]
     wishes = [wishes_of(stage, fork(), 20) for _ in range(3)]
     for n, some in enumerate(wishes):
         # Two submitters may share a caller and a key, but then their bodies differ, and one is told so.
@@ -122,6 +123,17 @@ async def meet(dsn: str, seed: int) -> list[str]:
     await db.close()
     assert len(tables.jobs) > 40
     return check(tables, stage.log, is_serial=False)
+
+
+def _worker(db: Database, stage: Stage, rng: random.Random, haste: Haste) -> WatchedWorker:
+    """A worker that lives in ordinary time: its lease outlasts the run, which is counted in the hasty one."""
+    begun = WatchedBegun(CONCURRENCY)
+    conduct = Conduct(rng, begun.newest, lambda: stage.is_kind, lambda _: False, _never, second_s=1 / SPEED)
+    return WatchedWorker(db, stage.log, stage.ids, conduct, begun, now=lambda: haste.now, lease_s=100_000.0)
+
+
+async def _never() -> None:
+    raise AssertionError("no step is deadly here")
 
 
 async def _open_jobs(db: Database) -> int:

@@ -25,6 +25,7 @@ async def whole(rig: Rig, job: object) -> None:
     assert [event.seq for event in events] == list(range(1, view.event_seq + 1))
 
 
+@pytest.mark.covers("SCR-12", "SCR-88", "SCR-89", "COR-06")
 async def test_cancel_sweeps_every_open_step(rig: Rig) -> None:
     job = await rig.submit(WIDE, {"x": True})
     running = await rig.claim_one()
@@ -145,6 +146,7 @@ async def test_rerun_starts_all_of_it_again(rig: Rig) -> None:
     assert await rig.state(new) == "COMPLETED"
 
 
+@pytest.mark.covers("SCR-14")
 async def test_a_deleted_job_is_hidden_and_keeps_how_it_ended(rig: Rig) -> None:
     job = await rig.submit(plan(task("a")))
     with pytest.raises(WrongState, match="is QUEUED"):
@@ -303,6 +305,7 @@ async def test_a_child_is_its_parents_callers(rig: Rig) -> None:
     assert [view.caller for view in await read.jobs(rig.db)] == ["ada"] * 3
 
 
+@pytest.mark.covers("SCR-39")
 async def test_the_error_of_a_failed_job_names_the_step(rig: Rig) -> None:
     job = await rig.submit(plan(task("a"), task("b", "a")))
     await rig.run_one()

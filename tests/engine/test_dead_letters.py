@@ -50,6 +50,7 @@ async def drop(rig: Rig, kind: DeadLetters, caller: str | None = None, **given: 
     return await redrive.discard(rig.db, found, **wish)
 
 
+@pytest.mark.covers("JN-26", "JN-66")
 async def test_failures_are_told_by_kind_the_last_first(rig: Rig) -> None:
     first = await fail(rig, "no answer after 3 s", "no answer after 7 s")
     other = await fail(rig, "disk full")

@@ -48,7 +48,7 @@ async def test_the_declared_waits_of_the_longest_path_are_added_to_a_day(rig: Ri
     await pass_s(rig, 30 * 3600)
     assert await rig.state(job) is JobState.DISPATCHING
     await pass_s(rig, 20 * 3600)
-    assert await rig.state(job) is JobState.FAILED
+    assert await rig.state(job) is JobState.TIMEOUT
 
 
 async def test_a_recipe_says_how_long_its_jobs_live_and_a_caller_overrules_it(rig: Rig) -> None:
@@ -98,7 +98,7 @@ async def test_a_job_outlives_the_waits_of_its_child_jobs(rig: Rig) -> None:
     inner = await rig.sole_job("inner")
     assert await lives_s(rig, inner) == 3 * DAY_S
     await pass_s(rig, 20 * 3600)
-    assert await rig.state(inner) is JobState.FAILED
+    assert await rig.state(inner) is JobState.TIMEOUT
     assert await rig.state(job) is JobState.FAILED
 
 

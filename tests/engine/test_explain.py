@@ -48,7 +48,7 @@ async def test_a_running_step_names_its_worker(rig: Rig) -> None:
     ("outcome", "told"),
     [
         (Failure(BOOM, after_s=60), "attempt 1 failed (boom); tried again at 2030-01-01 00:01:00 UTC"),
-        (Snooze(60), "asked to be run again until 2030-01-01 00:01:00 UTC"),
+        (Snooze(60), "snoozed until 2030-01-01 00:01:00 UTC"),
         (Parked("fal"), "waits for fal"),
         (Parked("fal", 60), "waits for fal until 2030-01-01 00:01:00 UTC"),
         (Failure(BOOM, is_retryable=False), "boom: it broke"),
@@ -90,7 +90,7 @@ async def test_a_paused_job_says_so(rig: Rig) -> None:
 async def test_an_abandoned_step_says_why(rig: Rig) -> None:
     job = await rig.submit(plan(task("a", retry=Retry(max_attempts=1)), task("b", "a")))
     await rig.run_one(Failure(BOOM))
-    assert await because(rig, job, "b") == "can never run: something that it needs failed"
+    assert await because(rig, job, "b") == "can never run: a step that it needs failed"
 
 
 async def test_an_unknown_step_is_refused_with_the_known_ones(rig: Rig) -> None:

@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from tests.engine.lines import call, declare, keyed, one
 from tests.engine.rig import Rig, plan
 from windlass.core.outcome import Parked
@@ -62,16 +64,16 @@ async def test_money_of_which_some_is_needed(rig: Rig) -> None:
     await declare(rig.db, concurrency=9)
     await budgets.set(rig.db, "recipe", "r", 0)
     because, _ = await told(rig, await rig.submit(one()))
-    assert because.endswith("it needs some")
+    assert because.endswith("its cost is unknown")
 
 
 async def test_what_holds_the_whole_line_back_is_named(rig: Rig) -> None:
     await declare(rig.db, concurrency=9, rate=0.1)
     _, job = [await rig.submit(one()) for _ in range(2)]
-    assert (await told(rig, job))[0] == "fal is asked at most 0.1 times a second; 0 ahead of it"
+    assert (await told(rig, job))[0] == "fal takes at most 0.1 requests a second; 0 ahead of it"
     await providers.busy(rig.db, "fal", 60)
     assert (await told(rig, job))[0] == (
-        "fal is busy and asked to be left alone until 2030-01-01 00:01:00 UTC; 0 ahead of it"
+        "fal is busy and asked for a pause until 2030-01-01 00:01:00 UTC; 0 ahead of it"
     )
     rig.clock.advance(60)
     for _ in range(5):
@@ -86,7 +88,7 @@ async def test_a_step_with_others_ahead_waits_for_the_rate_also_while_the_limit_
     jobs = [await rig.submit(one()) for _ in range(3)]
     await rig.loops.router.run_once()
     [reason] = await why(rig.db, jobs[2], "a")
-    assert reason.because == "fal is asked at most 5 times a second; 2 ahead of it"
+    assert reason.because == "fal takes at most 5 requests a second; 2 ahead of it"
     [reason] = await why(rig.db, jobs[0], "a")
     assert reason.because == "the engine is about to start it"
 
@@ -107,17 +109,18 @@ async def test_a_paused_job_in_line_says_both(rig: Rig) -> None:
     await rig.loops.run_until_idle()
     await control.pause(rig.db, job)
     because, detail = await told(rig, job)
-    assert because == "the job is paused; stands in line for what it needs"
+    assert because == "the job is paused; waits in line for its resources"
     assert detail["holds"] == ("paused", "slot")
 
 
+@pytest.mark.covers("SCR-31")
 async def test_work_at_a_provider_is_told_by_its_id_and_its_polls(rig: Rig) -> None:
     await declare(rig.db)
     job = await rig.submit(one())
     await rig.loops.run_until_idle()
     await rig.run_one(Parked("fal", 600, external_id="ext-1"))
     because, detail = await told(rig, job)
-    assert because == ("waits for fal (ext-1) until 2030-01-01 00:10:00 UTC; asked first at 2030-01-01 00:00:30 UTC")
+    assert because == ("waits for fal (ext-1) until 2030-01-01 00:10:00 UTC; first poll at 2030-01-01 00:00:30 UTC")
     assert (detail["provider"], detail["external_id"], detail["state"], detail["polls"]) == (
         "fal",
         "ext-1",
@@ -126,4 +129,4 @@ async def test_work_at_a_provider_is_told_by_its_id_and_its_polls(rig: Rig) -> N
     )
     await rig.db.run(lambda c: c.execute("UPDATE windlass.provider_jobs SET polls = 1, status = 'QUEUED'"))
     because, _ = await told(rig, job)
-    assert because.endswith("which last said QUEUED; asked once, asked again at 2030-01-01 00:00:30 UTC")
+    assert because.endswith("last status QUEUED; polled once, next poll at 2030-01-01 00:00:30 UTC")

@@ -35,9 +35,9 @@ from windlass.engine import control, external
 from windlass.engine import settle as settling
 from windlass.engine.answer import BATCH_MAX
 from windlass.engine.external import Answer, Applied
-from windlass.engine.loops.answerer import Answerer
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.pruner import Pruner
+from windlass.engine.loops.webhook_applier import WebhookApplier
 from windlass.views import read
 
 A = Applied
@@ -51,6 +51,7 @@ async def output(rig: Rig, job: object) -> object:
 # ---------------------------------------------------------------- the way it goes
 
 
+@pytest.mark.covers("SCR-46", "SCR-64")
 async def test_the_first_answer_settles_the_step_and_the_second_is_late(rig: Rig) -> None:
     ask = await parked(rig, CHAIN)
     [view] = await work(rig, ask.job)
@@ -129,11 +130,11 @@ async def test_a_synchronous_answer_ends_the_round_with_the_step(rig: Rig) -> No
 async def test_work_whose_step_somebody_else_completed_is_cancelled(rig: Rig) -> None:
     ask = await parked(rig)
     report = Report(ask.job, 0, 1, Success("1"), source="callback")
-    assert (await settling.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settling.settle(rig.db, [report], spread=lambda: 0.0)).took_effect == (True,)
     assert await states(rig, ask.job) == ["CANCELLING"]
     ask = await asked(rig)
     report = Report(ask.job, 0, 1, Success("1"), source="callback")
-    assert (await settling.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settling.settle(rig.db, [report], spread=lambda: 0.0)).took_effect == (True,)
     assert await states(rig, ask.job) == ["CANCELLING"], "it may have been accepted"
 
 
@@ -215,14 +216,14 @@ async def test_a_webhook_that_comes_before_its_submit_is_recorded_is_not_lost(ri
     ask = await asked(rig)
     assert await answer(rig, webhook(ask.external_id)) == [A.WAITING]
     assert await answer(rig, webhook(ask.external_id)) == [A.REPLAYED]
-    assert await Answerer(rig.db, rig.chance).run_once() == Done(0)
+    assert await WebhookApplier(rig.db, rig.spread).run_once() == Done(0)
     assert await park(rig, ask)
     assert await event_states(rig) == ["DUE"]
-    assert await Answerer(rig.db, rig.chance).run_once() == Done(1)
+    assert await WebhookApplier(rig.db, rig.spread).run_once() == Done(1)
     assert await rig.state(ask.job) == "COMPLETED"
     assert await event_states(rig) == ["APPLIED"]
     assert await output(rig, ask.job) == {"url": "x"}
-    assert await Answerer(rig.db, rig.chance).run_once() == Done(0)
+    assert await WebhookApplier(rig.db, rig.spread).run_once() == Done(0)
 
 
 async def test_the_engine_applies_what_was_kept_by_itself(rig: Rig) -> None:
@@ -239,7 +240,7 @@ async def test_several_events_that_were_kept_are_applied_in_their_order(rig: Rig
         assert await answer(rig, webhook(ask.external_id, said, id)) == [A.WAITING]
         rig.clock.advance(1)
     await park(rig, ask)
-    await Answerer(rig.db, rig.chance).run_once()
+    await WebhookApplier(rig.db, rig.spread).run_once()
     assert await rig.state(ask.job) == "COMPLETED"
     assert sorted(await event_states(rig)) == ["APPLIED", "LATE", "NOTED"]
 
@@ -260,6 +261,7 @@ async def test_a_key_does_not_overrule_what_the_provider_called_the_work(rig: Ri
     assert await rig.states(ask.job) == ["PARKED"]
 
 
+@pytest.mark.covers("COR-110")
 async def test_a_replay_is_refused_whatever_it_says(rig: Rig) -> None:
     ask = await parked(rig)
     half = Said(P.RUNNING, progress_pct=50.0)
@@ -346,7 +348,7 @@ async def test_an_answer_for_a_lost_attempt_waits_for_the_next(rig: Rig) -> None
     intent = await intend(rig, one)
     assert (intent.external_id, intent.state, intent.is_new) == (ask.external_id, "RUNNING", False)
     assert await rig.settle(one, Parked(FAL, 60.0, ask.external_id))
-    await Answerer(rig.db, rig.chance).run_once()
+    await WebhookApplier(rig.db, rig.spread).run_once()
     assert await rig.state(ask.job) == "COMPLETED"
     assert await event_states(rig) == ["APPLIED"]
 
@@ -362,17 +364,18 @@ async def test_an_answer_for_an_attempt_that_will_be_tried_again_waits_for_it(ri
     one = await claim_again(rig, ask.job)
     assert (await intend(rig, one)).external_id == ask.external_id
     assert await rig.settle(one, Parked(FAL, 60.0, ask.external_id))
-    await Answerer(rig.db, rig.chance).run_once()
+    await WebhookApplier(rig.db, rig.spread).run_once()
     assert await rig.state(ask.job) == "COMPLETED"
 
 
+@pytest.mark.covers("SCR-69")
 async def test_an_event_that_cannot_be_taken_yet_is_put_back(rig: Rig) -> None:
     ask = await asked(rig)
     await answer(rig, webhook(ask.external_id))
     await park(rig, ask)
     await answer(rig, poll(ask.external_id, FAILED))
     assert await rig.states(ask.job) == ["PARKED"]
-    await Answerer(rig.db, rig.chance).run_once()
+    await WebhookApplier(rig.db, rig.spread).run_once()
     assert await event_states(rig) == ["LATE"], "the poll came first"
 
 
@@ -484,7 +487,7 @@ async def test_work_that_was_heard_of_while_its_start_seemed_to_fail_is_waited_f
     assert intent == external.Intent(ask.intent.key, ask.external_id, "RUNNING", False), "nothing is asked for"
     assert await rig.settle(one, Parked(FAL, 60.0, ask.external_id))
     if is_over:
-        await Answerer(rig.db, rig.chance).run_once()
+        await WebhookApplier(rig.db, rig.spread).run_once()
     else:
         assert await answer(rig, poll(ask.external_id)) == [A.APPLIED]
     assert await rig.state(ask.job) == "COMPLETED"
@@ -493,7 +496,7 @@ async def test_work_that_was_heard_of_while_its_start_seemed_to_fail_is_waited_f
 async def test_work_whose_step_is_to_be_tried_again_by_word_from_outside_is_cancelled(rig: Rig) -> None:
     ask = await parked(rig)
     report = Report(ask.job, 0, 1, Failure(Fault("boom", "")), source="callback")
-    assert (await settling.settle(rig.db, [report], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settling.settle(rig.db, [report], spread=lambda: 0.0)).took_effect == (True,)
     assert await states(rig, ask.job) == ["CANCELLING"]
 
 
@@ -531,7 +534,7 @@ async def test_a_step_that_parks_in_the_batch_that_ends_its_job_has_its_work_can
         Report(ask.job, 1, 1, Failure(Fault("boom", ""))),
     ]
     await rig.claim()
-    await settling.settle(rig.db, reports, chance=lambda: 0.0)
+    await settling.settle(rig.db, reports, spread=lambda: 0.0)
     assert await rig.state(ask.job) == "FAILED"
     [view] = await work(rig, ask.job)
     assert (view.state, view.external_id) == ("CANCELLING", ask.external_id)
@@ -558,7 +561,7 @@ async def test_a_fan_out_is_answered_in_one_batch(rig: Rig) -> None:
     for one in ones:
         await intend(rig, one)
         reports.append(Report(job, one.no, one.attempt, Parked(FAL, 60.0, f"req-{one.no}")))
-    await settling.settle(rig.db, reports, chance=lambda: 0.0)
+    await settling.settle(rig.db, reports, spread=lambda: 0.0)
     said = await answer(rig, *(webhook(f"req-{one.no}", id=f"evt-{one.no}") for one in ones))
     assert said == [A.APPLIED] * 50
     assert (await rig.states(job))[:2] == ["COMPLETED", "QUEUED"]
@@ -641,7 +644,7 @@ async def test_events_are_forgotten_after_the_time_of_retention(rig: Rig) -> Non
 async def test_what_is_kept_of_unknown_work_costs_the_engine_nothing(rig: Rig) -> None:
     for start in range(0, 1000, 500):
         await answer(rig, *(webhook(f"other-{i}", id=str(i)) for i in range(start, start + 500)))
-    assert (await Answerer(rig.db, rig.chance).run_once()).count == 0
+    assert (await WebhookApplier(rig.db, rig.spread).run_once()).count == 0
 
 
 async def test_what_is_told_by_an_answer_names_its_source(rig: Rig) -> None:

@@ -18,7 +18,7 @@ from windlass.core.states import JOB_TERMINAL, STEP_TERMINAL
 from windlass.engine import control, external
 from windlass.engine.claim import Claimed
 from windlass.engine.external import Applied, Intent, Polled
-from windlass.engine.loops.answerer import Answerer
+from windlass.engine.loops.webhook_applier import WebhookApplier
 from windlass.views import read
 
 RETRY = Retry(max_attempts=9, base_s=1, jitter=0)
@@ -137,7 +137,7 @@ class History:
 
     async def engine(self) -> None:
         await self.rig.loops.router.run_once()
-        await Answerer(self.rig.db, lambda: 0.0).run_once()
+        await WebhookApplier(self.rig.db, lambda: 0.0).run_once()
 
     async def cancel(self) -> None:
         if self.dice.random() < 0.03:
@@ -209,6 +209,7 @@ class History:
             self.running.insert(0, (one, intent, self.provider.start(str(intent.key))))
 
 
+@pytest.mark.covers("SCR-65")
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_nothing_is_done_twice_and_nothing_left_behind(rig: Rig, seed: int) -> None:
     dice = random.Random(seed)

@@ -39,7 +39,7 @@ from windlass.core.outcome import Cost, Parked, Report
 from windlass.engine import control, external
 from windlass.engine import settle as settling
 from windlass.engine.external import Applied, Polled
-from windlass.engine.loops.answerer import Answerer
+from windlass.engine.loops.webhook_applier import WebhookApplier
 from windlass.store import drafts, provider_jobs
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
@@ -94,7 +94,7 @@ async def test_a_submit_is_recorded_once(rig: Rig, faulty: FaultyDatabase, momen
     [view] = await work(rig, ask.job)
     assert (view.state, view.external_id) == ("RUNNING", ask.external_id)
     assert await event_states(rig) == ["DUE"]
-    await Answerer(rig.db, rig.chance).run_once()
+    await WebhookApplier(rig.db, rig.spread).run_once()
     assert await rig.state(ask.job) == "COMPLETED"
     await whole(rig, ask.job)
 
@@ -139,7 +139,7 @@ async def test_an_early_webhook_is_kept_once(rig: Rig, faulty: FaultyDatabase, m
     assert await event_states(rig) == ["WAITING"]
     await park(rig, ask)
     faulty.faults.append(moment)
-    await Answerer(rig.db, rig.chance).run_once()
+    await WebhookApplier(rig.db, rig.spread).run_once()
     assert await rig.state(ask.job) == "COMPLETED"
     assert await event_states(rig) == ["APPLIED"]
     await whole(rig, ask.job)
@@ -183,6 +183,7 @@ async def test_a_cancel_reaches_the_work_once(rig: Rig, faulty: FaultyDatabase, 
 # ---------------------------------------------------------------- the poller's side
 
 
+@pytest.mark.covers("SCR-63")
 async def test_work_is_asked_for_by_its_schedule(rig: Rig) -> None:
     await parked(rig)
     waits = []
@@ -339,6 +340,7 @@ async def test_who_must_act_at_once_is_told(rig: Rig) -> None:
 # ---------------------------------------------------------------- two at once
 
 
+@pytest.mark.covers("SCR-60", "SCR-66", "SCR-70")
 async def test_of_answers_that_come_at_once_exactly_one_is_applied(rig: Rig) -> None:
     asks = [await parked(rig, CHAIN) for _ in range(20)]
     told = await asyncio.gather(
@@ -382,7 +384,7 @@ async def test_a_webhook_and_the_record_of_its_submit_never_miss_each_other(rig:
             assert await park(rig, ask)
 
     await asyncio.gather(webhooks(asks[:20]), parks(asks[:20]), webhooks(asks[20:]), parks(asks[20:]))
-    while (await Answerer(rig.db, rig.chance).run_once()).count:
+    while (await WebhookApplier(rig.db, rig.spread).run_once()).count:
         pass
     assert {await rig.state(ask.job) for ask in asks} == {"COMPLETED"}
 
@@ -416,12 +418,12 @@ async def blocked(connection: Any) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_two_answerers_apply_an_event_once(rig: Rig) -> None:
+async def test_two_webhook_appliers_apply_an_event_once(rig: Rig) -> None:
     asks = [await asked(rig, CHAIN) for _ in range(20)]
     for ask in asks:
         await answer(rig, webhook(ask.external_id, id=str(ask.job)))
         await park(rig, ask)
-    await asyncio.gather(*(Answerer(rig.db, rig.chance).run_once() for _ in range(4)))
+    await asyncio.gather(*(WebhookApplier(rig.db, rig.spread).run_once() for _ in range(4)))
     for ask in asks:
         assert (await rig.types(ask.job)).count("step.completed") == 1
         await whole(rig, ask.job)
@@ -536,10 +538,10 @@ async def test_a_batch_takes_as_many_statements_as_one_answer(
         for size in (1, 1, 40):
             asks = [await asked(rig) for _ in range(size)]
             reports = [Report(a.job, 0, 1, Parked(FAL, 60.0, a.external_id)) for a in asks]
-            await settling.settle(rig.db, reports, chance=lambda: 0.0)
+            await settling.settle(rig.db, reports, spread=lambda: 0.0)
             Counting.count = 0
             answers = [webhook(a.external_id, id=str(a.job)) for a in asks]
-            assert set(await external.answer(counting, answers, chance=lambda: 0.0)) == {A.APPLIED}
+            assert set(await external.answer(counting, answers, spread=lambda: 0.0)) == {A.APPLIED}
             counts.append(Counting.count)
         assert counts[1] == counts[2]
         assert counts[2] <= 18

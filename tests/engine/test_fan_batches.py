@@ -23,7 +23,7 @@ async def _unmet(rig: Rig, no: int) -> int:
 async def _settle_next(rig: Rig) -> int:
     """Claim one step and report its success with the claim's view of the job, as a worker does."""
     one = await rig.claim_one()
-    settled = await settle(rig.db, [one.report(Success("1"))], chance=lambda: 0.0)
+    settled = await settle(rig.db, [one.report(Success("1"))], spread=lambda: 0.0)
     assert settled.took_effect == (True,)
     return one.no
 

@@ -33,7 +33,7 @@ def small(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Rig:
         rig.artifacts,
         shared_evaluator(),
         new_id=rig.ids.new,
-        chance=lambda: 0.0,
+        spread=lambda: 0.0,
         fan_out_max=20,
         backlog_max=MOST,
     )

@@ -86,7 +86,7 @@ async def test_followers_go_on_after_a_fault_and_hear_the_bells(
         await asyncio.wait_for(duty.is_over.wait(), 20)
         assert duty.turns >= 4
         assert followers.alive_s > 0
-        assert "cannot go on now" in caplog.text
+        assert "cannot continue now" in caplog.text
         assert "odd" in caplog.text
         duty.is_over.clear()
         await rig.submit(ONE)
@@ -104,7 +104,7 @@ async def test_an_engine_is_seen_while_it_runs(dsn: str, rig: Rig) -> None:
         rig.artifacts,
         shared_evaluator(),
         new_id=rig.ids.new,
-        chance=lambda: 0.0,
+        spread=lambda: 0.0,
         observer=ear,  # type: ignore[arg-type]
         engine=(me, "here", 7),
     )
@@ -146,7 +146,7 @@ async def test_a_database_that_is_away_when_the_engine_leaves_is_no_matter(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me = (rig.ids.new(), "here", 7)
-    loops = Loops(rig.db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, chance=lambda: 0.0, engine=me)
+    loops = Loops(rig.db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, spread=lambda: 0.0, engine=me)
     await loops.start()
 
     async def away(_: object) -> None:

@@ -48,6 +48,7 @@ async def held(rig: Rig, of: Plan = TWO, **inputs: bool) -> UUID:
     return job_id
 
 
+@pytest.mark.covers("SCR-05", "SCR-15")
 async def test_a_job_that_is_born_held_is_pending_until_its_last_hold_is_removed(rig: Rig) -> None:
     job = await held(rig)
     assert await rig.state(job) is JobState.PENDING

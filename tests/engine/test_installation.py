@@ -45,7 +45,7 @@ async def test_a_served_installation_stays_so(db: Database) -> None:
 
 async def test_another_secret_is_refused(db: Database) -> None:
     await installation.serve(db, CHECK)
-    with pytest.raises(BadSetting, match="not the one"):
+    with pytest.raises(BadSetting, match="not the secret of this installation"):
         await installation.serve(db, b"two")
     await installation.serve(db, b"two", [b"two", CHECK])
     with pytest.raises(BadSetting):

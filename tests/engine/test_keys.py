@@ -53,7 +53,7 @@ async def test_a_limit_lets_as_many_run_at_once(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("node", "told"),
     [
-        (task("a", concurrency="${inputs.none}"), "leads nowhere"),
+        (task("a", concurrency="${inputs.none}"), "does not exist"),
         (task("a", concurrency="${inputs.empty}"), "the key is empty"),
         (task("a", concurrency="${inputs.long}"), "the key is 300 characters long"),
         (task("a", concurrency="${inputs.nul}"), "the key is text with NUL"),

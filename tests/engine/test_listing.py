@@ -295,6 +295,7 @@ async def _look_at(spy: Any, wanted: JobFilter, before: UUID | None) -> None:
     await listing.page(Given(), wanted, before=before)  # type: ignore[arg-type]
 
 
+@pytest.mark.covers("CIX-13", "CIX-24", "CIX-26", "JN-17")
 @pytest.mark.slow
 async def test_every_way_is_driven_by_its_index_among_many_jobs_of_many_callers(fresh_dsn: str) -> None:
     db = await Database.open(fresh_dsn)

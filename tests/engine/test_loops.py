@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine.rig import QUEUE, Rig, plan, task
 from windlass.core import route
+from windlass.core.lease import RESCUE_AFTER_S
 from windlass.core.outcome import Failure, Fault, Lost, Report, Success
 from windlass.core.plan import Node, NodeKind
 from windlass.core.queue import apart
@@ -17,7 +18,6 @@ from windlass.engine import control, recipes, workers
 from windlass.engine.claim import claim
 from windlass.engine.hand_back import hand_back
 from windlass.engine.loops.pruner import Pruner
-from windlass.engine.loops.rescuer import GRACE_S
 from windlass.engine.loops.runner import Loops
 from windlass.engine.settle import settle
 from windlass.engine.workers import LEASE_S
@@ -84,14 +84,16 @@ async def test_a_fan_out_of_thousands_takes_several_commits(rig: Rig, monkeypatc
     assert items == list(range(2_500))
 
 
+@pytest.mark.covers("COR-30", "COR-88")
 async def test_two_routers_fan_out_once(rig: Rig) -> None:
     job = await rig.submit(plan(task("a", each="inputs.xs")), {"xs": [1, 2, 3]})
-    other = Loops(rig.db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, chance=lambda: 0.0)
+    other = Loops(rig.db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, spread=lambda: 0.0)
     other.router.patience_s = rig.loops.router.patience_s
     await asyncio.gather(rig.loops.router.run_once(), other.router.run_once())
     assert (await read.job(rig.db, job)).steps_total == 4
 
 
+@pytest.mark.covers("COR-105")
 async def test_a_timer_takes_its_time_and_no_more(rig: Rig) -> None:
     job = await rig.submit(plan(timer("t", "${inputs.s}"), task("a", "t")), {"s": 3600})
     await rig.loops.run_until_idle()
@@ -103,6 +105,7 @@ async def test_a_timer_takes_its_time_and_no_more(rig: Rig) -> None:
     assert await rig.state(job) == "COMPLETED"
 
 
+@pytest.mark.covers("COR-84", "COR-97", "JN-30", "JN-48")
 async def test_a_lost_workers_steps_run_again_and_its_late_report_is_refused(rig: Rig) -> None:
     job = await rig.submit(ONE)
     old = await rig.claim_one(await rig.enlist(rig.ids.new(), lease_s=LEASE_S))
@@ -119,6 +122,7 @@ async def test_a_lost_workers_steps_run_again_and_its_late_report_is_refused(rig
     assert (step.state, step.losses, step.failures) == ("COMPLETED", 1, 0)
 
 
+@pytest.mark.covers("COR-95")
 async def test_a_lease_that_ran_out_can_be_renewed_until_the_worker_is_marked_as_lost(rig: Rig) -> None:
     worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
     rig.clock.advance(LEASE_S + 1)
@@ -129,6 +133,7 @@ async def test_a_lease_that_ran_out_can_be_renewed_until_the_worker_is_marked_as
     assert not await workers.renew(rig.db, worker), "not under the same id"
 
 
+@pytest.mark.covers("JN-30")
 async def test_a_step_that_keeps_killing_its_workers_fails(rig: Rig) -> None:
     job = await rig.submit(ONE)
     for number in range(SILENT_LOSSES_MAX):
@@ -146,7 +151,7 @@ async def test_a_dead_workers_steps_are_handed_back_and_only_those_that_had_begu
     jobs = [await rig.submit(ONE) for _ in range(3)]
     taken = await rig.claim(3)
     keys = {(one.job_id, one.no, one.attempt) for one in taken if one.job_id in jobs[:2]}
-    assert await hand_back(rig.db, rig.worker, keys, chance=rig.chance) == 3
+    assert await hand_back(rig.db, rig.worker, keys, spread=rig.spread) == 3
     found = [(await read.steps(rig.db, job))[0] for job in jobs]
     assert [(step.state, step.losses, step.queue) for step in found] == [
         ("QUEUED", 1, QUEUE),
@@ -162,20 +167,21 @@ async def test_a_dead_workers_steps_are_handed_back_and_only_those_that_had_begu
     assert not await workers.renew(rig.db, rig.worker)
     # The rescuer has nothing left to report, and a second report of the same death changes nothing.
     assert await rig.loops.run_until_idle() == 0
-    assert await hand_back(rig.db, rig.worker, keys, chance=rig.chance) == 0
+    assert await hand_back(rig.db, rig.worker, keys, spread=rig.spread) == 0
     again = [Report(*key, Lost(0), source="heartbeat") for key in sorted(keys)]
-    assert not any((await settle(rig.db, again, chance=rig.chance)).took_effect)
+    assert not any((await settle(rig.db, again, spread=rig.spread)).took_effect)
     assert [(await read.steps(rig.db, job))[0].losses for job in jobs] == [1, 1, 0]
 
 
 async def test_attempts_without_a_name_in_the_table_may_all_have_begun(rig: Rig) -> None:
     job = await rig.submit(ONE)
     await rig.claim_one()
-    assert await hand_back(rig.db, rig.worker, set(), unnamed=2, chance=rig.chance) == 1
+    assert await hand_back(rig.db, rig.worker, set(), unnamed=2, spread=rig.spread) == 1
     [step] = await read.steps(rig.db, job)
     assert (step.state, step.losses) == ("QUEUED", 1)
 
 
+@pytest.mark.covers("COR-34")
 async def test_a_hung_attempt_is_ended_after_its_time_and_a_grace(rig: Rig) -> None:
     job = await rig.submit(plan(task("a", timeout_s=30, retry=Retry(max_attempts=1))))
     await rig.claim_one()
@@ -184,9 +190,10 @@ async def test_a_hung_attempt_is_ended_after_its_time_and_a_grace(rig: Rig) -> N
         assert await workers.renew(rig.db, rig.worker)
         await rig.loops.run_until_idle()
     assert await rig.state(job) == "PROCESSING"
-    rig.clock.advance(GRACE_S + 0.001 - 5)
+    rig.clock.advance(RESCUE_AFTER_S + 0.001 - 5)
     await rig.loops.run_until_idle()
-    assert (await read.job(rig.db, job)).error["code"] == "timeout"
+    ended = await read.job(rig.db, job)
+    assert (ended.state, ended.error["code"]) == ("TIMEOUT", "attempt_timeout")
 
 
 async def test_a_worker_that_leaves_in_good_order_is_forgotten(rig: Rig) -> None:
@@ -199,6 +206,7 @@ async def test_a_worker_that_leaves_in_good_order_is_forgotten(rig: Rig) -> None
     assert await worker_views.listing(rig.db) == []
 
 
+@pytest.mark.covers("COR-91")
 async def test_a_lost_worker_is_shown_for_a_day(rig: Rig) -> None:
     worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
     await rig.submit(ONE)
@@ -214,6 +222,7 @@ async def test_a_lost_worker_is_shown_for_a_day(rig: Rig) -> None:
     assert [view.id for view in await worker_views.listing(rig.db)] == [rig.worker]
 
 
+@pytest.mark.covers("SCR-13", "COR-32")
 @pytest.mark.parametrize(
     ("given", "after", "state"),
     [({"deadline_s": 60}, 60, "TIMEOUT"), ({"ttl_s": 60}, 60, "EXPIRED"), ({}, 24 * 3600, "EXPIRED")],
@@ -299,12 +308,13 @@ async def test_a_childs_large_output_travels_by_reference(rig: Rig) -> None:
     assert await read.result(rig.db, rig.artifacts, shared_evaluator(), job) == "x" * 300_000
 
 
+@pytest.mark.covers("SCR-19", "COR-29", "COR-103")
 async def test_started_loops_hear_the_bells_and_keep_time(dsn: str, rig: Rig) -> None:
     """The one test in which real time passes: the loops as a deployment runs them."""
     from windlass.store.database import Database
 
     db = await Database.open(dsn)
-    loops = Loops(db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, chance=lambda: 0.0)
+    loops = Loops(db, rig.artifacts, shared_evaluator(), new_id=rig.ids.new, spread=lambda: 0.0)
     waiter = read.Waiter(db)
     real = Rig(db, rig.clock, rig.ids, rig.artifacts)
     try:

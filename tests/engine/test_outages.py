@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.rig import Rig, plan, task
+from windlass.core.lease import RESCUE_AFTER_S
 from windlass.core.retry import Retry
 from windlass.engine import workers
-from windlass.engine.loops.rescuer import GRACE_S
 from windlass.engine.workers import LEASE_S
 from windlass.views import read
 
 ONE = plan(task("a"))
 
 
+@pytest.mark.covers("COR-122")
 @pytest.mark.parametrize("outage_s", [8, 12, 20, 60, 3600])
 async def test_a_worker_outlives_an_outage_of_any_length(rig: Rig, outage_s: float) -> None:
     worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
@@ -28,6 +29,7 @@ async def test_a_worker_outlives_an_outage_of_any_length(rig: Rig, outage_s: flo
     assert await rig.state(job) == "COMPLETED"
 
 
+@pytest.mark.covers("COR-122")
 async def test_a_worker_that_does_not_come_back_after_an_outage_is_lost(rig: Rig) -> None:
     worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
     await rig.submit(ONE)
@@ -69,7 +71,7 @@ async def test_an_attempt_that_ended_during_an_outage_has_time_to_report(rig: Ri
     rig.clock.advance(60)
     await rig.loops.run_until_idle()
     assert await workers.renew(rig.db, worker)
-    rig.clock.advance(GRACE_S - 1)
+    rig.clock.advance(RESCUE_AFTER_S - 1)
     await rig.loops.run_until_idle()
     assert await rig.settle(one)
     assert await rig.state(job) == "COMPLETED"
@@ -84,9 +86,10 @@ async def test_an_attempt_that_hangs_through_an_outage_is_ended_after_a_grace(ri
     for _ in range(2):
         await rig.loops.run_until_idle()
         assert await workers.renew(rig.db, worker)
-        rig.clock.advance(GRACE_S + 0.001)
+        rig.clock.advance(RESCUE_AFTER_S + 0.001)
     await rig.loops.run_until_idle()
-    assert (await read.job(rig.db, job)).error["code"] == "timeout"
+    ended = await read.job(rig.db, job)
+    assert (ended.state, ended.error["code"]) == ("TIMEOUT", "attempt_timeout")
 
 
 async def test_while_the_database_is_read_only_no_worker_is_marked(rig: Rig) -> None:

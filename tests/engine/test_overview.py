@@ -36,9 +36,9 @@ FILL = """
 @pytest.mark.parametrize(
     ("statement", "values", "index"),
     [
-        ("dead_letters", (100, 100), "jobs_trouble"),
+        ("dead_letters", (100, 100), "jobs_failed"),
         ("dead_letters_caller", (100, 100, "c7"), "jobs_caller_trouble"),
-        ("dead_letters_count", (100,), "jobs_trouble"),
+        ("dead_letters_count", (100,), "jobs_failed"),
         ("dead_letters_count_caller", (100, "c7"), "jobs_caller_trouble"),
         ("overview_minutes", (60, 1000), "minutes_pkey"),
         ("overview_recipes", (60, 1000, 15), "minutes_pkey"),

@@ -1,4 +1,4 @@
-"""Standing in line: limits, order, and what happens to a place when its step goes on, waits, fails or is stopped."""
+"""SchemaState in line: limits, order, and what happens to a place when its step goes on, waits, fails or is stopped."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ async def fal(rig: Rig) -> None:
     await declare(rig.db)
 
 
+@pytest.mark.covers("SCR-73", "SCR-75")
 async def test_a_step_waits_for_its_providers_place_and_gives_it_back(rig: Rig) -> None:
     await declare(rig.db, concurrency=2)
     jobs = [await rig.submit(one()) for _ in range(5)]
@@ -43,6 +44,7 @@ async def test_a_step_waits_for_its_providers_place_and_gives_it_back(rig: Rig) 
     assert {await rig.state(job) for job in jobs} == {JobState.COMPLETED}
 
 
+@pytest.mark.covers("SCR-73")
 async def test_a_provider_that_nobody_declared_has_one_place(rig: Rig) -> None:
     first, second = [await rig.submit(one(provider="unheard_of")) for _ in range(2)]
     assert await granted(rig) == [first]
@@ -182,7 +184,7 @@ async def test_a_step_that_waits_for_its_provider_holds_its_place(rig: Rig) -> N
     assert await slot(rig.db, job) == "HELD"
     rig.clock.advance(60)
     assert await granted(rig) == [other]
-    assert await rig.state(job) is JobState.FAILED
+    assert await rig.state(job) is JobState.TIMEOUT
     await check(rig.db)
 
 
@@ -228,6 +230,7 @@ async def test_a_job_that_stops_at_a_failure_leaves_every_line(rig: Rig) -> None
     await check(rig.db)
 
 
+@pytest.mark.covers("SCR-75")
 async def test_an_overdue_job_leaves_the_line(rig: Rig) -> None:
     await rig.submit(one(), deadline_s=5)
     other = await rig.submit(one())

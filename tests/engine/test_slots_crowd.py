@@ -34,6 +34,7 @@ from windlass.recipe.evaluator import shared_evaluator
 from windlass.store import statements
 from windlass.store.artifact import FolderArtifacts
 from windlass.store.database import Database
+from windlass.store.resources import places
 from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
 from windlass.views import read
@@ -44,11 +45,13 @@ STILL_S = 8.0
 PLANS = (
     one(cost=0.25, retry=Retry(max_attempts=9, base_s=0.01, cap_s=0.01)),
     keyed("fal", limit=2, retry=Retry(max_attempts=9, base_s=0.01, cap_s=0.01)),
+    keyed("fal", limit=2, takes=2, places=2, cost=0.25, retry=Retry(max_attempts=9, base_s=0.01, cap_s=0.01)),
     keyed(cost=0.5, retry=Retry(max_attempts=9, base_s=0.01, cap_s=0.01)),
     plan(task("a"), call("b", "a", provider="slow", each="[1,2,3]", cost=0.1), call("c", "b")),
 )
 
 
+@pytest.mark.covers("SCR-74", "SCR-76")
 async def test_no_limit_is_exceeded_whatever_meets(dsn: str, artifacts: FolderArtifacts, ids: Ids) -> None:
     databases = [await Database.open(dsn, max_size=4) for _ in range(3)]
     try:
@@ -67,11 +70,12 @@ async def test_without_its_lock_two_granters_let_too_many_go(
     plain = "SELECT true"
     gate = real("provider_gate").replace("FOR UPDATE", "")
     flawed = {"grant_lock": plain, "provider_gate": gate}
-    monkeypatch.setattr(granting, "sql", lambda name: flawed.get(name) or real(name))
+    for module in (granting, places):
+        monkeypatch.setattr(module, "sql", lambda name: flawed.get(name) or real(name))
     databases = [await Database.open(dsn, max_size=4) for _ in range(3)]
     try:
         with pytest.raises((AssertionError, asyncpg.PostgresError, DatabaseUnavailable)):
-            for seed in range(12):
+            for seed in range(60):
                 # That all stand still proves nothing: the machine may only be slow.
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(Crowd(databases, artifacts, ids, random.Random(seed)).run(30), STILL_S)
@@ -83,11 +87,11 @@ async def test_without_its_lock_two_granters_let_too_many_go(
 class Crowd:
     """Everybody who touches the lines, each in a task of its own."""
 
-    def __init__(self, databases: list[Database], artifacts: FolderArtifacts, ids: Ids, chance: random.Random) -> None:
+    def __init__(self, databases: list[Database], artifacts: FolderArtifacts, ids: Ids, rng: random.Random) -> None:
         self.databases = databases
         self.artifacts = artifacts
         self.ids = ids
-        self.chance = chance
+        self.rng = rng
         self.jobs: list[UUID] = []
         self.is_over = False
 
@@ -123,23 +127,23 @@ class Crowd:
 
     async def submit(self, db: Database, count: int) -> None:
         for number in range(count):
-            of: Plan = self.chance.choice(PLANS)
+            of: Plan = self.rng.choice(PLANS)
             job = Submission(
                 of,
                 {"key": f"k{number % 3}"},
                 self.ids.new(),
                 caller=f"c{number % 3}",
-                priority=self.chance.choice([0, 5]),
+                priority=self.rng.choice([0, 5]),
             )
             await submit.submit(db, [job])
             self.jobs.append(job.job_id)
 
     async def engine(self, db: Database) -> None:
         loops = Loops(
-            db, self.artifacts, shared_evaluator(), new_id=self.ids.new, chance=self.chance.random, retention_s=1e9
+            db, self.artifacts, shared_evaluator(), new_id=self.ids.new, spread=self.rng.random, retention_s=1e9
         )
         while not self.is_over:
-            for duty in (loops.waker, loops.relay, loops.router, loops.granter):
+            for duty in (loops.waker, loops.parent_notifier, loops.router, loops.granter):
                 await duty.run_once()
             await asyncio.sleep(0)
 
@@ -147,19 +151,19 @@ class Crowd:
         worker = self.ids.new()
         await workers.enlist(db, worker, host="h", pid=1, queues=[QUEUE], concurrency=9)
         while not self.is_over:
-            taken = await claim.claim(db, worker=worker, queues=[QUEUE, apart(QUEUE)], limit=self.chance.randint(1, 4))
+            taken = await claim.claim(db, worker=worker, queues=[QUEUE, apart(QUEUE)], limit=self.rng.randint(1, 4))
             for one_ in taken:
                 outcome = self._outcome()
-                cost = Cost("0.05") if self.chance.random() < 0.5 else None
+                cost = Cost("0.05") if self.rng.random() < 0.5 else None
                 report = Report(one_.job_id, one_.no, one_.attempt, outcome, cost=cost)
-                await settle.settle(db, [report], chance=self.chance.random)
+                await settle.settle(db, [report], spread=self.rng.random)
                 if isinstance(outcome, Parked):
                     answer = Report(one_.job_id, one_.no, one_.attempt, Success("1"), "webhook", cost=Cost("0.01"))
-                    await settle.settle(db, [answer], chance=self.chance.random)
+                    await settle.settle(db, [answer], spread=self.rng.random)
             await asyncio.sleep(0)
 
     def _outcome(self) -> Outcome:
-        dice = self.chance.random()
+        dice = self.rng.random()
         for share, outcome in (
             (0.5, Success("1")),
             (0.65, Failure(Fault("boom", "it broke"))),
@@ -175,16 +179,16 @@ class Crowd:
     async def meddler(self, db: Database) -> None:
         while not self.is_over:
             if self.jobs:
-                job = self.chance.choice(self.jobs)
+                job = self.rng.choice(self.jobs)
                 try:
-                    if self.chance.random() < 0.1:
+                    if self.rng.random() < 0.1:
                         await control.cancel(db, job)
                     else:
                         await control.pause(db, job)
                         await control.resume(db, job)
                 except WrongState:
                     pass
-            amount = self.chance.choice([2, 3, 4])
+            amount = self.rng.choice([2, 3, 4])
             await budgets.set(db, "recipe", "r", amount + 10 * len(self.jobs))
             await budgets.set(db, "caller", "c1", amount + 10 * len(self.jobs))
             await asyncio.sleep(0.005)
@@ -252,7 +256,7 @@ async def test_a_settle_that_is_cut_off_frees_once(shaky: Rig, faulty: FaultyDat
         claimed = await shaky.claim_one()
         faulty.faults.append(moment)
         report = Report(job, 0, claimed.attempt, Success("1"), cost=Cost("0.1"))
-        await settle.settle(shaky.db, [report], chance=lambda: 0.0)
+        await settle.settle(shaky.db, [report], spread=lambda: 0.0)
         shaky.clock.advance(1)
         await check(shaky.db)
         assert await slots(shaky.db) == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
+import pytest
+
 from tests.engine.lines import check, declare, holders, one, slot
 from tests.engine.rig import Rig
 from windlass.engine import providers
@@ -36,6 +38,7 @@ async def fail(rig: Rig) -> None:
     await providers.failed(rig.db, "fal", "503 Service Unavailable")
 
 
+@pytest.mark.covers("SCR-77")
 async def test_steps_go_at_the_rate_of_their_provider(rig: Rig) -> None:
     await declare(rig.db, concurrency=100, rate=10)
     jobs = await many(rig, 25)

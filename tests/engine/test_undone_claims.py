@@ -44,7 +44,7 @@ async def undo(rig: Rig, one: Claimed, *, is_first: bool) -> None:
 
 async def report(rig: Rig, one: Claimed, output: str) -> bool:
     """As a worker does it: with what its claim saw."""
-    settled = await settle(rig.db, [one.report(Success(output))], chance=lambda: 0.0)
+    settled = await settle(rig.db, [one.report(Success(output))], spread=lambda: 0.0)
     return settled.took_effect[0]
 
 
@@ -93,7 +93,7 @@ async def test_of_two_workers_with_the_same_attempt_only_the_one_that_holds_it_i
     late = first.report(outcome)
     plain = Report(late.job_id, late.no, late.attempt, outcome, worker=first.worker)
     for reports in ([late], [plain], [late, plain]):
-        settled = await settle(rig.db, reports, chance=lambda: 0.0)
+        settled = await settle(rig.db, reports, spread=lambda: 0.0)
         assert not any(settled.took_effect)
     assert (await rig.states(first.job_id))[0] == "RUNNING"
     assert await report(rig, second, '"theirs"')
@@ -101,10 +101,10 @@ async def test_of_two_workers_with_the_same_attempt_only_the_one_that_holds_it_i
 
 async def test_a_worker_whose_attempt_is_anothers_does_not_answer_for_the_wait_of_that_one(rig: Rig) -> None:
     first, second = await given_out_twice(rig, ONE)
-    assert (await settle(rig.db, [second.report(Parked("outside"))], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settle(rig.db, [second.report(Parked("outside"))], spread=lambda: 0.0)).took_effect == (True,)
     assert not await report(rig, first, "1")
     outside = Report(second.job_id, 0, 1, Success("2"), source="webhook")
-    assert (await settle(rig.db, [outside], chance=lambda: 0.0)).took_effect == (True,)
+    assert (await settle(rig.db, [outside], spread=lambda: 0.0)).took_effect == (True,)
 
 
 async def test_words_jobs_and_work_of_a_worker_whose_attempt_is_anothers_are_refused(rig: Rig) -> None:

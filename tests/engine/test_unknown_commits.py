@@ -89,6 +89,7 @@ async def test_a_claim_is_not_repeated_and_held_tells_what_it_took(
     await whole(rig, job)
 
 
+@pytest.mark.covers("SCR-02", "SCR-57", "SCR-83", "COR-93", "COR-112")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("outcome", [Success("1"), Failure(Fault("boom", ""))])
 async def test_a_report_takes_effect_once(
@@ -105,6 +106,7 @@ async def test_a_report_takes_effect_once(
     await whole(rig, job)
 
 
+@pytest.mark.covers("COR-93")
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_fan_out_gets_its_children_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
     job = await rig.submit(plan(task("a", each="inputs.xs")), {"xs": [1, 2, 3]})
@@ -127,6 +129,7 @@ async def test_a_step_starts_one_child_job(rig: Rig, faulty: FaultyDatabase, mom
     assert await rig.state(job) == "COMPLETED"
 
 
+@pytest.mark.covers("COR-93")
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_childs_word_reaches_its_parent_once(rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:
     await recipes.register(rig.db, plan(task("a"), recipe="child"))
@@ -135,12 +138,13 @@ async def test_a_childs_word_reaches_its_parent_once(rig: Rig, faulty: FaultyDat
     await rig.run_one()
     for position in range(3):
         faulty.faults.extend([*[None] * position, moment])
-        await rig.loops.relay.run_once()
+        await rig.loops.parent_notifier.run_once()
     await rig.run_out()
     assert await rig.state(job) == "COMPLETED"
     await whole(rig, job)
 
 
+@pytest.mark.covers("COR-93")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("action", [control.cancel, control.pause])
 async def test_control_acts_once(rig: Rig, faulty: FaultyDatabase, moment: Moment, action: object) -> None:
@@ -182,6 +186,7 @@ async def test_a_lease_is_renewed(rig: Rig, faulty: FaultyDatabase, moment: Mome
     assert await renew(rig.db, rig.worker)
 
 
+@pytest.mark.covers("SCR-80")
 async def test_an_operation_is_tried_four_times(rig: Rig, faulty: FaultyDatabase) -> None:
     faulty.faults.extend([Moment.BEFORE] * 3)
     assert await renew(rig.db, rig.worker)

@@ -37,7 +37,7 @@ async def jobs(no: str): ...
 CASES = {
     "import": ("1 / 0", {}, ["extensions"], "bad_pkg:extension cannot be imported: ZeroDivisionError"),
     "kind": ("'text'", {}, ["extensions"], "is a str, and must be a windlass.Extension"),
-    "name": ("Extension(name='other', package='bad_pkg')", {}, ["extensions"], "entry point is called 'bad'"),
+    "name": ("Extension(name='other', package='bad_pkg')", {}, ["extensions"], "entry point is 'bad'"),
     "setting": (
         "Extension(name='bad', package='bad_pkg', settings={'a-b': Setting(int, '')})",
         {}, ["extensions"], "the setting 'a-b' must have lower-case letters",

@@ -1,7 +1,7 @@
-"""A courier as a process of its own, to be killed: `python -m tests.outbound.carrier DSN CLOCK`.
+"""A webhook sender as a process of its own, to be killed: `python -m tests.outbound.carrier DSN CLOCK`.
 
 Its clock is what the file CLOCK says, so that the test decides when a lease runs out and when a try is due. It also
-runs the herald. Nothing here is gentle: the process ends by SIGKILL.
+runs the webhook scheduler. Nothing here is gentle: the process ends by SIGKILL.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 from tests.outbound.rig import INSTALLATION
 from windlass.access.secret import Secret
 from windlass.core.errors import Unavailable
-from windlass.engine.loops.herald import Herald
-from windlass.outbound import courier as room
-from windlass.outbound.courier import Courier
+from windlass.engine.loops.webhook_scheduler import WebhookScheduler
+from windlass.outbound import webhook_sender as room
 from windlass.outbound.send import Sender
+from windlass.outbound.webhook_sender import WebhookSender
 from windlass.store.database import Database
 
 LOOK_S = 0.03
@@ -33,16 +33,16 @@ def clock_at(path: Path) -> datetime:
 async def _carry(dsn: str, clock: Path) -> None:
     room.LOOK_EVERY_S = room.PAUSE_S = LOOK_S
     db = await Database.open(dsn, max_size=4, now=lambda: clock_at(clock))
-    sender = Sender(is_loopback_allowed=True, within_s=0.4)
-    courier = Courier(
-        db, Secret.of([INSTALLATION]), sender, chance=random.random, clock_s=time.monotonic, per_host_max=16
+    posts = Sender(is_loopback_allowed=True, within_s=0.4)
+    sender = WebhookSender(
+        db, Secret.of([INSTALLATION]), posts, spread=random.random, clock_s=time.monotonic, per_host_max=16
     )
-    await courier.start()
-    herald = Herald(db)
+    await sender.start()
+    scheduler = WebhookScheduler(db)
     print("ready", flush=True)
     while True:
         with suppress(Unavailable):
-            await herald.run_once()
+            await scheduler.run_once()
         await asyncio.sleep(LOOK_S)
 
 

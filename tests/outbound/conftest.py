@@ -19,7 +19,7 @@ async def hooks(timed_db: Database, clock: VirtualClock, ids: Ids, artifacts: Fo
     rig = Rig(timed_db, clock, ids, artifacts)
     await rig.enlist()
     made = Hooks(rig)
-    await made.herald.run_once()
+    await made.scheduler.run_once()
     return made
 
 

@@ -13,7 +13,7 @@ request that it read, before it answers.
     /half          the connection ends within the head of an answer
     /half-body     the connection ends within the body of a 200
     /endless-head  a head that never ends
-    /flaky         any of the above that an honest receiver could do, by chance
+    /flaky         any of the above that an honest receiver could do, at random
 """
 
 from __future__ import annotations

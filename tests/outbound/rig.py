@@ -1,4 +1,4 @@
-"""Jobs with webhooks on the test's clock: ended, heralded, and carried by hand."""
+"""Jobs with webhooks on the test's clock: ended, scheduled and sent by hand."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.engine.rig import Rig, plan, task, undisturbed
 from windlass.access.secret import Secret
 from windlass.core.outcome import Failure, Fault, Outcome
 from windlass.engine.loops.duty import Done
-from windlass.engine.loops.herald import Herald
+from windlass.engine.loops.webhook_scheduler import WebhookScheduler
 from windlass.engine.submit import Webhook
-from windlass.outbound.courier import Courier, Posts, WebhookView, webhook_of
 from windlass.outbound.send import Sender
+from windlass.outbound.webhook_sender import Posts, WebhookSender, WebhookView, webhook_of
 from windlass.pure.webhook import parse_secret
 from windlass.store.database import Database
 
@@ -23,8 +23,8 @@ WEBHOOK_SECRET = "whsec_" + base64.b64encode(b"a webhook's secret, of 32 bytes."
 ONE = plan(task("a"))
 
 
-class PatientHerald(Herald):
-    """A herald that looks when only the test itself can keep it from seeing."""
+class PatientScheduler(WebhookScheduler):
+    """A webhook scheduler that waits until no other transaction can hide a commit from it."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
@@ -36,21 +36,21 @@ class PatientHerald(Herald):
 
 
 class Hooks:
-    """The engine's rig, a herald and couriers."""
+    """The engine's rig, a webhook scheduler and webhook senders."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.secret = Secret.of([INSTALLATION])
-        self.herald = PatientHerald(rig.db)
-        self.sender = Sender(is_loopback_allowed=True, within_s=1.0)
+        self.scheduler = PatientScheduler(rig.db)
+        self.posts = Sender(is_loopback_allowed=True, within_s=1.0)
         self.seconds = 0.0
 
-    def courier(self, sender: Posts | None = None, **given: Any) -> Courier:
-        return Courier(
+    def sender(self, posts: Posts | None = None, **given: Any) -> WebhookSender:
+        return WebhookSender(
             self.rig.db,
             given.pop("secret", self.secret),
-            sender or self.sender,
-            chance=random.Random(7).random,
+            posts or self.posts,
+            spread=random.Random(7).random,
             clock_s=lambda: self.seconds,
             **given,
         )
@@ -64,14 +64,14 @@ class Hooks:
         """The same, with the job run to its end and the webhook due."""
         job = await self.submit(url, **given)
         await self.rig.run_one(outcome)
-        assert (await self.herald.run_once()).count == 1
+        assert (await self.scheduler.run_once()).count == 1
         return job
 
     async def many(self, urls: list[str], **given: Any) -> list[UUID]:
         """Many of them."""
         jobs = [await self.submit(url, **given) for url in urls]
         await self.rig.run_out()
-        while (await self.herald.run_once()).count:
+        while (await self.scheduler.run_once()).count:
             pass
         return jobs
 

@@ -1,4 +1,4 @@
-"""Couriers and the receiver are killed at random moments while 200 jobs' ends are told.
+"""Webhook senders and the receiver are killed at random moments while 200 jobs' ends are told.
 
 Every one is delivered at least once, always under the same id and with the same body, or it is DEAD with its schedule
 exhausted. The clock is the test's: it moves on when nothing is left to do at this moment, so three days of tries pass
@@ -51,12 +51,12 @@ class Stage:
         assert process.stdout.readline() == "ready\n"
         return process
 
-    def kill_one(self, chance: random.Random) -> None:
-        if chance.random() < 0.4:
+    def kill_one(self, rng: random.Random) -> None:
+        if rng.random() < 0.4:
             self.receiver.kill()
             self.receiver.start()
         else:
-            place = chance.randrange(len(self.carriers))
+            place = rng.randrange(len(self.carriers))
             end(self.carriers[place])
             self.carriers[place] = self._carrier()
 
@@ -76,7 +76,7 @@ class Stage:
         return row["open"], row["tries"], row["due"]
 
     def reach(self, moment: datetime) -> None:
-        """Let the time come, if it has not, and a little more: what chance has spread comes due together."""
+        """Let the time come, if it has not, and a little more: retries with different jitter come due together."""
         now = clock_at(self.clock)
         if moment <= now:
             return
@@ -120,16 +120,16 @@ async def _submit(stage: Stage, ids: Ids, folder: Path, nobody: int) -> dict[UUI
 
 @pytest.mark.slow
 async def test_kills_at_random_moments_lose_no_word(stage: Stage, ids: Ids, tmp_path: Path) -> None:
-    chance = random.Random(11)
+    rng = random.Random(11)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         submitting = asyncio.create_task(_submit(stage, ids, tmp_path / "a", taken.getsockname()[1]))
         kills, still, last = 0, 0, await stage.look()
         async with asyncio.timeout(WITHIN_S):
             while not submitting.done() or kills < KILLS or last[0]:
-                await asyncio.sleep(chance.uniform(0.02, 0.2))
+                await asyncio.sleep(rng.uniform(0.02, 0.2))
                 if kills < KILLS:
-                    await asyncio.to_thread(stage.kill_one, chance)
+                    await asyncio.to_thread(stage.kill_one, rng)
                     kills += 1
                 seen = await stage.look()
                 # Time moves on when nothing else does: a try that is under way keeps its lease, unless it was killed.
@@ -150,7 +150,7 @@ async def _check(stage: Stage, jobs: dict[UUID, str]) -> None:
     secret = parse_secret(WEBHOOK_SECRET)
     assert len(rows) == JOBS
     assert set(seen) <= {f"{job}_COMPLETED" for job in jobs}
-    # A check of the test itself: some of the couriers died with a try under way, which counts as no failure.
+    # A check of the test itself: some webhook senders died with a try under way, which counts as no failure.
     assert sum(row["attempt"] - row["failures"] - (row["state"] == "DELIVERED") for row in rows.values()) > 0
     ends: dict[tuple[str, str], int] = defaultdict(int)
     for job, kind in jobs.items():

@@ -22,7 +22,7 @@ from windlass.store.database import Database
 from windlass.testing.fake_provider import FakeProvider
 from windlass.views import work
 from windlass.views.work import WorkView
-from windlass.worker.outside import Means
+from windlass.worker.outside import Capabilities
 from windlass.worker.worker import Worker
 
 RETRY = Retry(max_attempts=3, base_s=0.05, jitter=0)
@@ -78,7 +78,7 @@ class Ground:
         return Desk(self.db, self.by_name, **given)
 
     def poller(self, **given: Any) -> Poller:
-        return Poller(self.db, self.by_name, self.yard.artifacts, chance=random.random, clock_s=time.monotonic, **given)
+        return Poller(self.db, self.by_name, self.yard.artifacts, spread=random.random, clock_s=time.monotonic, **given)
 
     @asynccontextmanager
     async def polling(self, **given: Any) -> AsyncIterator[Poller]:
@@ -96,7 +96,7 @@ class Ground:
             await stack.enter_async_context(self.yard.loops())
             if with_poller:
                 await stack.enter_async_context(self.polling())
-            settings = {"steps": STEPS, "means": Means(self.desk())} | given
+            settings = {"steps": STEPS, "capabilities": Capabilities(self.desk())} | given
             yield await stack.enter_async_context(self.yard.working(**settings))
 
     async def submit(self, *nodes: Node, count: int = 1) -> list[UUID]:

@@ -41,6 +41,7 @@ async def worker(on: Ground, place: str, **given: Any) -> AsyncIterator[asyncio.
         await process.communicate()
 
 
+@pytest.mark.covers("SCR-57")
 @pytest.mark.parametrize("place", ["before the start", "after the start"])
 async def test_a_worker_killed_with_a_request_in_hand_leaves_one_piece_of_work(on: Ground, place: str) -> None:
     await on.fake.behave(seconds=None)

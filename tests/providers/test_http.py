@@ -48,6 +48,7 @@ def error(status: int, body: bytes = b"", **headers: str) -> ProviderError:
     return error_of(answer, "acme", told=told_of(answer), now=NOW)
 
 
+@pytest.mark.covers("SCR-78")
 @pytest.mark.parametrize(
     ("status", "body", "code", "is_retryable", "is_ambiguous"),
     [
@@ -288,7 +289,7 @@ async def test_what_is_sent_is_what_was_asked(fake: FakeProvider) -> None:
 def test_an_answer_that_is_no_object_says_so() -> None:
     with pytest.raises(BadAnswer, match="a list where an object was expected"):
         Answer(200, {}, b"[1]").table()
-    with pytest.raises(BadAnswer, match=r"\(200, text/html\) is no JSON"):
+    with pytest.raises(BadAnswer, match=r"\(200, text/html\) is not JSON"):
         Answer(200, {"content-type": "text/html"}, b"<p>").json()
     with pytest.raises(BadAnswer):
         Answer(200, {}, b"[" * 100_000).json()

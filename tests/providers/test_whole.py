@@ -107,9 +107,9 @@ async def studio(dsn: str, home: Path, fake: FakeProvider, poll: str) -> AsyncIt
     settings = Settings(database_url=dsn, home=home, providers=path, public_url=url)
     try:
         async with Windlass.connect(settings=settings) as windlass, serving(windlass, Studio()):
-            chance = random.Random(7).random
+            spread = random.Random(7).random
             door.receiver = Receiver(
-                windlass.db, windlass.providers, windlass.artifacts, chance=chance, clock=time.time
+                windlass.db, windlass.providers, windlass.artifacts, spread=spread, clock=time.time
             )
             yield windlass, door
     finally:
@@ -143,6 +143,7 @@ def check(found: Any, fake: FakeProvider) -> None:
     assert len(keys) == len(set(keys)) == 3
 
 
+@pytest.mark.covers("SCR-62")
 async def test_every_protocol_ends_by_its_polls(dsn: str, tmp_path: Path, fake: FakeProvider) -> None:
     await fake.behave(seconds=0.2)
     await fake.fail(Fault("webhook", "drop"))
@@ -150,10 +151,11 @@ async def test_every_protocol_ends_by_its_polls(dsn: str, tmp_path: Path, fake: 
         job, found = await result(windlass)
         check(found, fake)
         assert not door.results
-        costs = await costs_of(windlass.db, job.id)
+        costs = await costs_of(windlass.db, job.job_id)
         assert len(costs) == 5
 
 
+@pytest.mark.covers("SCR-01", "SCR-67")
 async def test_every_protocol_ends_by_its_webhooks(dsn: str, tmp_path: Path, fake: FakeProvider) -> None:
     """The polls are seldom."""
     await fake.behave(seconds=1.0)

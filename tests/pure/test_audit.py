@@ -102,7 +102,7 @@ def test_a_record_that_was_removed_is_found(place: int) -> None:
     found = chain(5)
     del found[place]
     flaw = verify(found, GENESIS, 1)
-    assert flaw == Flaw(place + 1, f"record {place + 1} is missing: record {place + 2} stands in its place")
+    assert flaw == Flaw(place + 1, f"record {place + 1} is missing: record {place + 2} is in its place")
 
 
 def test_a_record_that_was_slipped_in_is_found() -> None:

@@ -31,7 +31,7 @@ def test_it_says_where_and_why(step: str | None, fault: dict[str, str], told: st
     error = JobFailed(JOB, JobState.FAILED, step, fault)
     assert error.message == f"job {JOB} {told}"
     assert error.remedy == f"See `windlass why {JOB}`"
-    assert (error.job_id, error.state, error.step, error.fault) == (JOB, JobState.FAILED, step, fault)
+    assert (error.job_id, error.status, error.step, error.fault) == (JOB, JobState.FAILED, step, fault)
 
 
 def test_the_frames_of_an_unexpected_exception_are_told() -> None:

@@ -21,7 +21,7 @@ def test_a_key_that_was_made_is_read_back(id_bytes: bytes, secret_bytes: bytes) 
 
 
 @given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
-def test_other_chance_gives_another_key(one: bytes, other: bytes) -> None:
+def test_other_random_bytes_give_another_key(one: bytes, other: bytes) -> None:
     assert (make_key(bytes(9), one).text == make_key(bytes(9), other).text) == (one == other)
 
 
@@ -46,7 +46,7 @@ def test_junk_is_no_key(junk: str) -> None:
 
 
 @pytest.mark.parametrize(("id_bytes", "secret_bytes"), [(bytes(8), bytes(32)), (bytes(9), bytes(31))])
-def test_too_little_chance_makes_no_key(id_bytes: bytes, secret_bytes: bytes) -> None:
+def test_too_few_random_bytes_make_no_key(id_bytes: bytes, secret_bytes: bytes) -> None:
     with pytest.raises(ValueError, match="9 and 32 bytes"):
         make_key(id_bytes, secret_bytes)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from windlass.pure.service import OK, STUCK_AFTER_S, Services
+from windlass.pure import service
+from windlass.pure.service import OK, STUCK_AFTER_S, WITHOUT, Services
 
 
 class Part:
@@ -71,6 +74,87 @@ async def test_a_group_says_how_each_is() -> None:
     for part in (well, stuck, idle, unready):
         await services.start(part)
     assert services.states() == {
-        "well": OK, "stuck": "has not turned for 31 s", "idle": OK, "unready": "is not ready"
+        "well": OK, "stuck": "has not run for 31 s", "idle": OK, "unready": "is not ready"
     }  # fmt: skip
     assert services.alive() == {"well": 0.0, "stuck": STUCK_AFTER_S + 1, "unready": 0.0}
+
+
+async def test_a_group_within_another_is_told_of_and_stopped_first() -> None:
+    diary: list[str] = []
+    outer = Services()
+    await outer.start(Part("a", diary))
+    inner = Services(outer)
+    await inner.start(Part("b", diary))
+    assert outer.states() == {"a": OK, "b": OK}
+    await outer.stop()
+    await inner.stop()
+    assert diary == ["+a", "+b", "-b", "-a"]
+    assert outer.states() == {}
+
+
+async def test_a_group_that_was_stopped_is_not_told_of() -> None:
+    outer = Services()
+    inner = Services(outer)
+    await inner.start(Part("b", []))
+    await inner.stop()
+    assert outer.states() == {}
+    await inner.start(Part("c", []))
+    assert outer.states() == {"c": OK}, "it may be used again"
+
+
+async def test_an_error_of_a_group_within_is_raised_when_all_have_ended() -> None:
+    diary: list[str] = []
+    outer = Services()
+    await outer.start(Part("a", diary))
+    await Services(outer).start(Part("b", diary, fails="stop"))
+    with pytest.raises(LookupError, match="b"):
+        await outer.stop()
+    assert diary == ["+a", "+b", "-b", "-a"]
+
+
+async def test_a_service_that_is_not_needed_is_said_to_be_so() -> None:
+    services = Services()
+    part = await services.start(Part("bus", []), is_needed=False)
+    assert services.states() == {"bus": OK}
+    part.is_ready = False
+    assert services.states() == {"bus": WITHOUT}
+
+
+async def test_what_ends_by_one_call_is_a_service() -> None:
+    diary: list[str] = []
+
+    async def later() -> None:
+        diary.append("later")
+
+    services = Services()
+    await services.start(service.Part("at once", lambda: diary.append("at once")))
+    await services.start(service.Part("later", later, is_ready=lambda: False))
+    await services.start(service.Part("never"))
+    assert services.states() == {"at once": OK, "later": "is not ready", "never": OK}
+    await services.stop()
+    assert diary == ["later", "at once"]
+
+
+async def test_a_stop_that_is_thrown_away_waits_for_no_other() -> None:
+    diary: list[str] = []
+
+    class Slow(Part):
+        async def stop(self) -> None:
+            await super().stop()
+            await asyncio.sleep(1)
+
+    services = Services()
+    await services.start(Part("a", diary))
+    await services.start(Slow("b", diary))
+    stopping = services.stop()
+    stopping.send(None)
+    stopping.close()
+    assert diary == ["+a", "+b", "-b"]
+
+
+async def test_a_group_says_when_those_within_had_a_turn() -> None:
+    services = Services()
+    within = Services(services)
+    await services.start(Part("a", [], age_s=1.0))
+    await within.start(Part("b", [], age_s=2.0))
+    assert services.alive() == {"a": 1.0, "b": 2.0}

@@ -134,8 +134,8 @@ def test_gone_is_dead_at_once() -> None:
 
 
 @given(st.integers(0, 7), st.floats(0, 1, exclude_max=True))
-def test_chance_moves_a_wait_by_a_tenth_at_most(failures: int, chance: float) -> None:
-    outcome = after_try(failures, 500, None, chance)
+def test_the_spread_moves_a_wait_by_a_tenth_at_most(failures: int, spread: float) -> None:
+    outcome = after_try(failures, 500, None, spread)
     assert isinstance(outcome, Again)
     assert abs(outcome.after_s / RETRY_AFTER_S[failures] - 1) <= JITTER + 1e-9
 

@@ -11,6 +11,7 @@ from windlass.pure.workflow import workflow_status
 Counts = dict[tuple[S, str], int]
 
 
+@pytest.mark.covers("SCR-32")
 @pytest.mark.parametrize(
     ("counts", "has_started", "word"),
     [

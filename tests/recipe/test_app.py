@@ -135,8 +135,8 @@ def test_a_document_may_use_what_the_other_targets_have() -> None:
         ({"g.py": GOOD}, "g.py:helo", NotFound, "g.py has no 'helo'. Did you mean hello?"),
         ({"g.py": GOOD}, "g.py:number", BadSetting, "g.py:number is a int"),
         ({"w.py": "import windlass as wl\n@wl.recipe\ndef r(): pass"}, "w.py", BadRecipe, "a recipe needs at least"),
-        ({"w.py": "import windlass as wl\nwl.step(len)"}, "w.py", BadRecipe, "is for functions"),
-        ({"w3.py": "import windlass as wl\nwl.step(len)"}, "w3", BadRecipe, "is for functions"),
+        ({"w.py": "import windlass as wl\nwl.step(len)"}, "w.py", BadRecipe, "decorates functions"),
+        ({"w3.py": "import windlass as wl\nwl.step(len)"}, "w3", BadRecipe, "decorates functions"),
         ({"b.yaml": "recipe: ["}, "b.yaml", BadRecipe, "b.yaml: the document cannot be read"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_recipe_is_chosen_by_name() -> None:
     assert app.recipe("bye").name == "bye"
     with pytest.raises(NotFound, match=r"no recipe is called 'by'\. Did you mean bye"):
         app.recipe("by")
-    with pytest.raises(NotFound, match=r"many\.py has 2 recipes: bye, hello\. Say which one"):
+    with pytest.raises(NotFound, match=r"many\.py has 2 recipes: bye, hello\. Name one of them"):
         app.recipe()
     with pytest.raises(NotFound, match="no recipes in the app"):
         App().recipe()

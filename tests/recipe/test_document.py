@@ -48,6 +48,7 @@ def test_a_document_and_a_function_that_say_the_same_have_the_same_hash() -> Non
     assert plan_from_document(TRAILER).hash == trailer.plan.hash
 
 
+@pytest.mark.covers("SCR-18")
 def test_yaml_json_and_a_mapping_are_the_same() -> None:
     body = {
         "recipe": "r",
@@ -138,7 +139,7 @@ def test_inputs_may_be_short_or_a_whole_schema(inputs: str, properties: Any, req
         ("x: {run: f, when: '${1 + 1}'}", "steps.x.when", "gives int, and must give true or false"),
         ("x: {run: f, each: '${1 + 1}'}", "steps.x.each", "gives int, and must give a list"),
         ("x: {run: f, when: 'a ${inputs.topic}'}", "steps.x.when", ""),
-        ("x: {run: f, when: '${inputs.topic} a'}", "steps.x.when", "not text around one"),
+        ("x: {run: f, when: '${inputs.topic} a'}", "steps.x.when", "without text around it"),
         ("x: {run: f, when: 3}", "steps.x.when", "text is needed here"),
         ("x: {run: f, when: '${item}'}", "steps.x.when", "`item` is known only in"),
         ("x: {run: f, each: '${item}'}", "steps.x.each", "`item` is known only in"),

@@ -107,11 +107,11 @@ def as_document(steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
-def test_python_yaml_and_json_give_one_hash_in_any_order(steps: list[dict[str, Any]], chance: random.Random) -> None:
+def test_python_yaml_and_json_give_one_hash_in_any_order(steps: list[dict[str, Any]], rng: random.Random) -> None:
     plan = as_python(steps)
     document = as_document(steps)
     shuffled = list(document["steps"].items())
-    chance.shuffle(shuffled)
+    rng.shuffle(shuffled)
     document["steps"] = dict(shuffled)
     text = yaml.safe_dump(document, allow_unicode=True, sort_keys=False)
     assert plan_from_document(document).canonical == plan.canonical

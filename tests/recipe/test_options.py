@@ -17,7 +17,7 @@ from windlass.recipe.draft import Known, Parameters
 from windlass.recipe.options import key_template
 
 
-@wl.step(provider="fal", concurrency="render:{inputs.user}", limit=2, cost=0.05, wait="30m")
+@wl.step(provider="fal", places=2, concurrency="render:{inputs.user}", limit=8, takes=3, cost=0.05, wait="30m")
 async def render(scene: str) -> Any:
     return scene
 
@@ -43,7 +43,7 @@ def written(user: str) -> Any:
     poster = fal(model="flux", input={"prompt": shots[0]}).named("poster")
     thumbs = fal.map(shots, model="flux").named("thumbs")
     frames = fal.map(shots, model="flux", input={"image": wl.item, "no": wl.index}).named("frames")
-    talk = wl.call("open.ai", model="m", input="hi").concurrency(wl.text("talk:{who}", who=shots[0]), 3)
+    talk = wl.call("open.ai", model="m", input="hi").concurrency(wl.text("talk:{who}", who=shots[0]), 3, 2)
     dubbed = dub(user).ttl("1h")
     approved = wl.wait_for("approved", match={"user": user, "n": 1}, timeout="2d").after(poster, talk)
     seen = wl.wait_for("seen", match={"no": wl.item}, each=shots).named("seen_by_all")
@@ -59,8 +59,10 @@ steps:
     each: ${[inputs.user]}
     with: {scene: "${item}"}
     provider: fal
+    places: 2
     concurrency: "render:${ inputs.user }"
-    limit: 2
+    limit: 8
+    takes: 3
     cost: 0.05
     wait: 30m
   poster: &poster
@@ -99,6 +101,7 @@ steps:
     with: {model: m, input: hi}
     concurrency: "talk:{steps.render.outputs[0]}"
     limit: 3
+    takes: 2
   dub: {recipe: dub, with: {user: "${inputs.user}"}, ttl: 1h}
   approved: {wait_for: approved, match: {user: "${inputs.user}", n: 1}, timeout: 2d, after: [poster, open_ai]}
   seen_by_all: {wait_for: seen, match: {no: "${item}"}, each: "steps.render.outputs"}
@@ -127,9 +130,10 @@ def test_a_plan_with_all_of_it_is_what_was_stored() -> None:
 
 def test_what_was_asked_for_is_in_the_plan() -> None:
     made = node(written.plan, "render")
-    assert (made.provider, made.concurrency, made.limit, made.cost, made.wait_s) == (
-        "fal", "render:${inputs.user}", 2, 0.05, 1800.0,
+    assert (made.provider, made.places, made.concurrency, made.limit, made.takes, made.cost, made.wait_s) == (
+        "fal", 2, "render:${inputs.user}", 8, 3, 0.05, 1800.0,
     )  # fmt: skip
+    assert node(written.plan, "open_ai").takes == 2
     assert (node(written.plan, "poster").run, node(written.plan, "poster").limit) == (PROVIDER_HANDLER, 1)
     assert node(written.plan, "dub").ttl_s == 3600.0
     waits = node(written.plan, "approved")
@@ -165,6 +169,8 @@ def test_each_of_it_makes_another_plan() -> None:
         base,
         base | {"concurrency": "l"},
         base | {"limit": 2},
+        base | {"limit": 2, "takes": 2},
+        base | {"provider": "fal", "places": 2},
         base | {"cost": 1},
         base | {"wait": 1},
         base | {"provider": "fal"},
@@ -185,6 +191,17 @@ def test_each_of_it_makes_another_plan() -> None:
         ({"run": "f", "limit": 2}, r"steps.x.limit: .* this step has no key"),
         ({"run": "f", "concurrency": "k", "limit": 0}, r"steps.x.limit: a limit must be 1 to 1,000,000, not 0"),
         ({"run": "f", "concurrency": "k", "limit": True}, r"steps.x.limit: .* not True"),
+        ({"run": "f", "takes": 2}, r"steps.x.takes: .* this step has no key"),
+        ({"run": "f", "concurrency": "k", "takes": 2}, r"steps.x.takes: .*take 2 .*: no limit is set, so there is 1"),
+        ({"run": "f", "concurrency": "k", "limit": 8, "takes": 9}, r"steps.x.takes: .*take 9 .*: its limit is 8"),
+        (
+            {"run": "f", "concurrency": "k", "limit": 8, "takes": 0},
+            r"steps.x.takes: a step takes 1 to .*, not 0",
+        ),
+        ({"run": "f", "concurrency": "k", "limit": 8, "takes": "3"}, r"steps.x.takes: a step takes .* not '3'"),
+        ({"run": "f", "places": 2}, r"steps.x.places: .* this step has no provider"),
+        ({"run": "f", "provider": "fal", "places": True}, r"steps.x.places: a step takes .* not True"),
+        ({"recipe": "f", "places": 2}, r"steps.x.places: 'places' is not known here"),
         ({"run": "f", "concurrency": 7}, r"steps.x.concurrency: a concurrency key is text, not 7"),
         ({"run": "f", "concurrency": "a{inputs.n"}, r"steps.x.concurrency: a `\{` without its `\}`"),
         ({"run": "f", "concurrency": "a{inputs.m}"}, r"steps.x.concurrency: there is no input 'm'"),
@@ -207,14 +224,14 @@ def test_each_of_it_makes_another_plan() -> None:
         ({"sleep": 3, "cost": 1}, r"steps.x.cost: 'cost' is not known here"),
         ({"wait_for": "a b"}, r"steps.x.wait_for: an event's name cannot be 'a b'"),
         ({"wait_for": 7}, r"steps.x.wait_for: text is needed here"),
-        ({"wait_for": "e", "match": [1]}, r"steps.x.match: what an event must hold is given by name"),
+        ({"wait_for": "e", "match": [1]}, r"steps.x.match: an event is matched by name"),
         ({"wait_for": "e", "match": {"a": "${inputs.m}"}}, r"steps.x.match: there is no input 'm'"),
         ({"wait_for": "e", "match": {"a": "${item}"}}, r"steps.x.match: `item` is known only in"),
         ({"wait_for": "e", "timeout": 0}, r"steps.x.timeout: a timeout must be more than 0"),
         ({"wait_for": "e", "with": {}}, r"steps.x.with: 'with' is not known here"),
         ({"wait_for": "e", "run": "f"}, r"steps.x: a step has one of .* and this has run and wait_for"),
         ({"with": {}}, r"steps.x: a step has one of .* and this has none of them"),
-        ({"run": "windlass.provider"}, r"steps.x.provider: windlass.provider asks a provider, and none is named"),
+        ({"run": "windlass.provider"}, r"steps.x.provider: windlass.provider calls a provider, but none is named"),
         ({"run": "windlass.other", "provider": "p"}, r"steps.x.run: there is no built-in handler 'windlass.other'"),
         ({"provider": "fal", "with": {"modle": "m"}}, r"steps.x.with.modle: provider fal takes no 'modle'"),
     ],
@@ -236,9 +253,11 @@ def test_an_app_that_knows_its_handlers_knows_the_built_in_one() -> None:
         ({"provider": "a b"}, "step f.provider: a provider's name cannot be"),
         ({"concurrency": "a{"}, "step f.concurrency: a `{` without its `}`"),
         ({"concurrency": "k", "limit": 0}, "step f.limit: a limit must be"),
+        ({"concurrency": "k", "limit": 2, "takes": 3}, "step f.takes: a step cannot take 3 of its concurrency key"),
+        ({"provider": "fal", "places": 0}, "step f.places: a step takes 1 to 1,000,000, not 0"),
         ({"cost": 0}, "step f.cost: a cost must be more than 0"),
         ({"wait": "0s"}, "step f.wait: a wait must be more than 0"),
-        ({"name": "windlass.f"}, "step windlass.f: names that begin with windlass. are of built-in handlers"),
+        ({"name": "windlass.f"}, "step windlass.f: names that begin with windlass. are reserved for built-in handlers"),
     ],
 )
 def test_a_slip_in_a_decorator_is_refused_at_once(options: dict[str, Any], message: str) -> None:
@@ -257,7 +276,7 @@ def test_a_slip_in_a_decorator_is_refused_at_once(options: dict[str, Any], messa
         (lambda: wl.sleep(1).concurrency("k"), "steps.sleep.concurrency: only a step that a worker runs has"),
         (lambda: dub("a").concurrency("k"), "steps.dub.concurrency: only a step that a worker runs has"),
         (lambda: script("a").concurrency(wl.item), "steps.script.concurrency: `item` is known only in"),
-        (lambda: wl.wait_for("e", match=[1]), "steps.e.match: what an event must hold is given by name"),
+        (lambda: wl.wait_for("e", match=[1]), "steps.e.match: an event is matched by name"),
         (lambda: wl.wait_for("e", timeout="x"), "steps.e.timeout: 'x' is not a length of time"),
         (lambda: wl.wait_for("no way"), "an event's name cannot be 'no way'"),
         (lambda: wl.call("fal", prompt="x"), "steps.fal.with.prompt: fal takes no 'prompt'"),
@@ -292,7 +311,7 @@ def test_a_key_from_another_recipes_step_is_refused() -> None:
 
 @pytest.mark.parametrize("what", [lambda: wl.wait_for("e"), lambda: fal(model="m"), lambda: fal.map([1])])
 def test_outside_a_recipe_there_is_nothing_to_write_down(what: Any) -> None:
-    with pytest.raises(BadRecipe, match="written inside a function with"):
+    with pytest.raises(BadRecipe, match="inside a function with"):
         what()
 
 

@@ -67,15 +67,25 @@ def test_a_step_keeps_the_functions_name_and_text() -> None:
 
 
 def test_options_are_kept() -> None:
-    assert (shout_it.name, shout_it.retry, shout_it.timeout_s) == ("shout", Retry(max_attempts=4), 120.0)
-    assert (shout_it.queue, shout_it.provider, shout_it.parks) == ("loud", "fal", True)
+    asks = shout_it.asks
+    assert (shout_it.name, asks.retry, asks.timeout_s) == ("shout", Retry(max_attempts=4), 120.0)
+    assert (asks.queue, asks.provider, shout_it.parks) == ("loud", "fal", True)
     assert shout_it.is_async
     assert not shout_it.is_cpu
 
 
+def test_an_option_that_does_not_exist_is_named() -> None:
+    options: Any = {"retries": 3}
+    with pytest.raises(TypeError, match="step add got an unexpected keyword argument 'retries'"):
+        wl.step(**options)(add.function)
+    with pytest.raises(TypeError, match="provider fal got an unexpected keyword argument 'retries'"):
+        wl.provider("fal", **options)
+
+
+@pytest.mark.covers("SCR-51", "SCR-54")
 def test_cpu_work_has_its_own_queue() -> None:
-    assert (crunch.is_cpu, crunch.queue) == (True, BACKGROUND_PROCESSING)
-    assert (add.is_cpu, add.queue) == (False, MAIN_PROCESSING)
+    assert (crunch.is_cpu, crunch.asks.queue) == (True, BACKGROUND_PROCESSING)
+    assert (add.is_cpu, add.asks.queue) == (False, MAIN_PROCESSING)
 
 
 def test_a_step_is_pickled_by_its_name() -> None:
@@ -153,12 +163,12 @@ async def _async_cpu() -> None: ...
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: wl.step(_positional), "by its place alone"),
-        (lambda: wl.step(_starred), "by its place alone"),
-        (lambda: wl.step(_yields), "must return its one value"),
-        (lambda: wl.step(_async_yields), "must return its one value"),
+        (lambda: wl.step(_positional), "by position only"),
+        (lambda: wl.step(_starred), "by position only"),
+        (lambda: wl.step(_yields), "must return one value"),
+        (lambda: wl.step(_async_yields), "must return one value"),
         (lambda: wl.step(cpu=True)(_async_cpu), "cannot be async"),
-        (lambda: wl.step(len), "is for functions"),
+        (lambda: wl.step(len), "decorates functions"),
         (lambda: wl.step(timeout="x")(add.function), "not a length of time"),
         (lambda: wl.step(timeout=-1)(add.function), "between 0 and ten years"),
         (lambda: wl.step(retry=3)(add.function), "Retry(max_attempts=4)"),

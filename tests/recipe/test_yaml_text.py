@@ -105,3 +105,10 @@ def test_any_text_is_read_or_refused(text: str | bytes) -> None:
         read(text)
     except (BadRecipe, TooLarge) as error:
         assert error.message
+
+
+@pytest.mark.parametrize("text", ["a: &x 1\nb: *x", "- &x a", "a: *x"])
+def test_anchors_and_aliases_can_be_refused(text: str) -> None:
+    with pytest.raises(BadRecipe, match="anchors and aliases"):
+        read_document(text, has_aliases=False)
+    assert read_document("a: '&x'\nb: '*x'", has_aliases=False)[0] == {"a": "&x", "b": "*x"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,11 +20,11 @@ from windlass.core.route import Call, Fan
 from windlass.core.states import StepState
 from windlass.core.wait import Wait, WaitKind
 from windlass.engine import rerun, submit
-from windlass.engine.loops import granter, herald, rescuer, waker
+from windlass.engine.loops import granter, rescuer, waker, webhook_scheduler
 from windlass.engine.loops.duty import Done
-from windlass.engine.loops.relay import BATCH_MAX, Relay
+from windlass.engine.loops.parent_notifier import BATCH_MAX, ParentNotifier
 from windlass.store import drafts
-from windlass.store.statements import _statements, sql
+from windlass.store.statements import _statements, names, sql
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
@@ -53,9 +54,14 @@ def mutant(seeds_max: int = 1_000, *, is_outer: bool = False, has_poison: bool =
 
 
 def change_sql(patch: Patch, name: str, *changes: tuple[str, str]) -> None:
-    """Change a statement; a change that no longer applies is an error, not a mutant that nothing can catch."""
+    """Change a statement; a change that no longer applies is an error, not a mutant that nothing can catch.
+
+    Parameters may be written by their names.
+    """
+    numbers = {parameter: f"${number}" for number, parameter in enumerate(names(name), 1)}
     text = sql(name)
-    for old, new in changes:
+    for change in changes:
+        old, new = (re.sub(r"(?<!:):([a-z_]+)", lambda found: numbers[found[1]], part) for part in change)
         assert old in text, f"{name} has no {old!r}"
         text = text.replace(old, new)
     patch.setitem(_statements(), name, text)
@@ -132,10 +138,10 @@ def the_version_is_not_checked(patch: Patch) -> None:
 
 @mutant()
 def a_batch_is_written_by_halves(patch: Patch) -> None:
-    change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality($1::uuid[]))", "true"))
+    change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality(:jobs::uuid[]))", "true"))
 
 
-_NO_FENCE = "$6::int IS NOT NULL AND $16::uuid IS NOT NULL"
+_NO_FENCE = ":attempt::int IS NOT NULL AND :worker::uuid IS NOT NULL"
 
 
 @mutant(400)
@@ -146,7 +152,9 @@ def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
         ("(s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING')", "true"),
     )
     change_sql(
-        patch, "draft_complete", ("attempt = $6::int AND worker = $16::uuid AND state || '' = 'RUNNING'", _NO_FENCE)
+        patch,
+        "draft_complete",
+        ("attempt = :attempt::int AND worker = :worker::uuid AND state || '' = 'RUNNING'", _NO_FENCE),
     )
 
 
@@ -154,15 +162,15 @@ def a_claim_that_a_crash_undid_counts(patch: Patch) -> None:
 def the_fence_is_the_number_alone(patch: Patch) -> None:
     """A worker whose claim was undone ends the attempt of another one, which has got the same number."""
     change_sql(patch, "draft_write", ("s.worker = d.fence_worker AND ", ""))
-    change_sql(patch, "draft_complete", ("worker = $16::uuid", "$16::uuid IS NOT NULL"))
-    change_sql(patch, "draft_finish", ("worker = $8::uuid", "$8::uuid IS NOT NULL"))
+    change_sql(patch, "draft_complete", ("worker = :worker::uuid", ":worker::uuid IS NOT NULL"))
+    change_sql(patch, "draft_finish", ("worker = :worker::uuid", ":worker::uuid IS NOT NULL"))
     is_current = settle.is_current
     patch.setattr(settle, "is_current", lambda draft, report: is_current(draft, report._replace(worker=None)))
 
 
 @mutant()
 def a_step_completes_alone_whatever_the_version(patch: Patch) -> None:
-    change_sql(patch, "draft_complete", ("version = $2::int", "$2::int IS NOT NULL"))
+    change_sql(patch, "draft_complete", ("version = :version::int", ":version::int IS NOT NULL"))
 
 
 @mutant(200)
@@ -282,11 +290,11 @@ def _route_again(patch: Patch, kind: type, waiting_for: str) -> None:
     patch.setattr(route, "route", again)
 
 
-@mutant(200)
+@mutant()
 def word_is_dropped_before_it_is_acted_upon(patch: Patch) -> None:
-    once = Relay.run_once
+    once = ParentNotifier.run_once
 
-    async def hasty(self: Relay) -> Done:
+    async def hasty(self: ParentNotifier) -> Done:
         rows = await self._db.run(lambda connection: connection.fetch(sql("inbox_take"), BATCH_MAX))
         keys = [[row[name] for row in rows] for name in ("job_id", "no", "attempt", "source")]
         if rows:
@@ -296,7 +304,7 @@ def word_is_dropped_before_it_is_acted_upon(patch: Patch) -> None:
             inner.setattr(self, "_db", _Remembering(self._db, rows))
             return await once(self)
 
-    patch.setattr(Relay, "run_once", hasty)
+    patch.setattr(ParentNotifier, "run_once", hasty)
 
 
 class _Remembering:
@@ -406,8 +414,10 @@ def the_auditor_keeps_no_place(patch: Patch) -> None:
 
 
 @mutant()
-def the_herald_hears_of_no_cancelled_job(patch: Patch) -> None:
-    patch.setattr(herald, "_ENDINGS", [ending for ending in herald._ENDINGS if ending != "job.cancelled"])
+def the_webhook_scheduler_hears_of_no_cancelled_job(patch: Patch) -> None:
+    patch.setattr(
+        webhook_scheduler, "_ENDINGS", [ending for ending in webhook_scheduler._ENDINGS if ending != "job.cancelled"]
+    )
 
 
 @mutant(300)

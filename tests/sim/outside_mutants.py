@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from tests.sim.mutants import Patch, change_sql, mutant
@@ -16,6 +17,9 @@ from windlass.engine.external import Intent
 from windlass.engine.loops import granter
 from windlass.providers.desk import Desk
 from windlass.providers.errors import ConnectionLost, RateLimited
+from windlass.store import writers
+from windlass.store.resources import places
+from windlass.store.resources.money import Money, MoneyRoom
 from windlass.store.statements import sql
 
 
@@ -31,21 +35,53 @@ def a_keys_places_are_not_counted(patch: Patch) -> None:
     change_sql(patch, "grant_front", ("s.state = 'HELD' AND s.key = k.key", "false AND s.key = k.key"))
 
 
+@mutant(is_outer=True)
+def the_amounts_of_places_are_forgotten(patch: Patch) -> None:
+    change_sql(patch, "provider_gate", ("coalesce(sum(least(s.places, p.concurrency)), 0)", "count(*)"))
+
+
+@mutant(is_outer=True)
+def the_amounts_of_keys_are_forgotten(patch: Patch) -> None:
+    for name in ("grant_keys", "grant_front"):
+        change_sql(patch, name, ("coalesce(sum(s.takes), 0) AS held", "count(*) AS held"))
+
+
+@mutant(is_outer=True)
+def a_resource_is_given_back_twice(patch: Patch) -> None:
+    give = Money.give
+
+    async def twice(self: Money, connection: Any, slots: Any) -> None:
+        await give(self, connection, slots)
+        await give(self, connection, [slot._replace(spent=Decimal(0)) for slot in slots])
+
+    patch.setattr(Money, "give", twice)
+
+
+@mutant(is_outer=True)
+def a_grant_keeps_the_fence(patch: Patch) -> None:
+    change_sql(patch, "slot_move", ("fence + ($3 = 'HELD')::int", "greatest(fence, ($3 = 'HELD')::int)"))
+
+
 @mutant(200, is_outer=True)
 def places_are_counted_before_the_lock(patch: Patch) -> None:
-    grant, read = granter._grant, granter._provider
+    grant, read = granter._grant, places.provider_row
     early: dict[int, Any] = {}
 
-    async def hasty(connection: Any, provider: str) -> int:
-        if provider:
-            early[id(connection)] = await connection.fetchrow(sql("provider_gate"), provider)
-        return await grant(connection, provider)
+    async def hasty(connection: Any, line: str) -> int:
+        if line:
+            early[id(connection)] = await connection.fetchrow(sql("provider_gate"), line)
+        return await grant(connection, line)
 
     async def remembered(connection: Any, name: str) -> Any:
         return early.pop(id(connection), None) or await read(connection, name)
 
     patch.setattr(granter, "_grant", hasty)
-    patch.setattr(granter, "_provider", remembered)
+    patch.setattr(places, "provider_row", remembered)
+
+
+@mutant(is_outer=True)
+def effects_are_written_out_of_lock_order(patch: Patch) -> None:
+    patch.setattr(writers, "WRITERS", writers.WRITERS[::-1])
 
 
 @mutant(is_outer=True)
@@ -146,7 +182,7 @@ def no_money_is_set_aside(patch: Patch) -> None:
 
 @mutant(is_outer=True)
 def money_is_looked_at_only_when_it_is_spent(patch: Patch) -> None:
-    patch.setattr(granter._Money, "short", lambda *_: None)
+    patch.setattr(MoneyRoom, "lack", lambda *_: None)
 
 
 @mutant(is_outer=True)
@@ -165,8 +201,8 @@ def work_that_came_too_late_is_forgotten(patch: Patch) -> None:
 
 @mutant(is_outer=True)
 def a_busy_provider_is_asked_all_the_same(patch: Patch) -> None:
-    gate_of = granter.gate_of
-    patch.setattr(granter, "gate_of", lambda row: gate_of({**row, "paused_until": None}))
+    gate_of = places.gate_of
+    patch.setattr(places, "gate_of", lambda row: gate_of({**row, "paused_until": None}))
 
 
 @mutant(is_outer=True)

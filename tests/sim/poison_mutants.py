@@ -47,7 +47,7 @@ def a_suspect_returns_to_the_ordinary_queue(patch: Patch) -> None:
 def two_reports_of_one_death_both_count(patch: Patch) -> None:
     once: Callable[..., bool] = settle.settle
 
-    def twice(draft: Draft, report: Report, chance: float) -> bool:
+    def twice(draft: Draft, report: Report, spread: float) -> bool:
         step = draft.steps.get(report.no)
         is_doubled = step is not None and step.attempt == report.attempt and step.state is StepState.QUEUED
         if step is not None and is_doubled and isinstance(report.outcome, Lost) and not draft.is_finished:
@@ -55,6 +55,6 @@ def two_reports_of_one_death_both_count(patch: Patch) -> None:
             draft.changed[step.no] = step
             draft.note("step.lost", step, {"because": "worker_lost"})
             return True
-        return once(draft, report, chance)
+        return once(draft, report, spread)
 
     patch.setattr(settle, "settle", twice)

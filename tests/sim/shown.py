@@ -17,7 +17,8 @@ import pytest
 import uvloop
 
 import tests.sim.outside_mutants
-import tests.sim.poison_mutants  # noqa: F401 -- registers them
+import tests.sim.poison_mutants
+import tests.sim.worker_mutants  # noqa: F401 -- registers them
 from tests.sim.mutants import MUTANTS, Mutant
 from windlass.testing.sim.run import Knobs, Outcome, Simulation
 

@@ -19,10 +19,12 @@ def outcomes() -> list[Outcome]:
     return run_seeds(SEEDS)
 
 
+@pytest.mark.covers("SCR-72", "COR-36", "COR-105", "COR-106")
 def test_nothing_is_wrong(outcomes: list[Outcome]) -> None:
     assert [(outcome.seed, outcome.wrong) for outcome in outcomes if outcome.wrong] == []
 
 
+@pytest.mark.covers("COR-106")
 def test_every_kind_of_fault_and_of_ending_was_met(outcomes: list[Outcome]) -> None:
     assert all(sum(getattr(o, kind) for o in outcomes) > 10 for kind in ("kills", "pauses", "errors"))
     states = {state for outcome in outcomes for state in outcome.states}

@@ -70,7 +70,7 @@ async def test_a_label_that_can_have_no_index_is_refused(db: Database, name: str
 
 
 async def test_labels_that_are_declared_have_a_limit(db: Database) -> None:
-    with pytest.raises(BadSetting, match="17 labels are declared indexed, and 16 can be"):
+    with pytest.raises(BadSetting, match="17 labels are declared indexed; the limit is 16"):
         await labels.declare(db, [f"l{n}" for n in range(17)])
 
 

@@ -96,9 +96,9 @@ async def test_a_lasting_outage_is_remembered_until_a_write_succeeds(dsn: str, s
             await db.run(refused)
         assert "raw words" not in str(raised.value) and raised.value.remedy
         assert tries == (1 if state == "53100" else 4), "nobody makes room within seconds"
-        assert db.trouble is OUTAGES[state]
+        assert db.lasting_outage is OUTAGES[state]
         assert await db.check_writes() is None
-        assert db.trouble is None
+        assert db.lasting_outage is None
     finally:
         await db.close()
 
@@ -175,4 +175,4 @@ def test_an_outage_is_logged_once_and_again_when_it_changes(
     log.over()
     log.over()
     assert len(caplog.records) == 4
-    assert caplog.messages[-1] == "the loop goes on"
+    assert caplog.messages[-1] == "the loop continues"

@@ -47,6 +47,7 @@ async def test_who_finds_none_waits_for_one(dsn: str) -> None:
     await pool.close()
 
 
+@pytest.mark.covers("SCR-79")
 async def test_a_connection_that_idled_and_died_is_replaced(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     maker = Maker(dsn)
     pool = Pool(maker, 1)
@@ -64,16 +65,19 @@ async def test_a_connection_that_idled_and_died_is_replaced(dsn: str, monkeypatc
     await pool.close()
 
 
+@pytest.mark.covers("SCR-79")
 async def test_an_old_connection_is_replaced(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     maker = Maker(dsn)
     pool = Pool(maker, 1)
     pool.release(await pool.acquire())
+    assert pools.RECYCLE_AFTER_S == 300
     monkeypatch.setattr(pools, "RECYCLE_AFTER_S", -1.0)
     pool.release(await pool.acquire())
     assert maker.made == 2
     await pool.close()
 
 
+@pytest.mark.covers("SCR-79")
 async def test_what_comes_back_inside_a_transaction_is_undone(dsn: str) -> None:
     maker = Maker(dsn)
     pool = Pool(maker, 1)

@@ -81,7 +81,7 @@ def plan(recipe: str, *steps: tuple[str, str, str]) -> Plan:
     nodes = []
     for place, (name, run, queue) in enumerate(steps):
         needs = (steps[place - 1][0],) if place else ()
-        nodes.append(Node(name=name, run=run, queue=queue, needs=needs, with_={}, retry=STEPS[run].retry))
+        nodes.append(Node(name=name, run=run, queue=queue, needs=needs, with_={}, retry=STEPS[run].asks.retry))
     return Plan(recipe=recipe, nodes=tuple(nodes))
 
 
@@ -127,7 +127,7 @@ async def main(dsn: str, queue: str, folder: str, traces: str | None = None) -> 
             artifacts=FolderArtifacts(folder),
             resolver=Evaluator(),
             ids=Ids(),
-            chance=random.random,
+            spread=random.random,
             queues=[queue],
             concurrency=10,
             processes=1,

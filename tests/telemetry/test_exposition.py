@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from windlass.core.errors import BadSetting
+from windlass.pure.service import Services
 from windlass.telemetry import exposition as room
-from windlass.telemetry.exposition import LOOK_EVERY_S, Exposition, exposed
+from windlass.telemetry.exposition import LOOK_EVERY_S, Exposition, MetricsServer
+
+
+@asynccontextmanager
+async def exposed(exposition: Exposition, address: str) -> AsyncIterator[str]:
+    services = Services()
+    try:
+        server = await services.start(MetricsServer(exposition, address))
+        assert services.states() == {"metrics_listen": "ok"}
+        yield server.url
+    finally:
+        await services.stop()
 
 
 @pytest.fixture

@@ -88,6 +88,7 @@ async def test_every_instrument_is_shown_once_it_moved(meters: Meters) -> None:
     assert families == {}, "shown, but not in the list"
 
 
+@pytest.mark.covers("JN-05")
 @pytest.mark.parametrize(
     "name",
     [

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.telemetry.receiver import receiving
@@ -65,6 +66,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+@pytest.mark.covers("JN-05")
 async def test_a_job_submitted_over_http_is_one_trace_with_logs_and_metrics(fresh_dsn: str, tmp_path: Path) -> None:
     key = subprocess.run(
         command("keys", "create", "--caller", "ann"),

@@ -52,7 +52,14 @@ def step(no: int, state: str = "COMPLETED", **given: Any) -> dict[str, Any]:
 def job(**given: Any) -> dict[str, Any]:
     row = {"id": JOB, "plan": CHAIN.hash, "state": "COMPLETED", "is_paused": False, "event_seq": len(SOUND)}
     row |= {"steps_total": 2, "steps_open": 0, "steps_failed": 0, "input": "{}", "parent_job": None, "trouble": None}
-    row |= {"created_at": START, "finished_at": START, "due_at": None, "deadline_at": None, "expires_at": None}
+    row |= {
+        "error": None,
+        "created_at": START,
+        "finished_at": START,
+        "due_at": None,
+        "deadline_at": None,
+        "expires_at": None,
+    }
     return row | given
 
 
@@ -124,12 +131,15 @@ def test_an_attempt_that_is_skipped_is_seen() -> None:
         ({"steps_failed": 1}, "steps_failed is 1"),
         ({"finished_at": None}, "does not say so"),
         ({"is_paused": True}, "is_paused is True"),
+        ({"state": "FAILED", "error": '{"code":"wait_timeout"}'}, "is FAILED by wait_timeout, and not TIMEOUT"),
+        ({"state": "TIMEOUT", "error": '{"code":"boom"}'}, "timed out before its deadline"),
     ],
 )
 def test_a_job_whose_row_disagrees_is_seen(change: dict[str, Any], complaint: str) -> None:
     assert complaint in wrong(row=job(**change))
 
 
+@pytest.mark.covers("SCR-72")
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

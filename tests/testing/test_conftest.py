@@ -35,6 +35,7 @@ async def test_the_databases_clock_is_the_tests_clock(timed_db: Database, clock:
         assert (await connection.fetchval("SELECT windlass.clock()") - START).total_seconds() == 7200
 
 
+@pytest.mark.covers("JN-85")
 async def test_a_fresh_database_is_migrated_and_its_own(fresh_dsn: str, dsn: str) -> None:
     assert fresh_dsn != dsn
     database = await Database.open(fresh_dsn)

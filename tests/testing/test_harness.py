@@ -117,9 +117,9 @@ async def test_advancing_lets_everything_due_happen_at_its_own_moment(h: Harness
     job = await h.submit(survey, question="why", ttl="3h")
     before = h.clock.now()
     await h.advance("2h")
-    await h.assert_state(job, "PROCESSING")
+    await h.assert_status(job, "PROCESSING")
     await h.advance("2h")
-    await h.assert_state(job, "EXPIRED")
+    await h.assert_status(job, "EXPIRED")
     assert h.clock.now() - before == timedelta(hours=4)
     assert (await h.view(job)).finished_at == before + timedelta(hours=3)
 
@@ -147,7 +147,7 @@ async def test_the_history_of_an_open_job_says_what_it_waits_for(h: Harness) -> 
 
 async def test_the_same_key_gives_the_same_job(h: Harness) -> None:
     first = await h.submit(welcome, name="Ada", key="k")
-    assert (await h.submit(welcome, name="Ada", key="k")).id == first.id
+    assert (await h.submit(welcome, name="Ada", key="k")).job_id == first.job_id
     with pytest.raises(Conflict):
         await h.submit(welcome, name="Bob", key="k")
 
@@ -197,6 +197,6 @@ async def test_a_wait_ends_at_its_own_moment_while_a_timer_runs_on(h: Harness) -
         return greet("Ada").after(wl.sleep("8h"))
 
     job = await h.submit(both)
-    assert await h.run(job) == "FAILED"
+    assert await h.run(job) == "TIMEOUT"
     [failed] = [event for event in await h.events(job) if event.type == "step.failed"]
     assert failed.at - (await h.view(job)).created_at == timedelta(hours=1)

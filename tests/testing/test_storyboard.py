@@ -12,6 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.covers("SCR-68")
 def test_each_drawing_is_made_once_and_brought_by_the_webhook_or_the_poller(dsn: str) -> None:
     environ = {**os.environ, "WINDLASS_DATABASE_URL": dsn, "WINDLASS_SECRET": "storyboard" * 4}
     ran = subprocess.run(

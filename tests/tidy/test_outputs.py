@@ -10,6 +10,7 @@ import pytest
 
 from tests.tidy.sources import SRC, dotted, modules, sample
 from windlass.store.outputs import STATEMENTS
+from windlass.store.statements import sql
 
 DOOR = "src/windlass/store/outputs.py"
 PART = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -33,6 +34,7 @@ EXEMPT = {
     **dict.fromkeys(
         ("why_key_holders", "provider_holders", "provider_first"), "names the step, and shows no more of it"
     ),
+    **dict.fromkeys(("draft_load", "draft_load_open"), "reads the code of a fault, for the decision on the job's end"),
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
     "feed_torn_behind": "counts events and returns a transaction's number",
 }
@@ -40,12 +42,9 @@ EXEMPT = {
 
 def statements() -> dict[str, str]:
     """Every statement by its name, without comments and quoted text."""
-    found: dict[str, str] = {}
-    for path in sorted((SRC / "store" / "sql").glob("*.sql")):
-        parts = PART.split(path.read_text(encoding="utf-8"))
-        for name, body in zip(parts[1::2], parts[2::2], strict=True):
-            found[name] = re.sub(r"--.*|'[^']*'", "", body)
-    return found
+    files = sorted((SRC / "store" / "sql").glob("*.sql"))
+    found = [name for path in files for name in PART.findall(path.read_text(encoding="utf-8"))]
+    return {name: re.sub(r"--.*|'[^']*'", "", sql(name)) for name in found}
 
 
 def is_content(body: str) -> bool:
@@ -59,23 +58,25 @@ def executed(tree: ast.AST) -> Iterator[str]:
 
     A name that is not written at the call may be any text of the module.
     """
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and dotted(node.func) == "sql"]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and dotted(node.func) in ("sql", "bound")]
     told = {arg.value for call in calls for arg in call.args if isinstance(arg, ast.Constant)}
     if any(not isinstance(arg, ast.Constant) for call in calls for arg in call.args):
         told |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     yield from sorted(name for name in told if isinstance(name, str) and name in STATEMENTS)
 
 
+NAMES = ("sql", "bound", "named", "arguments", "names", "ordered")
+
+
 def renamed(tree: ast.AST) -> Iterator[str]:
     """Ways around `sql`: the table of statements itself, or `sql` under another name.
 
-    `named` is no such way: it takes apart a text that it is given, such as the statements of an extension.
+    `named` is no such way: it takes apart a text that it is given, such as the statements of an extension. `arguments`,
+    `ordered` and `names` tell of parameters only.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "windlass.store.statements":
-            yield from (
-                f"line {node.lineno}: {a.name}" for a in node.names if a.name not in ("sql", "named") or a.asname
-            )
+            yield from (f"line {node.lineno}: {a.name}" for a in node.names if a.name not in NAMES or a.asname)
         if isinstance(node, ast.ImportFrom) and node.module == "windlass.store":
             yield from (f"line {node.lineno}: {a.name}" for a in node.names if a.name == "statements")
 

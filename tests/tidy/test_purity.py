@@ -1,4 +1,4 @@
-"""The engine can be simulated because it takes time, chance and identity from its caller, and runs in one thread.
+"""The engine can be simulated because it takes time, random numbers and ids from its caller, and runs in one thread.
 
 `core` and `engine` are checked: no wall clock, no random numbers, no uuids of their own making, no threads, no
 sleeping thread, and nothing that follows the order of a set.
@@ -102,7 +102,7 @@ def _all(modules: tuple[Module, ...], *checks: object) -> list[str]:
     ]
 
 
-def test_core_and_engine_make_no_time_and_no_chance_of_their_own() -> None:
+def test_core_and_engine_read_no_clock_and_no_random_numbers() -> None:
     offences = _all(room("core", "pure", "engine", "views"), impure_calls, impure_imports)
     assert not offences, offences
 

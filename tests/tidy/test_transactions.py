@@ -43,9 +43,30 @@ def foreign_awaits(tree: ast.AST) -> Iterator[str]:
                 yield f"line {inner.lineno}: await {dotted(inner.value) or '…'} inside a transaction"
 
 
+def nested(tree: ast.AST) -> Iterator[str]:
+    """The transactions within a transaction: they would be savepoints, and no commits."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AsyncWith) and _transaction_owner(node) is not None:
+            for inner in (child for statement in node.body for child in ast.walk(statement)):
+                if isinstance(inner, ast.AsyncWith) and _transaction_owner(inner) is not None:
+                    yield f"line {inner.lineno}: a transaction within a transaction"
+
+
+@pytest.mark.covers("SCR-02", "COR-94")
 def test_a_transaction_awaits_only_its_connection() -> None:
     offences = [f"{m.name}: {offence}" for m in modules("src") for offence in foreign_awaits(m.tree)]
     assert not offences, offences
+
+
+@pytest.mark.covers("SCR-02")
+def test_no_transaction_is_nested() -> None:
+    offences = [f"{m.name}: {offence}" for m in modules("src") for offence in nested(m.tree)]
+    assert not offences, offences
+
+
+def test_a_nested_transaction_is_seen() -> None:
+    inner = "if x:\n      async with c.transaction():\n        await c.execute(q)"
+    assert list(nested(sample(f"async def f():\n  async with db.connection() as c, c.transaction():\n    {inner}")))
 
 
 @pytest.mark.parametrize("call", ["http.get(url)", "asyncio.sleep(1)", "self.lock.acquire()", "pool.fetch(q)"])

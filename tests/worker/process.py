@@ -22,7 +22,7 @@ async def main(dsn: str, queue: str, folder: str, lease_s: str, concurrency: str
         artifacts=FolderArtifacts(folder),
         resolver=Evaluator(),
         ids=Ids(),
-        chance=random.random,
+        spread=random.random,
         queues=[queue],
         concurrency=int(concurrency),
         processes=1,

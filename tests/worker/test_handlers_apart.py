@@ -40,7 +40,7 @@ async def test_a_step_that_a_deployment_adds_waits_for_the_first_new_worker(yard
 
 
 async def test_a_worker_that_was_marked_as_lost_learns_it_from_a_claim_and_enlists_anew(yard: Yard) -> None:
-    # Its pulse will not beat for a long time.
+    # Its heartbeat will not beat for a long time.
     async with yard.working(lease_s=3600) as worker:
         before = worker.id
         lost = "UPDATE windlass.workers SET lost_at = windlass.clock() WHERE id = $1"

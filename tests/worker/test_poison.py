@@ -168,7 +168,7 @@ async def suspect(yard: Yard) -> UUID:
     await workers.enlist(yard.db, worker, host="h", pid=1, queues=[yard.queue], concurrency=1)
     for _ in range(2):
         (taken,) = await claim(yard.db, worker=worker, queues=[yard.queue], limit=1)
-        await settle(yard.db, [Report(job, 0, taken.attempt, Lost(1))], chance=random.random)
+        await settle(yard.db, [Report(job, 0, taken.attempt, Lost(1))], spread=random.random)
     return job
 
 
@@ -182,13 +182,13 @@ async def test_a_process_that_cannot_start_leaves_the_suspects_to_the_worker(yar
 
 async def test_a_worker_of_suspects_runs_one_at_a_time() -> None:
     with pytest.raises(BadSetting, match="one at a time"):
-        Worker(**dict.fromkeys(("db", "steps", "artifacts", "resolver", "chance")), ids=Ids(), queues=["q!"])
+        Worker(**dict.fromkeys(("db", "steps", "artifacts", "resolver", "spread")), ids=Ids(), queues=["q!"])
 
 
 async def test_a_suspect_that_waits_says_that_it_runs_apart(yard: Yard) -> None:
     job = await suspect(yard)
     (reason,) = await explain.why(yard.db, job)
-    told = "waits for its turn; 0 ahead of it; it runs apart, because workers died with it at hand (2 times)"
+    told = "waits for its turn; 0 ahead of it; it runs apart, because workers died while they ran it (2 times)"
     assert (reason.state, reason.because) == (StepState.QUEUED, told)
     async with yard.working():
         assert (await yard.end(job)).state is JobState.COMPLETED

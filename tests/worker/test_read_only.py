@@ -47,7 +47,7 @@ async def test_results_that_were_ready_while_the_server_was_read_only_arrive_as_
         release.touch()
         await until(lambda: worker.running == 0)
         # The settler has met the outage several times over, with results in hand.
-        await until(lambda: "reporting outcomes cannot go on" in caplog.text)
+        await until(lambda: "reporting outcomes cannot continue" in caplog.text)
         assert (await own_yard.step(job)).state == "RUNNING"
         await set_read_only(own_yard.dsn, False)
         assert (await own_yard.end(job)).state is JobState.COMPLETED
@@ -75,7 +75,7 @@ async def test_the_loops_wait_for_a_read_only_server_with_one_warning(
     async with own_yard.loops():
         await until(lambda: turns > 3)
         await set_read_only(own_yard.dsn, False)
-        await until(lambda: "the engine goes on" in caplog.text)
+        await until(lambda: "the engine continues" in caplog.text)
     told = [record for record in caplog.records if record.name == "windlass.engine"]
     assert [record.levelname for record in told] == ["WARNING", "WARNING"]
     assert "read-only" in told[0].getMessage()

@@ -33,6 +33,7 @@ async def test_a_cpu_handler_runs_in_a_process_that_is_kept(yard: Yard) -> None:
         assert os.getpid() not in pids
 
 
+@pytest.mark.covers("SCR-22")
 async def test_a_step_gets_the_outputs_of_others_as_its_hints_ask(yard: Yard) -> None:
     first = node("double_scene", "first", with_={"scene": {"title": "t", "length_s": 1.5}})
     second = node("double_scene", "second", with_={"scene": "${steps.first.outputs}"}, needs=("first",))

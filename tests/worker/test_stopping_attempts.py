@@ -5,36 +5,66 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.worker.yard import Yard, node, until, until_state
+from windlass.core.outcome import Success
 from windlass.core.retry import Retry
 from windlass.core.states import JobState, StepState
-from windlass.engine.claim import claim
+from windlass.engine.claim import Taken, claim
 from windlass.engine.control import cancel
+from windlass.engine.settle import settle
 from windlass.views import workers
+from windlass.worker import worker as worker_module
 
 ONCE = Retry(max_attempts=1)
 
 
+@pytest.mark.covers("CIX-92")
 async def test_an_async_handler_that_takes_too_long_is_cancelled(yard: Yard) -> None:
     async with yard.working():
         (job,) = await yard.submit(node("hang", retry=ONCE))
-        assert (await yard.end(job)).state is JobState.FAILED
-        assert (await yard.step(job)).error["code"] == "timeout"
+        assert (await yard.end(job)).state is JobState.TIMEOUT
+        assert (await yard.step(job)).error["code"] == "attempt_timeout"
 
 
 async def test_a_thread_that_takes_too_long_is_left_and_replaced(yard: Yard) -> None:
     release = yard.folder / "release"
     async with yard.working(concurrency=1):
         (job,) = await yard.submit(node("hang_in_thread", retry=ONCE, with_={"release": str(release)}))
-        assert (await yard.end(job)).state is JobState.FAILED
-        assert (await yard.step(job)).error["code"] == "timeout"
+        assert (await yard.end(job)).state is JobState.TIMEOUT
+        assert (await yard.step(job)).error["code"] == "attempt_timeout"
         # The thread still hangs, and the worker's one place is free again.
         (other,) = await yard.submit(node("add_in_thread", with_={"a": 1, "b": 1}))
         assert (await yard.end(other)).state is JobState.COMPLETED
         release.touch()
+
+
+async def test_an_attempt_that_ended_before_its_claim_was_answered_does_not_begin(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reply that came very late may name attempts that are over, so the worker asks which it still holds."""
+    late: list[bool] = []
+
+    async def late_claim(*args: Any, **given: Any) -> Taken:
+        taken = await claim(*args, **given)
+        if taken and not late:
+            late.append(True)
+            await settle(yard.db, [one.report(Success('"elsewhere"')) for one in taken], spread=lambda: 0.0)
+            late.append(True)
+        return taken
+
+    # Only the first reply is late: the second entry is taken by the question that follows it.
+    monkeypatch.setattr(worker_module, "claim", late_claim)
+    monkeypatch.setattr(worker_module, "may_be_over", lambda *_: len(late) == 2 and late.pop())
+    async with yard.working() as worker:
+        (job,) = await yard.submit(node("add", with_={"a": 1, "b": 2}))
+        assert (await yard.end(job)).state is JobState.COMPLETED
+        (other,) = await yard.submit(node("add", with_={"a": 1, "b": 2}))
+        assert (await yard.end(other)).state is JobState.COMPLETED
+        assert worker.ended == 1, "the attempt that was over did not begin"
 
 
 async def test_a_process_that_takes_too_long_is_killed(yard: Yard) -> None:
@@ -58,6 +88,7 @@ async def test_a_process_that_dies_fails_its_attempt_only(yard: Yard) -> None:
         assert "worker_process_died" in str(retried[0].payload)
 
 
+@pytest.mark.covers("SCR-85", "SCR-87")
 @pytest.mark.parametrize("handler", ["wait_for_ever", "wait_until_cancelled", "wait_until_cancelled_in_process"])
 async def test_a_cancelled_job_stops_its_handler(yard: Yard, handler: str) -> None:
     started, ended = yard.folder / "started", yard.folder / "ended"
@@ -76,8 +107,8 @@ async def test_a_handler_that_ignores_cancellation_loses_its_place(yard: Yard) -
     async with yard.working(concurrency=1, grace_s=0.1) as worker:
         stubborn = node("stubborn", timeout_s=0.1, retry=ONCE, with_={"started": str(started), "release": str(release)})
         (job,) = await yard.submit(stubborn)
-        assert (await yard.end(job)).state is JobState.FAILED
-        assert (await yard.step(job)).error["code"] == "timeout"
+        assert (await yard.end(job)).state is JobState.TIMEOUT
+        assert (await yard.step(job)).error["code"] == "attempt_timeout"
         (other,) = await yard.submit(node("add_later", with_={"a": 1, "b": 1}))
         assert (await yard.end(other)).state is JobState.COMPLETED
         release.touch()
@@ -128,6 +159,7 @@ async def test_the_second_stop_is_at_once(yard: Yard) -> None:
     assert (await yard.step(job)).state is StepState.QUEUED
 
 
+@pytest.mark.covers("COR-97")
 async def test_a_lost_lease_abandons_everything_and_brings_a_new_one(yard: Yard) -> None:
     started, ended = yard.folder / "started", yard.folder / "ended"
     async with yard.working(lease_s=0.6) as worker:

@@ -30,10 +30,10 @@ from windlass.worker.binding import BadArguments, Binding
 from windlass.worker.child import Address
 from windlass.worker.context import Context, Words, context
 from windlass.worker.drive import Drive
+from windlass.worker.heartbeat import is_stopped
 from windlass.worker.lanes import Lanes
 from windlass.worker.notes import Notes
 from windlass.worker.output import NotJson
-from windlass.worker.pulse import is_stopped
 from windlass.worker.settler import Settler
 from windlass.worker.threads import Threads
 
@@ -199,6 +199,7 @@ def test_a_driven_coroutine_can_be_cancelled_and_can_raise() -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.covers("CIX-92")
 def test_lanes_run_everything_and_never_more_than_they_may() -> None:
     async def scene() -> None:
         now, most, done = 0, 0, 0
@@ -408,6 +409,7 @@ def test_outcomes_are_reported_in_batches_two_at_a_time(monkeypatch: pytest.Monk
     assert sizes == [500, 500, 200]
 
 
+@pytest.mark.covers("COR-108")
 def test_outcomes_wait_for_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
@@ -437,7 +439,7 @@ def test_an_outcome_that_cannot_be_written_does_not_take_others_with_it(monkeypa
     assert taken[1].outcome.fault.code == "bad_report"
 
 
-# Pulse.
+# Heartbeat.
 
 
 def test_a_stopped_process_is_seen() -> None:

@@ -58,6 +58,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
+@pytest.mark.covers("SCR-23", "SCR-26", "SCR-42", "SCR-56", "CIX-92", "COR-81", "JN-27", "JN-65", "JN-72")
 async def test_a_killed_workers_step_runs_again_elsewhere(yard: Yard) -> None:
     started, release = yard.folder / "started", yard.folder / "release"
     given = {"started": str(started), "release": str(release)}
@@ -94,12 +95,13 @@ async def test_what_a_worker_started_ends_with_it(yard: Yard) -> None:
         await yard.submit(node("wait_until_cancelled_in_process", with_=given))
         await until(started.exists)
         children = children_of(process.pid)
-        assert len(children) >= 2  # the pulse, and the process of the handler
+        assert len(children) >= 2  # the heartbeat, and the process of the handler
         process.kill()
         await process.wait()
         await until(lambda: not any(map(is_there, children)))
 
 
+@pytest.mark.covers("COR-76")
 async def test_a_worker_whose_lock_is_held_is_not_taken_for_dead(yard: Yard) -> None:
     started = yard.folder / "started"
     async with yard.loops(), worker_process(yard, 1.0) as (_, worker):
@@ -111,6 +113,7 @@ async def test_a_worker_whose_lock_is_held_is_not_taken_for_dead(yard: Yard) -> 
         assert (await lease_of(yard, worker)).lost_at is None
 
 
+@pytest.mark.covers("CIX-112")
 async def test_a_stopped_worker_is_replaced_and_its_late_report_refused(yard: Yard) -> None:
     started, release = yard.folder / "started", yard.folder / "release"
     given = {"started": str(started), "release": str(release)}
@@ -139,6 +142,7 @@ async def until_others(yard: Yard, first: UUID, pid: int) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.covers("COR-96")
 async def test_sigterm_drains_and_leaves(yard: Yard) -> None:
     started, release = yard.folder / "started", yard.folder / "release"
     async with worker_process(yard, 15.0) as (process, worker):
@@ -156,15 +160,15 @@ async def test_sigterm_drains_and_leaves(yard: Yard) -> None:
         assert worker not in {one.id for one in await workers.listing(yard.db)}
 
 
-async def test_a_pulse_that_dies_is_started_again(yard: Yard) -> None:
+async def test_a_heartbeat_that_dies_is_started_again(yard: Yard) -> None:
     async with worker_process(yard, 6.0) as (process, worker):
-        (pulse,) = children_of(process.pid)
+        (heartbeat,) = children_of(process.pid)
         before = await lease_of(yard, worker)
-        os.kill(pulse, signal.SIGKILL)
+        os.kill(heartbeat, signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
             while (await lease_of(yard, worker)).lease_until <= before.lease_until:
                 await asyncio.sleep(0.05)
-        assert children_of(process.pid) != [pulse]
+        assert children_of(process.pid) != [heartbeat]
         assert (await lease_of(yard, worker)).lost_at is None
 
 

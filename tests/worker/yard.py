@@ -29,7 +29,7 @@ PATIENCE_S = 20.0
 def node(run: str, name: str | None = None, **given: Any) -> Node:
     """A node as its step would make it."""
     step = STEPS[run]
-    values: dict[str, Any] = {"retry": step.retry, "timeout_s": step.timeout_s, "with_": {}} | given
+    values: dict[str, Any] = {"retry": step.asks.retry, "timeout_s": step.asks.timeout_s, "with_": {}} | given
     return Node(name=name or run, run=run, **values)
 
 
@@ -60,14 +60,14 @@ class Yard:
 
     def worker(self, **given: Any) -> Worker:
         """A worker of this test's queue, not yet running."""
-        settings: dict[str, Any] = {"pulse": "loop", "concurrency": 20, "processes": 2, "drain_s": 10.0} | given
+        settings: dict[str, Any] = {"heartbeat": "loop", "concurrency": 20, "processes": 2, "drain_s": 10.0} | given
         return Worker(
             self.db,
             settings.pop("steps", STEPS),
             artifacts=self.artifacts,
             resolver=self.evaluator,
             ids=self.ids,
-            chance=random.random,
+            spread=random.random,
             queues=[self.queue],
             **settings,
         )
@@ -87,7 +87,7 @@ class Yard:
     @asynccontextmanager
     async def loops(self) -> AsyncIterator[Loops]:
         """The engine's duties: timers, lost workers, routing."""
-        loops = Loops(self.db, self.artifacts, self.evaluator, new_id=self.ids.new, chance=random.random)
+        loops = Loops(self.db, self.artifacts, self.evaluator, new_id=self.ids.new, spread=random.random)
         await loops.start()
         try:
             yield loops

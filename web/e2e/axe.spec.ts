@@ -59,7 +59,7 @@ test("nothing is wrong with what lies over a page", async ({ page, server }) => 
   expect(failed).not.toBe("");
 });
 
-test("nothing is wrong with the pages of somebody who has nothing yet, and with the way in", async ({ browser }) => {
+test("empty pages and the sign-in page have no violations", async ({ browser }) => {
   const server = await Server.start({ app: RECIPES });
   try {
     const page = await browser.newPage({ viewport: { width: 1440, height: 860 } });

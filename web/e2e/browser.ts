@@ -6,7 +6,7 @@ export function chromium(): string {
   return named.includes("/") ? named : execFileSync("which", [named], { encoding: "utf8" }).trim();
 }
 
-/** It speaks to nobody but the server that is tested. */
+/** The browser reaches only the server under test. */
 export const QUIET = [
   "--no-sandbox",
   "--disable-gpu",

@@ -16,7 +16,7 @@ test("from the first page to why a job failed, and to its being done, in at most
     await target.click();
   };
 
-  await click(page.getByRole("link", { name: /nobody ran (it|them) again/ }));
+  await click(page.getByRole("link", { name: /(was|were) not run again/ }));
   await click(page.getByRole("button", { name: /the shop that sells honey is closed/ }));
   await click(page.getByRole("link", { name: job }));
   // The step that failed is open: what it said, and what made it say so.

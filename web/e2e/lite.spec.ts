@@ -8,7 +8,7 @@ test("without a build there is a lite page: the list, and one live job to its en
   // A package that was installed where nothing could be built: no checkout around it, no cache.
   const folder = mkdtempSync(join(tmpdir(), "windlass-lite-"));
   cpSync(PACKAGE, join(folder, "windlass"), { recursive: true, filter: (path) => !path.includes("__pycache__") });
-  // One that is installed beside it is hidden by one that has no files.
+  // A folder without files hides a console that is installed beside it.
   mkdirSync(join(folder, "windlass_console"));
   writeFileSync(join(folder, "windlass_console/__init__.py"), "");
   const server = await Server.start({

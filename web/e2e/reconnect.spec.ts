@@ -42,7 +42,7 @@ async function events(server: Server, job: string): Promise<Line[]> {
 
 test("over a server that is killed and started again, every event comes once", async ({ browser }) => {
   test.setTimeout(150_000);
-  // The steps run in a worker of their own, so that things happen while nobody can tell of them.
+  // The steps run in a worker of their own, so that events happen while the server is away.
   const server = await Server.start({ app: RECIPES, words: ["--queue", "nobodys"] });
   try {
     const page = await browser.newPage();
@@ -73,7 +73,7 @@ test("over a server that is killed and started again, every event comes once", a
       all.filter((seq) => seq >= first),
     );
     await expect(page.getByText(`${all.length.toLocaleString("en")} events`)).toBeVisible();
-    // A browser says itself that nobody answers at an address.
+    // The browser logs by itself that an address does not answer.
     expect(complaints.filter((text) => !/ERR_CONNECTION|Failed to load resource|ERR_INCOMPLETE/.test(text))).toEqual(
       [],
     );

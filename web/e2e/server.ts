@@ -36,7 +36,7 @@ export class Server {
   private constructor(wish: Wish) {
     this.wish = wish;
     this.home = mkdtempSync(join(tmpdir(), "windlass-e2e-"));
-    // PostgreSQL of root runs as somebody else, who must be able to pass through.
+    // Under root PostgreSQL runs as another user, which must be able to enter the folder.
     chmodSync(this.home, 0o711);
   }
 

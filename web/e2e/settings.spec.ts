@@ -5,7 +5,7 @@ test("a key is made, shown once, works, and is refused once it is revoked", asyn
   await page.getByRole("button", { name: "New key" }).click();
   // The letters of the keyboard map are only letters while one writes.
   await page.getByLabel("What it is for").pressSequentially("g j is no way out of here?");
-  await page.getByLabel("Caller").fill("indexer");
+  await page.getByRole("textbox", { name: "Caller" }).fill("indexer");
   await page.getByRole("button", { name: "Make the key" }).click();
   const shown = page.locator("[data-key]");
   await expect(shown).toHaveText(/^wl_/);

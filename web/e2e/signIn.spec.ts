@@ -34,7 +34,7 @@ test("a change without the session's own word is refused, and nothing is done", 
   expect((await bare.json()).code).toBe("bad_csrf");
   const wrong = await request.post(`${server.url}/jobs/${job}/cancel`, {
     data: {},
-    headers: { "X-Windlass-CSRF": "somebody else's" },
+    headers: { "X-Windlass-CSRF": "of another session" },
   });
   expect((await wrong.json()).code).toBe("bad_csrf");
   expect(await server.status(job)).not.toBe("CANCELLED");

@@ -5,7 +5,7 @@ import { expectGood } from "./axe";
 import { settled } from "./pages";
 import { RECIPES, Server } from "./server";
 
-// Counts are of a whole installation: this one is nobody else's.
+// Counts are of a whole installation: no other test uses this one.
 test.describe.configure({ mode: "serial" });
 test.setTimeout(120_000);
 
@@ -52,7 +52,7 @@ test("the guide's recipe is approved from the banner, with one look at the paylo
 
   // What used to be sent is warned about: the recipe would fail.
   await payload.fill("true");
-  const wrong = dialog.getByRole("list", { name: "What is wrong with it" });
+  const wrong = dialog.getByRole("list", { name: "Errors" });
   await expect(wrong).toContainText("The recipe reads “by”");
   await expect(wrong).toContainText('only takes “topic” = "tides"');
   await expect(dialog.getByRole("button", { name: "Send “approved” anyway" })).toBeVisible();
@@ -73,9 +73,9 @@ test("the same form stands beside the step, and may say no", async () => {
   const inspector = page.getByRole("complementary", { name: "Step approved" });
   await expect(inspector.getByLabel("Payload")).toHaveValue(/"by": "local"/);
   await inspector.getByLabel("Payload").fill('{"topic": "whales", "by": ""}');
-  await expect(inspector.getByRole("list", { name: "What is wrong with it" })).toContainText("still empty");
+  await expect(inspector.getByRole("list", { name: "Errors" })).toContainText("still empty");
   await inspector.getByRole("button", { name: "Send “approved” anyway" }).click();
-  // Nobody's name: the guide's condition leaves the page unpublished.
+  // Without a name the guide's condition leaves the page unpublished.
   await ended(server, job);
   expect(await server.ask("GET", `/jobs/${job}/output`)).toEqual({ skipped: true });
 });
@@ -162,7 +162,7 @@ test("a dialog that needs a reason says so", async () => {
   await ended(server, job ?? "", "CANCELLED");
 });
 
-test("workers show the queues that somebody named, and nothing is cut off at the width of a phone", async () => {
+test("workers show the queues that a user named, and nothing is cut off at the width of a phone", async () => {
   await page.goto(server.at("/workers"));
   await expect(page.getByRole("list", { name: "Queues" }).first()).toHaveText("default queues");
   await page.setViewportSize({ width: 360, height: 740 });

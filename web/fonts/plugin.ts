@@ -52,7 +52,7 @@ function make(): string {
   return folder;
 }
 
-/** All of it or nothing: whoever finds the file may read it. */
+/** Written whole or not at all: another build may read the file at any time. */
 function writeWhole(path: string, bytes: Buffer): void {
   const draft = `${path}.${process.pid}`;
   writeFileSync(draft, bytes);

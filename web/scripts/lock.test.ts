@@ -24,7 +24,7 @@ function missing(lock: Lock): string[] {
   );
 }
 
-/** A package as Node would find it: below whoever asks, or below one of those above. */
+/** A package as Node would find it: below the package that asks, or below one of its parents. */
 function found(lock: Lock, from: string, name: string): Locked | undefined {
   const parts = from === "" ? [] : from.split("/node_modules/");
   for (let depth = parts.length; depth >= 0; depth--) {

@@ -1,9 +1,9 @@
-/** The queues that every worker takes from unless it is told which: nobody made them, so they say nothing on a card. */
+/** The default queues of every worker. A user did not name them, so a card does not show them. */
 export const DEFAULT_QUEUES: readonly string[] = [
   "recipe_executors", "background_processing", "webhook_listeners", "polling_watchdogs", "main_processing",
 ]; // biome-ignore format: one list
 
-/** A worker's queues apart: those that somebody named, and whether it takes all the default ones beside them. */
+/** A worker's queues: the named ones, and whether it also takes all default ones. */
 export function queuesOf(queues: readonly string[]): {
   readonly named: readonly string[];
   readonly isDefault: boolean;

@@ -1,4 +1,7 @@
-/** The ten looks of a state: a colour, an icon and a word, which is the API's where it has one. Whatever the API says of a job or a step is one of them. */
+import type { Activity, JobState, StepState } from "./api/schemas";
+import { waitsFor } from "./waitText";
+
+/** The ten looks of a state: a colour, an icon and a word. Every state of a job or a step has one of them. */
 export type Look =
   | "pending"
   | "queued"
@@ -15,7 +18,7 @@ export const LOOKS: readonly Look[] = [
   "pending", "queued", "ready", "running", "retrying", "waiting", "succeeded", "failed", "cancelled", "skipped",
 ]; // biome-ignore format: one line reads as the list it is
 
-const JOB: Record<string, Look> = {
+const JOB: Readonly<Record<JobState, Look>> = {
   PENDING: "pending",
   APPROVAL_REQUIRED: "waiting",
   QUEUED: "queued",
@@ -31,7 +34,7 @@ const JOB: Record<string, Look> = {
   OUTPUT_QUARANTINED: "failed",
 };
 
-const STEP: Record<string, Look> = {
+const STEP: Readonly<Record<StepState, Look>> = {
   BLOCKED: "pending",
   READY: "ready",
   HELD: "waiting",
@@ -47,17 +50,28 @@ const STEP: Record<string, Look> = {
   ABANDONED: "cancelled",
 };
 
-const OVER = new Set(["COMPLETED", "FAILED", "DENIED", "TIMEOUT", "CANCELLED", "EXPIRED", "OUTPUT_QUARANTINED"]);
+/** The looks of a job or a step that cannot change by itself any more. */
+const ENDED: readonly Look[] = ["succeeded", "failed", "cancelled", "skipped"];
 
-/** How a job looks. A state that this console does not know yet looks pending: enums are open. */
-export function jobLook(status: string): Look {
+/** Every state of a job, in the order in which a job passes them. */
+export const JOB_STATES = Object.keys(JOB) as readonly JobState[];
+
+export function isJobState(text: string): text is JobState {
+  return Object.hasOwn(JOB, text);
+}
+
+export function isStepState(text: string): text is StepState {
+  return Object.hasOwn(STEP, text);
+}
+
+/** How a job looks. A state of a newer server looks pending. */
+export function jobLook(status: JobState): Look {
   return JOB[status] ?? "pending";
 }
 
-/** What an open job is doing, in the API's words. Its status says how far it has come, and not what it waits for. */
-export const ACTIVITIES = ["running", "queued", "waiting", "sleeping", "paused"] as const;
-export type Activity = (typeof ACTIVITIES)[number];
+export type { Activity } from "./api/schemas";
 
+/** What an open job is doing. Its status says how far it has come, and not what it waits for. */
 const DOING: Readonly<Record<Activity, Look>> = {
   running: "running",
   queued: "queued",
@@ -65,6 +79,8 @@ const DOING: Readonly<Record<Activity, Look>> = {
   sleeping: "pending",
   paused: "waiting",
 };
+
+export const ACTIVITIES = Object.keys(DOING) as readonly Activity[];
 
 const DOING_WORD: Readonly<Record<Activity, string>> = {
   running: "Running",
@@ -83,7 +99,7 @@ export interface Shown {
 }
 
 export function shownJob(job: {
-  readonly status: string;
+  readonly status: JobState;
   readonly is_paused: boolean;
   readonly activity?: Activity | null | undefined;
   readonly waiting_for?: string | null | undefined;
@@ -94,7 +110,7 @@ export function shownJob(job: {
     const look = jobLook(status);
     return { look, word: saidOf(status) ?? wordOf(look), tip: `status ${status}` };
   }
-  const isRetry = activity === "sleeping" && job.waiting_for === "retry";
+  const isRetry = activity === "sleeping" && waitsFor(job.waiting_for, "retry");
   return {
     look: isRetry ? "retrying" : activityLook(activity),
     word: isRetry ? wordOf("retrying") : activityWord(activity),
@@ -102,7 +118,7 @@ export function shownJob(job: {
   };
 }
 
-/** Enums are open: an activity that this console does not know looks pending, and is called by its name. */
+/** An activity of a newer server looks pending, and is called by its name. */
 export function activityLook(activity: Activity): Look {
   return DOING[activity] ?? "pending";
 }
@@ -111,15 +127,20 @@ export function activityWord(activity: Activity): string {
   return DOING_WORD[activity] ?? activity;
 }
 
-/** How a step looks; one that is parked until it is tried again is retrying. */
-export function stepLook(status: string, waitingFor?: string | null): Look {
-  if (status === "PARKED" && waitingFor === "retry") return "retrying";
+/** How a step looks. A step that is parked until its next attempt is retrying. */
+export function stepLook(status: StepState, waitingFor?: string | null): Look {
+  if (status === "PARKED" && waitsFor(waitingFor, "retry")) return "retrying";
   return STEP[status] ?? "pending";
 }
 
-/** Whether a job in this state can still change by itself. */
-export function isOver(status: string): boolean {
-  return OVER.has(status);
+/** Whether a job in this state has ended. */
+export function isOver(status: JobState): boolean {
+  return ENDED.includes(jobLook(status));
+}
+
+/** Whether a step in this state has ended. */
+export function isStepOver(status: StepState): boolean {
+  return ENDED.includes(stepLook(status));
 }
 
 const WORD: Readonly<Record<Look, string>> = {
@@ -141,7 +162,7 @@ export function wordOf(look: Look): string {
 }
 
 /** States that share a look and are not the same thing: the pill says which. */
-const SAID: Readonly<Record<string, string>> = {
+const SAID: Readonly<Partial<Record<JobState | StepState, string>>> = {
   APPROVAL_REQUIRED: "Needs approval",
   DISPATCHING: "Dispatching",
   PREVIEW: "Preview",
@@ -155,7 +176,7 @@ const SAID: Readonly<Record<string, string>> = {
 };
 
 /** What the pill of a job or a step in this state says, where the look's word says too little. */
-export function saidOf(status: string): string | undefined {
+export function saidOf(status: JobState | StepState): string | undefined {
   return SAID[status];
 }
 

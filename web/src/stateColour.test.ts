@@ -82,7 +82,7 @@ test.each([
   expect(deltaE2000(a, b)).toBeCloseTo(wanted, 4);
 });
 
-test("to somebody without red and green cones apart, pure red and green differ less than to others", () => {
+test("with red-green colour blindness, pure red and green differ less", () => {
   const [red, green] = [parseHex("#cc0000"), parseHex("#008800")];
   const apart = (sight: Sight): number => difference(seen(red, sight), seen(green, sight));
   expect(apart("deutan")).toBeLessThan(apart("normal") / 2);

@@ -45,7 +45,7 @@ const TRITAN_B: Matrix = [
 ];
 const TRITAN_PLANE: Rgb = [0.03901, -0.02788, -0.01113];
 
-/** A colour as somebody with this sight sees it. */
+/** A colour as it is seen with this kind of sight. */
 export function seen(colour: Rgb, sight: Sight): Rgb {
   if (sight === "normal") return colour;
   const linear = map(colour, toLinear);

@@ -1,10 +1,10 @@
-"""Writing to the audit, and reading it.
+"""Writes audit notes and reads audit records.
 
-An action's note is written in the action's own transaction. The engine's auditor turns notes into records of the chain
-(`engine/loops/auditor.py`), so nobody who acts waits for the chain.
+An action writes its note in its own transaction. The engine's auditor turns notes into records of the chain
+(`engine/loops/auditor.py`), so an action never waits for the chain.
 
-Refusals are counted in memory and noted once a second, one note for all that are alike: a flood of bad requests is not
-to become a flood of writes. A process that is killed may lose its last second of refusals, never an action.
+Refusals are counted in memory and written once a second, one note for equal refusals. So a flood of bad requests does
+not become a flood of writes. A killed process may lose its last second of refusals, but never an action.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ from windlass.store.outage import OutageLog
 from windlass.store.statements import sql
 
 NOTE_EVERY_S = 1.0
-# Beyond so many kinds of refusals within a second, the others are counted together.
+# Beyond this many kinds of refusals within a second, further kinds are counted together.
 KINDS_MAX = 1_000
 OTHERS = "others"
 PAGE_MAX = 1_000
+# A process remembers this many callers. It waits this long before it writes another type or tier of the same caller: a
+# caller with keys of two tiers must not cost a write for each request.
+KNOWN_MAX = 10_000
+KNOWN_FOR_S = 10.0
 
 log = logging.getLogger("windlass.access")
 
@@ -45,33 +49,68 @@ async def write_note(
     request_id: str | None = None,
     **payload: Any,
 ) -> None:
-    """Note that something was done, in the transaction that this connection is in."""
+    """Write a note about an action, in the current transaction of this connection."""
     await connection.execute(sql("audit_note"), event, caller, _text(job_id, request_id, payload))
 
 
 class Audit:
-    """What the service notes. `start` it for refusals to be written."""
+    """Writes the service's audit notes. Refusals are written only after `start`."""
+
+    name = "audit"
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._outages = OutageLog(log, "the audit of refusals")
         self._refusals: dict[tuple[str, str, str], tuple[int, str | None]] = {}
+        # By caller: the type and tier last written, and until when they are not written again.
+        self._known: dict[str, tuple[tuple[str, str | None], float]] = {}
         self._task: asyncio.Task[None] | None = None
         self._is_over = asyncio.Event()
+        self._turned_s = 0.0
 
     async def start(self) -> None:
         """Begin to write refusals once a second."""
         self._is_over.clear()
+        self._turned_s = asyncio.get_running_loop().time()
         self._task = asyncio.create_task(self._run(), name="windlass-audit")
 
     async def stop(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining refusals, and end."""
         self._is_over.set()
         if self._task is not None:
-            # Not cancelled: what it is writing at this moment would be lost.
+            # The task is not cancelled: cancelling would lose the note that it is writing.
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
         await self.flush()
+
+    def alive(self) -> float | None:
+        """Return the seconds since the last turn of the task; None while it does not run."""
+        return None if self._task is None else asyncio.get_running_loop().time() - self._turned_s
+
+    def ready(self) -> bool:
+        """Tell whether the task that writes refusals is running."""
+        return self._task is not None and not self._task.done()
+
+    async def know(self, ctx: CallerContext) -> None:
+        """Remember a caller's type and tier for records that name only the caller, such as the records of its jobs.
+
+        A process writes them once for each caller, and again when the type or the tier changes.
+        """
+        facts, known = (ctx.caller_type, ctx.tier), self._known.get(ctx.caller_id)
+        if known is not None and known[0] == facts:
+            return
+        now_s = asyncio.get_running_loop().time()
+        if known is not None and now_s < known[1]:
+            return
+        while len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[ctx.caller_id] = facts, now_s + KNOWN_FOR_S
+        try:
+            await self._db.run(lambda connection: connection.execute(sql("caller_know"), ctx.caller_id, *facts))
+        except Unavailable as error:
+            # A request can do without this row; the caller's next request writes it.
+            self._known.pop(ctx.caller_id, None)
+            self._outages.note(error)
 
     async def note(
         self,
@@ -84,9 +123,10 @@ class Audit:
         request_id: str | None = None,
         **payload: Any,
     ) -> None:
-        """Note what a caller did: in the transaction of this connection, or by itself.
+        """Write a note about a caller's action, in the transaction of this connection or in a separate one.
 
-        By itself it is written at least once: an answer that is lost with its connection makes it be written again.
+        Without a connection the note is written at least once: if the answer is lost with its connection, it is written
+        again.
         """
         about = {"caller_type": ctx.caller_type, "tier": ctx.tier, "key": ctx.key_id}
         known = {name: value for name, value in about.items() if value is not None}
@@ -94,7 +134,7 @@ class Audit:
         if connection is not None:
             await connection.execute(sql("audit_note"), event, ctx.caller_id, text)
         else:
-            await self._db.run(lambda own: own.execute(sql("audit_note"), event, ctx.caller_id, text))
+            await self._db.run(lambda connection: connection.execute(sql("audit_note"), event, ctx.caller_id, text))
 
     def refused(self, event: AuditEvent, who: str, reason: str, request_id: str | None = None) -> None:
         """Count a refusal. `who` is a caller or the public part of a key, never a key."""
@@ -105,21 +145,21 @@ class Audit:
         self._refusals[kind] = (count + 1, first)
 
     async def flush(self) -> int:
-        """Write the refusals that were counted since the last time; how many notes that took."""
+        """Write the refusals counted since the last call; return the number of notes written."""
         counted, self._refusals = self._refusals, {}
         if not counted:
             return 0
         events, callers, payloads = [], [], []
         for (event, who, reason), (count, request_id) in sorted(counted.items()):
             events.append(event)
-            # A rejected key has no caller: who it claims to be is not known.
+            # A rejected key has no known caller.
             callers.append(who if event == AuditEvent.RATE_LIMIT_HIT else None)
             payload: dict[str, Any] = {"reason": reason, "count": count}
             if event != AuditEvent.RATE_LIMIT_HIT:
                 payload["key"] = who
             payloads.append(_text(None, request_id, payload))
         try:
-            await self._db.run(lambda own: own.execute(sql("audit_note_many"), events, callers, payloads))
+            await self._db.run(lambda connection: connection.execute(sql("audit_note_many"), events, callers, payloads))
         except Unavailable as error:
             self._outages.note(error)
             return 0
@@ -131,10 +171,11 @@ class Audit:
             with suppress(TimeoutError):
                 async with asyncio.timeout(NOTE_EVERY_S):
                     await self._is_over.wait()
+            self._turned_s = asyncio.get_running_loop().time()
             try:
                 await self.flush()
             except Exception:
-                # The audit of refusals must not end because one of them could not be written.
+                # One failed write must not end the audit of refusals.
                 log.exception("refusals could not be written to the audit")
 
 
@@ -150,26 +191,30 @@ async def records(
     before_no: int | None = None,
     limit: int = 100,
 ) -> list[tuple[Record, bytes]]:
-    """Records with their hashes that fit all that is given: in the order of the chain, or backwards from one."""
+    """Return the records, with their hashes, that match every given filter.
+
+    They come in the order of the chain after `after_no`, or backwards from `before_no`.
+    """
     if job_id is not None:
-        ways = ("audit_page_job", "audit_newest_job")
+        statements = ("audit_page_job", "audit_newest_job")
     elif caller is not None:
-        ways = ("audit_page_caller", "audit_newest_caller")
+        statements = ("audit_page_caller", "audit_newest_caller")
     elif event is not None:
-        ways = ("audit_page_event", "audit_newest_event")
+        statements = ("audit_page_event", "audit_newest_event")
     else:
-        ways = ("audit_page", "audit_newest")
-    statement = ways[before_no is not None]
+        statements = ("audit_page", "audit_newest")
+    statement = statements[0 if before_no is None else 1]
     start = after_no if before_no is None else before_no
     return await _page(db, statement, (start, min(limit, PAGE_MAX), caller, event, job_id, since, until))
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a look at the chain found.
+class ChainVerdict:
+    """The result of verifying the chain.
 
-    `head` is the hash of the last record that was looked at. Whoever notes it elsewhere can show later that nothing up
-    to there was changed, not even by writing the whole chain anew. `next` is where to go on, if there is more.
+    `head` is the hash of the last verified record. A reader who stores it elsewhere can later prove that no record up
+    to there was changed, not even by rewriting the whole chain. `next` is the number to continue from, if records
+    remain.
     """
 
     records: int
@@ -179,23 +224,23 @@ class Verdict:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that was looked at is as it was written."""
+        """Tell whether every verified record is as it was written."""
         return self.flaw is None
 
 
 async def verify_chain(
     db: Database, *, head: bytes | None = None, batch: int = 5_000, after_no: int = 0, limit: int | None = None
-) -> Verdict:
-    """Go through the chain after this record, and say where it first does not hold.
+) -> ChainVerdict:
+    """Verify the chain after record `after_no`, and report the first flaw.
 
-    A `head` that was noted earlier must be found, in this part or in those before it: without it, records that were cut
-    off at the end are not missed.
+    A `head` stored earlier must occur in this part of the chain or before it. Without a `head`, records cut off at the
+    end are not detected.
     """
     no, before, is_head_seen = after_no, GENESIS, head is None or head == GENESIS
     if after_no:
         found = await _page(db, "audit_page", (after_no - 1, 1, None, None, None, None, None))
         if not found or found[0][0].no != after_no:
-            return Verdict(0, GENESIS, Flaw(after_no, f"record {after_no} is missing"))
+            return ChainVerdict(0, GENESIS, Flaw(after_no, f"record {after_no} is missing"))
         before = found[0][1]
         is_head_seen = is_head_seen or before == head
     while limit is None or no - after_no < limit:
@@ -203,16 +248,16 @@ async def verify_chain(
         page = await _page(db, "audit_page", (no, size, None, None, None, None, None))
         flaw = verify(page, before, no + 1)
         if flaw is not None:
-            return Verdict(flaw.no - 1 - after_no, before, flaw)
+            return ChainVerdict(flaw.no - 1 - after_no, before, flaw)
         if page:
             no, before = page[-1][0].no, page[-1][1]
             is_head_seen = is_head_seen or any(digest == head for _, digest in page)
         if len(page) < size:
             if not is_head_seen and not await _has_head(db, after_no, head):
-                reason = "the head that was noted is not in the chain: records were removed, or it was written anew"
-                return Verdict(no - after_no, before, Flaw(no + 1, reason))
-            return Verdict(no - after_no, before, None)
-    return Verdict(no - after_no, before, None, no)
+                reason = "the noted head is not in the chain: records were removed, or the chain was rewritten"
+                return ChainVerdict(no - after_no, before, Flaw(no + 1, reason))
+            return ChainVerdict(no - after_no, before, None)
+    return ChainVerdict(no - after_no, before, None, no)
 
 
 async def _has_head(db: Database, up_to_no: int, head: bytes | None) -> bool:
@@ -239,6 +284,6 @@ def _record(row: asyncpg.Record) -> Record:
 
 
 def _text(job_id: UUID | None, request_id: str | None, payload: dict[str, Any]) -> str:
-    """The payload of a note. The auditor takes out again what has a column of its own in a record."""
+    """Build the payload of a note. The auditor moves `job_id` and `request_id` into their columns of the record."""
     own = {"job_id": None if job_id is None else str(job_id), "request_id": request_id}
     return payload_text({**{name: value for name, value in own.items() if value is not None}, **payload})

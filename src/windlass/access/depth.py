@@ -1,19 +1,19 @@
-"""How much waits: counted once a second at most, for admission and for dashboards.
+"""The depth of the queues: counted at most once a second, for admission and for dashboards.
 
-Three limits, in the order in which they are checked:
+Three limits, in the order of the checks:
 
     limit                          above it
     a caller's own depth           that caller's submits are refused
-    the depth of all queues        submits of callers are refused who have their share of it already
+    the depth of all queues        submits of callers above their share are refused
     twice the depth of all queues  every submit is refused
 
 A caller's own depth counts its QUEUED and READY steps, and the HELD steps that wait for a slot. HELD steps are in no
 queue: a caller that only uses a busy provider would otherwise add rows without limit. The depth of all queues counts
 QUEUED steps only, because a slow provider must not stop the callers that do not use it.
 
-A caller's share is the depth divided by the callers who have steps that wait, and one more. So no caller can use up
-what the others need. Counting by caller reads every waiting step; it is done only when there are more of them than one
-caller may have.
+A caller's share is the depth divided by one more than the number of callers with waiting steps. So no caller uses up
+the share of another. Counting by caller reads every waiting step. It is done only when more steps wait than one caller
+may have.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RETRY_AFTER_S = 30.0
 
 
 class Depth:
-    """The queues' depth. Between two counts it may be passed by what comes in within a second."""
+    """The depth of the queues. Submits within a second of the last count may exceed it."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class Depth:
         self._looking = asyncio.Lock()
         self.most = most
         self.per_caller_max = most if per_caller_max is None else min(per_caller_max, most)
-        # By queue: how many steps wait (counted up to one more than twice `most`), and the age of the oldest job.
+        # By queue: the number of waiting steps (counted up to twice `most`, plus one), and the age of the oldest job.
         self.last: dict[str, tuple[int, float]] = {}
-        # How many steps wait for a slot, counted up to the same number.
+        # The number of steps that wait for a slot, counted up to the same limit.
         self._held = 0
         self._callers: dict[str, int] = {}
 
     async def look(self) -> dict[str, tuple[int, float]]:
-        """The depths as they were within the last second."""
+        """Return the depths of at most a second ago."""
         if self._is_stale(self._looked_s):
             async with self._looking:
                 if self._is_stale(self._looked_s):
@@ -66,7 +66,7 @@ class Depth:
         return self.last
 
     async def check(self, caller: str, *, is_internal: bool = False) -> None:
-        """Raise Busy when more waits than may. An internal caller has no depth of its own."""
+        """Raise Busy when too many steps wait. The caller's own limit does not apply to an internal caller."""
         queued = sum(count for count, _ in (await self.look()).values())
         if queued + self._held <= min(self.per_caller_max, self.most):
             return

@@ -1,11 +1,11 @@
-"""Built-in keys: made, listed, revoked, and verified on every request.
+"""Built-in keys: created, listed, revoked, and verified on every request.
 
-The table holds an HMAC of each key, never the key. A key that was verified is known for a minute (a bad one for ten
-seconds), so that a busy caller costs one look a minute. A revocation rings a bell that every process hears: the key is
-forgotten at once. If the bell is lost, the minute is the limit.
+The table holds an HMAC of each key, never the key. A verified key is remembered for a minute, a bad key for ten
+seconds, so a busy caller costs one query a minute. A revocation rings a bell in every process, and each process forgets
+the key at once. If the bell is lost, the key works for at most that minute.
 
-What is remembered is found by the digest of the whole key, not by its public id: who knows only the id finds nothing.
-Good and bad keys are remembered apart, so that a flood of bad ones cannot push out the good.
+The memory is keyed by the digest of the whole key, not by its public id: knowing the id alone finds nothing. Good and
+bad keys are remembered apart, so a flood of bad keys cannot push out good keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windlass.core.errors import BadInput, Broken, DatabaseUnavailable, NotFound
 from windlass.pure.audit import AuditEvent
 from windlass.pure.key import ID_BYTES, SECRET_BYTES, KeyText, make_key, parse_key
 from windlass.store.database import Database
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
 GOOD_FOR_S = 60.0
 BAD_FOR_S = 10.0
@@ -43,7 +43,7 @@ log = logging.getLogger("windlass.access")
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A key as people see it."""
+    """A key without its secret, as listings show it."""
 
     id: str
     caller: str
@@ -61,19 +61,21 @@ class KeyView:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made; `text` is known here and nowhere else."""
+    """A key that was just created. `text` exists only here."""
 
     key: KeyText
     view: KeyView
 
     @property
     def text(self) -> str:
-        """The key itself, to be shown once."""
+        """The key in full, to be shown once."""
         return self.key.text
 
 
 class Keys:
-    """The verifier of built-in keys (see `access/verifier.py` for what it promises)."""
+    """Verifies built-in keys; keeps the promises of `Verifier` (`access/verifier.py`)."""
+
+    name = "keys"
 
     def __init__(
         self,
@@ -98,20 +100,28 @@ class Keys:
         self._noting: asyncio.Task[None] | None = None
 
     def close_on(self, forget: Callable[[str], None]) -> None:
-        """Call `forget` with the id of a caller one of whose keys was revoked."""
+        """Call `forget` with the caller's id after one of its keys was revoked."""
         self._forget.append(forget)
 
     async def start(self) -> None:
-        """Hear of revocations; the first `verify` does it otherwise."""
+        """Listen for revocations. Without this call, the first `verify` starts to listen."""
         if not self._is_listening:
             self._is_listening = True
             await self._db.listen(KeyRevoked, self._on_bell)
 
     async def stop(self) -> None:
-        """Write down which keys were used."""
+        """Write when keys were last used."""
         if self._noting is not None:
             await asyncio.gather(self._noting, return_exceptions=True)
         await self._note_used()
+
+    def alive(self) -> float | None:
+        """Return None: it has no task that could hang."""
+        return None
+
+    def ready(self) -> bool:
+        """Tell whether it listens for revocations."""
+        return self._is_listening
 
     async def create(
         self,
@@ -125,19 +135,30 @@ class Keys:
         expires_in_s: float | None = None,
         request_id: str | None = None,
     ) -> NewKey:
-        """Make a key for this caller. Its text is in the answer only."""
+        """Create a key for this caller. Only the answer holds its text."""
         _check(caller, name, caller_type, tier, scopes, expires_in_s)
         key = make_key(self._entropy(ID_BYTES), self._entropy(SECRET_BYTES))
         digest = self._secret.digest("key", key.text.encode())
-        values = (key.id, digest, caller, caller_type, tier, sorted(scopes), name, by, expires_in_s)
+        put = bound(
+            "key_create",
+            id=key.id,
+            digest=digest,
+            caller=caller,
+            caller_type=caller_type,
+            tier=tier,
+            scopes=sorted(scopes),
+            name=name,
+            created_by=by,
+            expires_in_s=expires_in_s,
+        )
 
         async def operation(connection: asyncpg.Connection) -> asyncpg.Record:
             async with connection.transaction():
-                row = await connection.fetchrow(sql("key_create"), *values)
+                row = await connection.fetchrow(*put)
                 if row is None:
                     row = await connection.fetchrow(sql("key_look"), key.id)
                     if not hmac.compare_digest(row["digest"], digest):
-                        raise Broken(f"two keys were given the id {key.id}")
+                        raise Broken(f"two keys have the id {key.id}")
                     return row
                 await write_note(
                     connection,
@@ -154,7 +175,7 @@ class Keys:
         return NewKey(key, _view(await self._db.run(operation)))
 
     async def listing(self, *, caller: str | None = None) -> list[KeyView]:
-        """Every key, or a caller's; live or not, the oldest first."""
+        """Return every key, or a caller's keys, live or not, the oldest first."""
 
         async def operation(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             if caller is None:
@@ -164,14 +185,14 @@ class Keys:
         return sorted(map(_view, await self._db.run(operation)), key=lambda view: (view.created_at, view.id))
 
     async def revoke(self, key_id: str, *, by: str, request_id: str | None = None) -> KeyView:
-        """End a key's life at once, everywhere. Revoking it again changes nothing."""
+        """End a key's life at once, in every process. Revoking it again changes nothing."""
 
         async def operation(connection: asyncpg.Connection) -> asyncpg.Record | None:
             async with connection.transaction():
                 row = await connection.fetchrow(sql("key_revoke"), key_id)
                 if row is None:
                     return await connection.fetchrow(sql("key_look"), key_id)
-                # It tells every process at once, and names the caller too, whose streams are to end.
+                # The bell tells every process, and names the caller, whose streams then end.
                 connection.ring(KeyRevoked(key_id, row["caller"]))
                 await write_note(
                     connection, AuditEvent.KEY_REVOKED, by, request_id=request_id, key=key_id, of=row["caller"]
@@ -181,29 +202,26 @@ class Keys:
         row = None if "\x00" in key_id else await self._db.run(operation)
         if row is None:
             raise NotFound("there is no such key", remedy="`windlass keys list` shows the known ones by id")
-        # Here it takes effect with the answer, not with the bell.
+        # In this process the revocation takes effect with the answer, before the bell arrives.
         self._drop(key_id)
         return _view(row)
 
     async def verify(self, credential: str) -> CallerContext:
-        """Who holds this key."""
-        key = parse_key(credential)
-        if key is None:
-            raise stranger()
-        digest = self._secret.digest("key", credential.encode())
+        """Return the holder of this key."""
+        digest = self._secret.digest("key", credential.encode(errors="surrogatepass"))
         now_s = self._clock()
         known = self._good.get(digest)
         if known is not None and known[1] > now_s:
             context = known[0]
-        elif self._bad.get(digest, 0.0) > now_s:
+        elif (key := parse_key(credential)) is None or self._bad.get(digest, 0.0) > now_s:
             raise stranger()
         else:
             context = await self._look_once(key, digest)
-        self._note_use(key.id)
+        self._note_use(context.key_id or "")
         return context
 
     async def _look_once(self, key: KeyText, digest: bytes) -> CallerContext:
-        """Requests that come with the same key while it is looked up share the look."""
+        """Look the key up; requests that bring the same key meanwhile share the query."""
         flight = self._flights.get(digest)
         if flight is None:
             flight = self._flights[digest] = asyncio.create_task(self._look(key, digest), name="windlass-key")
@@ -216,7 +234,7 @@ class Keys:
     def _landed(self, digest: bytes, flight: asyncio.Task[CallerContext | None]) -> None:
         self._flights.pop(digest, None)
         if not flight.cancelled():
-            # Asked for, so that a fault whose askers have all gone away is not reported as forgotten.
+            # Reading the exception keeps asyncio from reporting it when every waiting request has gone.
             flight.exception()
 
     async def _look(self, key: KeyText, digest: bytes) -> CallerContext | None:
@@ -227,7 +245,7 @@ class Keys:
                 row = await self._db.run(lambda connection: connection.fetchrow(sql("key_look"), key.id))
         except TimeoutError:
             raise DatabaseUnavailable(
-                "PostgreSQL did not say in time whether the key is good", remedy="Try again"
+                "PostgreSQL did not answer in time whether the key is valid", remedy="Try again"
             ) from None
         now_s = self._clock()
         if row is None or not row["is_live"] or not self._is_same(row["digest"], key, digest):
@@ -236,7 +254,7 @@ class Keys:
         context = CallerContext(
             row["caller"], row["caller_type"], row["tier"], frozenset(row["scopes"]), {}, key_id=key.id
         )
-        # A bell that rang meanwhile may have been about this key: what was read is then good for this once.
+        # A bell that rang meanwhile may have revoked this key. Then the row serves this request only.
         if bells == self._bells:
             left_s = row["left_s"]
             good_for_s = GOOD_FOR_S if left_s is None else min(GOOD_FOR_S, left_s)
@@ -252,7 +270,7 @@ class Keys:
     def _on_bell(self, bell: KeyRevoked) -> None:
         self._bells += 1
         if not bell.key_id:
-            # The connection was away: any key may have been revoked meanwhile.
+            # The connection was lost: any key may have been revoked meanwhile.
             self._good.clear()
             return
         self._drop(bell.key_id)
@@ -278,7 +296,7 @@ class Keys:
         try:
             await self._db.run(lambda connection: connection.execute(sql("key_used"), used))
         except Unavailable as error:
-            log.warning("when keys were last used could not be written: %s", error)
+            log.warning("the times of the last use of keys could not be written: %s", error)
 
 
 def _remember(known: dict[bytes, Any], digest: bytes, what: Any) -> None:

@@ -1,7 +1,7 @@
-"""Counting requests against their callers' limits.
+"""Counts requests against the limits of their callers.
 
-One row per caller, in PostgreSQL, so that all processes share it. Requests that come while a statement is under way
-wait for it and share the next one: whatever the load, a process has one round trip for all its callers under way.
+PostgreSQL holds one row per caller, so all processes share the count. Requests that arrive while a statement runs wait
+for it and share the next statement. So at any load a process has only one round trip for all its callers under way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ACTIVE_FOR_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one caller's waiting requests cost, in the order in which they came."""
+    """The costs of one caller's waiting requests, in the order of their arrival."""
 
     caller: str
     costs: tuple[int, ...]
@@ -33,7 +33,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Which of them were granted, and the caller's slices after that."""
+    """The granted requests of an `Ask`, and the caller's slices afterwards."""
 
     granted: tuple[bool, ...]
     taken: tuple[int, ...]
@@ -41,25 +41,25 @@ class Taken:
 
 
 class Limits(Protocol):
-    """Counts what it grants and nothing else, each request whole or not at all; exact per caller across processes."""
+    """Counts only granted requests, each in full or not at all; exact per caller across processes."""
 
     async def take(self, asks: Sequence[Ask]) -> list[Taken]:
-        """Count what fits. The asks are sorted by caller and window; the answers are in their order."""
+        """Count the requests that fit. The asks are sorted by caller and window; the answers keep that order."""
         ...
 
     async def active(self) -> int:
-        """How many callers have asked for anything within their window."""
+        """Return the number of callers with a request within their window."""
         ...
 
 
 class PostgresLimits:
-    """`Limits` in a table."""
+    """Keeps `Limits` in a PostgreSQL table."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     async def take(self, asks: Sequence[Ask]) -> list[Taken]:
-        """See `Limits`."""
+        """Count the requests that fit, in one statement."""
         columns = (
             [ask.caller for ask in asks],
             ["{" + ",".join(map(str, ask.costs)) + "}" for ask in asks],
@@ -70,16 +70,16 @@ class PostgresLimits:
         return [Taken(tuple(row["granted"]), tuple(row["taken"]), row["into_slice"]) for row in rows]
 
     async def active(self) -> int:
-        """See `Limits`."""
+        """Return the number of callers with a request within their window."""
         return int(await self._db.run(lambda connection: connection.fetchval(sql("limit_active"))))
 
 
 class OverLimit(Limited):
-    """Limited, with what the caller has left."""
+    """Limited, with the caller's remaining window."""
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, message: str | None = None) -> None:
         super().__init__(
-            f"the limit of {window.limit} requests in {window.window_s} s is reached",
+            message or f"the limit of {window.limit} requests in {window.window_s} s is reached",
             retry_after_s=window.retry_after_s,
             remedy=f"Try again in {window.retry_after_s} s",
         )
@@ -92,7 +92,7 @@ class _Waiting:
     caller: str
     cost: int
     limit: RateLimit
-    answer: asyncio.Future[tuple[bool, Taken]]
+    answer: asyncio.Future[Window | Taken]
 
     @property
     def row(self) -> tuple[str, float, int]:
@@ -100,7 +100,7 @@ class _Waiting:
 
 
 class Limiter:
-    """Admits requests, or refuses them."""
+    """Admits or refuses requests."""
 
     def __init__(self, limits: Limits, strategy: Strategy, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -113,9 +113,9 @@ class Limiter:
         self._counting = asyncio.Lock()
 
     async def admit(self, ctx: CallerContext, cost: int = 1) -> Window:
-        """Count a request of this cost and say what is left; raises Limited (it has `window` and `headers`).
+        """Count a request of this cost and return the remaining window; raises OverLimit, with `window` and `headers`.
 
-        A request that could never fit is TooLarge. One that costs nothing is always admitted.
+        A request that could never fit raises TooLarge. A request of cost 0 is always admitted.
         """
         limit = self._strategy.limit(ctx, await self._active_callers())
         if cost > limit.most > 0:
@@ -123,14 +123,14 @@ class Limiter:
                 f"this counts as {cost} requests, and the limit is {limit.most} in {limit.window_s} s",
                 remedy="Send it in smaller parts",
             )
-        answer: asyncio.Future[tuple[bool, Taken]] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Window | Taken] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(ctx.caller_id, cost, limit, answer))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain(), name="windlass-limiter")
-        is_granted, after = await answer
-        if not is_granted and cost > 0:
-            raise OverLimit(window(after.taken, after.into_slice, limit, cost))
-        return window(after.taken, after.into_slice, limit)
+        found = await answer
+        if isinstance(found, Window):
+            return found
+        raise OverLimit(window(found.taken, found.into_slice, limit, cost))
 
     async def _drain(self) -> None:
         while self._waiting:
@@ -148,9 +148,11 @@ class Limiter:
                         one.answer.set_exception(error)
                 continue
             for group, after in zip(groups, taken, strict=True):
+                # One window for all that were granted together.
+                left = window(after.taken, after.into_slice, group[0].limit)
                 for one, is_granted in zip(group, after.granted, strict=True):
                     if not one.answer.done():
-                        one.answer.set_result((is_granted, after))
+                        one.answer.set_result(left if is_granted or one.cost <= 0 else after)
 
     async def _active_callers(self) -> int:
         if self._clock() < self._active_until_s:

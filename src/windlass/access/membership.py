@@ -1,14 +1,14 @@
-"""The remote verifier: a Membership service says whether a key is good, and whose it is.
+"""The remote verifier: a Membership service tells whether a key is good, and who holds it.
 
     POST {url}/auth, the key in `X-API-Key` and in the body
       200, 201   good; the JSON object of the answer, if there is one, are the caller's claims
       401, 409   bad
-      all else   not known: MembershipUnavailable, which is answered with 503. Nobody is refused for an outage.
+      all else   not known: MembershipUnavailable, which is answered with 503. An outage refuses no caller.
 
-A good answer is kept for 60 s and a bad one for 10 s, under the whole keyed digest of the key, in memory only. However
-many requests come with one key at once, one question is asked. After three outages in a row nobody waits for the next:
-the breaker is open, and one question every 30 s tries whether the service is back. Answers of any kind but 5xx are no
-outage: a flood of bad keys shuts nobody out.
+A good answer is kept for 60 s and a bad answer for 10 s, in memory only, under the whole keyed digest of the key. All
+simultaneous requests with one key share one question to the service. After three outages in a row the breaker opens:
+requests fail at once, and one question every 30 s tests whether the service is back. Only 5xx answers and missing
+answers count as outages: a flood of bad keys shuts no caller out.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ BAD_S = 10.0
 TIMEOUT_S = 2.0
 KEPT_MAX = 10_000
 ANSWER_MAX_BYTES = 64 * 1024
-# What can stand in a header and is no essay; anything else is no key, and nobody is asked.
+# Text that fits a header and has a key's length. Other text is no key, and the service is not asked.
 _FORM = re.compile(r"[!-~]{1,512}")
 _REMEDY = "It is asked again at the next request; try again in a moment"
 
 
 class Hears(Protocol):
-    """Who is told how the questions go; `telemetry/meters.py` has the one there is."""
+    """Receives the results of questions for the metrics; `telemetry/meters.py` implements it."""
 
     def membership(self, result: str) -> None:
-        """A question was answered (good, bad, odd), was not (outage), or was not asked (open)."""
+        """Count a question: answered (good, bad, odd), unanswered (outage), or not asked (open)."""
         ...
 
     def breaker(self, name: str, is_open: bool) -> None:
-        """The breaker is open, or is not."""
+        """Record whether the breaker is open."""
         ...
 
 
 class _Outage(Exception):
-    """The service did not answer, or answered that it cannot."""
+    """The service did not answer, or answered with a 5xx status."""
 
 
 class Membership:
-    """A Verifier that asks somebody else."""
+    """A Verifier that asks a Membership service."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class Membership:
         self._clock = clock
         self._timeout_s = timeout_s
         self._meters = meters
-        # Apart, so that a flood of bad keys cannot push out the good. A good one stays after its time, to tell when it
-        # turns bad.
+        # Apart, so that a flood of bad keys cannot push out good keys. A good key stays after its time, so that its
+        # turning bad can end the caller's streams.
         self._good: dict[bytes, tuple[CallerContext, float]] = {}
         self._bad: dict[bytes, float] = {}
         self._asking: dict[bytes, asyncio.Task[CallerContext | None]] = {}
@@ -85,13 +85,13 @@ class Membership:
 
     @classmethod
     def open(cls, url: str, secret: Secret, callers: Callers, meters: Hears | None = None) -> Self:
-        """With a client of its own, which follows no redirect and takes no proxy from the environment."""
+        """Open with a separate HTTP client, which follows no redirect and takes no proxy from the environment."""
         limits = httpx.Limits(max_connections=32, max_keepalive_connections=8)
         client = httpx.AsyncClient(timeout=TIMEOUT_S, limits=limits, trust_env=False, follow_redirects=False)
         return cls(url, secret, callers, client=client, meters=meters)
 
     async def close(self) -> None:
-        """Ask nothing any more."""
+        """Cancel the questions under way and close the client."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
@@ -99,11 +99,11 @@ class Membership:
         await self._client.aclose()
 
     def close_on(self, forget: Callable[[str], None]) -> None:
-        """Call `forget` with a caller's id when a key of it that was good is good no more."""
+        """Call `forget` with a caller's id when a good key of the caller turns bad."""
         self._forget.append(forget)
 
     async def verify(self, credential: str) -> CallerContext:
-        """Who holds the key; a caller without a name of its own is looked up in the database."""
+        """Return the holder of the key. For an unnamed holder, the database gives the id."""
         if not _FORM.fullmatch(credential):
             raise stranger()
         digest = self._secret.digest("key", credential.encode())
@@ -124,13 +124,13 @@ class Membership:
             task = asyncio.create_task(self._learn(digest, credential), name="windlass-membership")
             self._asking[digest] = task
             task.add_done_callback(lambda done: self._landed(digest, done))
-        # A request that is given up does not take the answer away from the others that wait for it.
+        # A cancelled request must not take the answer from the other requests that wait for it.
         return await asyncio.shield(task)
 
     def _landed(self, digest: bytes, task: asyncio.Task[CallerContext | None]) -> None:
         del self._asking[digest]
         if not task.cancelled():
-            # Whoever asked may be gone; then nobody else takes note of it.
+            # Every waiting request may be gone; reading the exception keeps asyncio from reporting it.
             task.exception()
 
     async def _learn(self, digest: bytes, credential: str) -> CallerContext | None:
@@ -150,7 +150,7 @@ class Membership:
         return caller
 
     async def _ask(self, credential: str) -> dict[str, Any] | None:
-        """The claims, or None for a bad key; only an outage counts against the service."""
+        """Return the claims, or None for a bad key; only an outage counts against the service."""
         may, self.breaker = self.breaker.may_pass(self._clock())
         if not may:
             self._tell("open")
@@ -160,7 +160,7 @@ class Membership:
         except _Outage as outage:
             self.breaker = self.breaker.failed(self._clock())
             self._tell("outage")
-            # Without its cause: an error of the client can hold the request, and with it the key.
+            # Without the cause: an exception of the client can hold the request, and with it the key.
             raise MembershipUnavailable(str(outage), remedy=_REMEDY) from None
         if status in (401, 409):
             self.breaker = self.breaker.succeeded()
@@ -168,14 +168,14 @@ class Membership:
             return None
         if status not in (200, 201) or body is None:
             self._tell("odd")
-            what = f"with {status}" if body is not None else "at too great a length"
+            what = f"with {status}" if body is not None else "with a body that is too long"
             raise MembershipUnavailable(f"the Membership service answered {what}", remedy=_REMEDY)
         self.breaker = self.breaker.succeeded()
         self._tell("good")
         return _claims(body)
 
     async def _post(self, credential: str) -> tuple[int, bytes | None]:
-        """Status and body of the answer; the body is None when it is too long."""
+        """Return the status and the body of the answer; the body is None when it is too long."""
         content = msgspec.json.encode({"api_key": credential})
         headers = {"X-API-Key": credential, "Content-Type": "application/json"}
         try:
@@ -203,7 +203,7 @@ class Membership:
 
 
 def _claims(body: bytes) -> dict[str, Any]:
-    """What the service says of the caller: nothing, when it says nothing that can be read."""
+    """Return the claims in the answer's body; an unreadable body has none."""
     try:
         claims = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

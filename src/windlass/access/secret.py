@@ -1,8 +1,8 @@
-"""The installation's secret: what keys, tickets and callers are digested with, and webhook secrets are sealed with.
+"""The installation's secret: it digests keys, tickets and caller ids, and seals webhook secrets.
 
-Every purpose has a subkey of its own (HKDF, RFC 5869), so that a digest made for one says nothing for another. Of
-several secrets the first makes and all are accepted: put a new one in front, and drop the old one when nothing made
-with it is left.
+Every purpose has a separate subkey (HKDF, RFC 5869), so a digest made for one purpose is useless for another. Of
+several secrets, the first makes digests and seals, and all are accepted. To rotate, put a new secret in front, and drop
+the old secret when no digest or seal made with it is left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NONCE_BYTES = 12
 
 
 class Secret:
-    """One or more secrets. Neither they nor what is derived from them is ever shown."""
+    """One or more secrets. Neither a secret nor a derived subkey is ever shown."""
 
     def __init__(self, roots: Sequence[bytes]) -> None:
         self._roots = tuple(hmac.digest(_SALT, root, "sha256") for root in roots)
@@ -33,7 +33,7 @@ class Secret:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Secret:
-        """From the setting's texts."""
+        """Build a Secret from the texts of the setting."""
         if not texts or any(len(text) < LENGTH_MIN for text in texts):
             raise BadSetting(
                 f"the installation's secret has fewer than {LENGTH_MIN} characters",
@@ -46,36 +46,37 @@ class Secret:
         return hmac.digest(self._keys(purpose)[0], data, "sha256")
 
     def digests(self, purpose: str, data: bytes) -> list[bytes]:
-        """The same under every accepted secret, the first one first."""
+        """Return the HMAC-SHA256 under every accepted secret, the first secret first."""
         return [hmac.digest(key, data, "sha256") for key in self._keys(purpose)]
 
     def seal(self, plain: bytes) -> bytes:
-        """Encrypt, so that only this installation can read it: number of the key, nonce, AES-256-GCM."""
+        """Encrypt for this installation only. The format is: key number, nonce, AES-256-GCM."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         number, nonce = self._numbers[0], os.urandom(_NONCE_BYTES)
         return number + nonce + AESGCM(self._keys("seal")[0]).encrypt(nonce, plain, number)
 
     def open(self, sealed: bytes) -> bytes:
-        """What was sealed, by any of the secrets."""
+        """Decrypt text sealed with any of the accepted secrets."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         number, rest = sealed[:_NUMBER_BYTES], sealed[_NUMBER_BYTES:]
         if number not in self._numbers:
             raise BadSetting(
-                "something was sealed with a secret that is not among those of this installation",
-                remedy="Add the former secret behind the present one in WINDLASS_SECRET, separated by a comma",
+                "a value was sealed with a secret that this installation does not have",
+                remedy="Add the former secret after the current secret in WINDLASS_SECRET, separated by a comma",
             )
         key = self._keys("seal")[self._numbers.index(number)]
         try:
             return AESGCM(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], number)
         except (InvalidTag, ValueError):
-            raise Broken("what was sealed has been changed since, and cannot be opened") from None
+            raise Broken("a sealed value was changed and cannot be opened") from None
 
     @cached_property
     def _numbers(self) -> tuple[bytes, ...]:
-        # Says which secret sealed, whatever its place in the setting is by now; tells nothing of the secret.
+        # The number identifies the secret that sealed, at any position in the setting. It reveals nothing about the
+        # secret.
         return tuple(sha256(key).digest()[:_NUMBER_BYTES] for key in self._keys("seal-number"))
 
     def _keys(self, purpose: str) -> tuple[bytes, ...]:

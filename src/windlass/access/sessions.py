@@ -2,15 +2,16 @@
 
     key or link token ── sign in ──▶ a row with the digest of the cookie ── each request ──▶ the key's caller
 
-The cookie is a 256-bit number. The table has its digest, so a copy of the database signs nobody in. A session is good
-for what its key is good for at that moment: each request looks at the key's own row, so a key that is revoked or runs
-out ends its sessions with it, in every process.
+The cookie is a 256-bit number. The table holds its digest, so a copy of the database cannot sign in. A session has the
+rights that its key has at that moment. Each request reads the key's row, so revoking a key, or its expiry, ends its
+sessions in every process.
 
-Keys of a Membership service are not ours to look up. Such a session keeps the key itself, sealed with a secret that is
-made of the cookie and the installation's own: the row alone opens nothing. The service is asked as for any request.
+Windlass cannot look up the keys of a Membership service. Such a session keeps the key itself, sealed with a secret
+derived from the cookie and the installation's secret: the row alone opens nothing. Each request asks the service, as a
+request with the key does.
 
-A session that is not used for IDLE_S ends, and none lasts longer than LIFE_S. Every process hears of one that is ended
-by hand, so that its open streams end too.
+A session ends after IDLE_S without use, and after LIFE_S at the latest. A sign-out is announced to every process, so
+that the session's open streams end too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from windlass.store.statements import sql
 
 IDLE_S = 12 * 3600.0
 LIFE_S = 30 * 86400.0
-# How often at most a session that is used is put off: a page asks many times a minute.
+# A used session is extended at most this often: a page sends many requests a minute.
 PUT_OFF_S = 300.0
 TOKEN_S = 600.0
 SESSIONS_PER_CALLER_MAX = 100
@@ -53,19 +54,21 @@ _TOKEN = re.compile(r"wll_[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who is signed in. `csrf` is what a change made with the cookie must be sent with."""
+    """A signed-in caller. A request that changes anything must send `csrf` with the cookie."""
 
     caller: CallerContext
     csrf: str
     expires_at: datetime
 
     def is_sent_with(self, csrf: str) -> bool:
-        """Whether this is the session's own."""
+        """Tell whether this is the session's `csrf`."""
         return hmac.compare_digest(self.csrf.encode(), csrf.encode())
 
 
 class Sessions:
-    """Makes sessions and knows them. `entropy` gives so many random bytes."""
+    """Creates and looks up sessions. `entropy` returns that many random bytes."""
+
+    name = "sessions"
 
     def __init__(
         self, db: Database, secret: Secret, verifier: Verifier, *, entropy: Callable[[int], bytes] = os.urandom
@@ -75,20 +78,36 @@ class Sessions:
         self._verifier = verifier
         self._entropy = entropy
         self._forget: list[Callable[[str], None]] = []
-        # Cookies go by host, not by port: two installations of one machine must not overwrite each other's. The name
-        # is made of the secret, so it is the same for all processes of one.
+        self._is_listening = False
+        # Browsers separate cookies by host, not by port: two installations on one machine must not overwrite each
+        # other's cookies. The name derives from the secret, so all processes of one installation share it.
         self.names = tuple(f"windlass_session_{one.hex()[:8]}" for one in secret.digests("console", b""))
 
     def close_on(self, forget: Callable[[str], None]) -> None:
-        """Call `forget` with the id of a caller one of whose sessions was ended."""
+        """Call `forget` with the caller's id after one of its sessions was ended."""
         self._forget.append(forget)
 
     async def start(self) -> None:
-        """Hear of sessions that end."""
-        await self._db.listen(SessionEnded, self._on_bell)
+        """Listen for ended sessions."""
+        if not self._is_listening:
+            self._is_listening = True
+            await self._db.listen(SessionEnded, self._on_bell)
+
+    async def stop(self) -> None:
+        """Do nothing: bells arrive until the bus ends."""
+
+    def alive(self) -> float | None:
+        """Return None: it has no task that could hang."""
+        return None
+
+    def ready(self) -> bool:
+        """Tell whether it listens for ended sessions."""
+        return self._is_listening
 
     async def make_token(self, caller: CallerContext) -> tuple[str, datetime]:
-        """A link token that signs this caller in, once, and until when it is good. It takes a built-in key."""
+        """Create a link token that signs this caller in once; return it and its expiry. The caller needs a built-in
+        key.
+        """
         if caller.key_id is None:
             raise BadSetting("a link takes a key of this installation", remedy="Sign in with a key of the service")
         text = TOKEN_PREFIX + self._text(_BYTES)
@@ -101,7 +120,7 @@ class Sessions:
         return text, await self._db.run(operation)
 
     async def begin_by_token(self, token: str, *, request_id: str | None = None) -> str:
-        """The cookie of a new session, for whoever was given this link. The token is gone with that."""
+        """Begin a session with a link token, and return its cookie. The token cannot be used again."""
         if not _TOKEN.fullmatch(token):
             raise no_entry()
         tokens = self._secret.digests("console-token", token.encode())
@@ -114,7 +133,7 @@ class Sessions:
                 if row is not None:
                     await self._begun(connection, row, "link", request_id)
                     return True
-            # The commit may have come to pass and its answer not: then the session is there.
+            # The transaction may have committed although its answer was lost: then the session exists.
             return await connection.fetchrow(sql("console_session_look"), [digest], IDLE_S, LIFE_S, 0.0) is not None
 
         if not await self._db.run(operation):
@@ -122,7 +141,7 @@ class Sessions:
         return cookie
 
     async def begin_by_key(self, caller: CallerContext, key: str, *, request_id: str | None = None) -> str:
-        """The cookie of a new session, for the caller whose key this was found to be."""
+        """Begin a session for the caller of this verified key, and return its cookie."""
         cookie = _PREFIX + self._text(_BYTES)
         sealed = None if caller.key_id is not None else self._seal(cookie, key)
         values = (self._digest(cookie), caller.caller_id, caller.key_id, sealed, IDLE_S)
@@ -137,7 +156,7 @@ class Sessions:
         return cookie
 
     async def look(self, cookie: str) -> Session:
-        """Who is signed in by this cookie; Unauthenticated if nobody is, or is any more."""
+        """Return the session of this cookie; raises Unauthenticated without a live session."""
         if not _COOKIE.fullmatch(cookie):
             raise no_session()
         digests = self._digests(cookie)
@@ -149,7 +168,9 @@ class Sessions:
                     )
                 )
         except TimeoutError:
-            raise DatabaseUnavailable("PostgreSQL did not say in time who is signed in", remedy="Try again") from None
+            raise DatabaseUnavailable(
+                "PostgreSQL did not answer in time whether the session is valid", remedy="Try again"
+            ) from None
         if row is None:
             raise no_session()
         caller = await self._caller(cookie, row)
@@ -159,7 +180,7 @@ class Sessions:
         return Session(caller, self._csrf(cookie), expires_at)
 
     async def end(self, cookie: str, *, request_id: str | None = None) -> None:
-        """Sign out. Ending it again changes nothing."""
+        """Sign out. Ending a session again changes nothing."""
         if not _COOKIE.fullmatch(cookie):
             return
         digests = self._digests(cookie)
@@ -168,7 +189,7 @@ class Sessions:
             async with connection.transaction():
                 row = await connection.fetchrow(sql("console_session_end"), digests)
                 if row is not None:
-                    # It ends the streams that the session opened, in every process.
+                    # The bell ends the streams that the session opened, in every process.
                     connection.ring(SessionEnded(row["caller"]))
                     await write_note(
                         connection,
@@ -206,7 +227,7 @@ class Sessions:
         return await self._db.run(operation)
 
     def _on_bell(self, bell: SessionEnded) -> None:
-        # After a reconnect it is not known who: streams end by themselves within ten minutes.
+        # After a reconnect the bell names no caller. The streams then end at their limit of ten minutes.
         for forget in self._forget if bell.caller else ():
             forget(bell.caller)
 
@@ -220,7 +241,9 @@ class Sessions:
         return self._secret.digests("console-session", cookie.encode())
 
     def _csrf(self, cookie: str) -> str:
-        """Made of the cookie, which no script can read; so it is known only to those who were told."""
+        """Derive the CSRF token from the cookie. No script can read the cookie, so only the signed-in page knows the
+        token.
+        """
         digest = self._secret.digest("console-csrf", cookie.encode())
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
@@ -243,13 +266,13 @@ class Sessions:
 
 
 def no_session() -> Unauthenticated:
-    """One refusal for a cookie that is unknown, ended or over: which of these is not told."""
-    return Unauthenticated("nobody is signed in here, or not any more", remedy="Sign in with a key or by a link")
+    """Return one refusal for an unknown, ended or expired cookie: the text does not tell which."""
+    return Unauthenticated("not signed in, or the session has ended", remedy="Sign in with a key or by a link")
 
 
 def no_entry() -> Unauthenticated:
-    """One refusal for a key or a link that signs nobody in: which of its faults it has is not told."""
+    """Return one refusal for a bad key and a bad link: the text does not tell what is wrong."""
     return Unauthenticated(
-        "the key or the link is not good, or not any more",
+        "the key or the link is not valid, or no longer valid",
         remedy="A link signs in once, within ten minutes of being made; a key until it is revoked",
     )

@@ -1,7 +1,7 @@
-"""Stream tickets: a browser's EventSource can send no header, and a key must not stand in a URL.
+"""Stream tickets: a browser's EventSource cannot send a header, and a key must not appear in a URL.
 
-A ticket opens one stream, once, within a minute of being made. It is a 256-bit number; the table has its digest, so a
-copy of the database opens nothing.
+A ticket opens one stream, once, within a minute of its creation. It is a 256-bit number. The table holds its digest, so
+a copy of the database opens no stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FORM = re.compile(r"wlt_[A-Za-z0-9_-]{43}")
 
 
 class Tickets:
-    """Makes tickets and takes them. `entropy` gives so many random bytes."""
+    """Creates and spends tickets. `entropy` returns that many random bytes."""
 
     def __init__(self, db: Database, secret: Secret, *, entropy: Callable[[int], bytes]) -> None:
         self._db = db
@@ -37,7 +37,7 @@ class Tickets:
         self._entropy = entropy
 
     async def make(self, caller: CallerContext, job_id: UUID | None = None) -> tuple[str, datetime]:
-        """A ticket for the caller, and until when it is good. With a job it opens that job's stream only."""
+        """Create a ticket for the caller; return it and its expiry. With a job it opens only that job's stream."""
         text = PREFIX + base64.urlsafe_b64encode(self._entropy(_BYTES)).rstrip(b"=").decode()
         digest = self._secret.digest("ticket", text.encode())
         context = msgspec.json.encode(_as_json(caller)).decode()
@@ -49,7 +49,9 @@ class Tickets:
         return text, await self._db.run(operation)
 
     async def spend(self, text: str, job_id: UUID | None) -> CallerContext:
-        """Who made the ticket. It is gone with that; a ticket for another job is not spent by the mistake."""
+        """Spend a ticket, and return the caller that it was made for. A ticket for another job is refused and not
+        spent.
+        """
         if not _FORM.fullmatch(text):
             raise _refused()
         digests = self._secret.digests("ticket", text.encode())
@@ -66,7 +68,7 @@ class Tickets:
 
 def _refused() -> Unauthenticated:
     return Unauthenticated(
-        "the ticket is not good", remedy="A ticket opens one stream, once, within 60 s; ask for another"
+        "the ticket is not valid", remedy="A ticket opens one stream, once, within 60 s; ask for another"
     )
 
 

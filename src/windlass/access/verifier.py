@@ -1,4 +1,4 @@
-"""The port `Verifier`: whoever can say who holds a credential. Keys of our own and a Membership service are two."""
+"""The port `Verifier`: identifies the holder of a credential. Built-in keys and a Membership service implement it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from windlass.core.caller import CallerContext
 
 
 class Verifier(Protocol):
-    """Says who holds a credential.
+    """Identifies the holder of a credential.
 
-    Promises: it never blocks for longer than its timeout; Unauthenticated only if the credential is known to be bad;
-    anything that prevents knowing is Unavailable; the credential is neither logged, nor stored, nor part of any
-    message; text that cannot be a credential costs no look anywhere.
+    An implementation promises:
+
+    - It never blocks for longer than its timeout.
+    - It raises Unauthenticated only if the credential is known to be bad; any other obstacle is Unavailable.
+    - It neither logs nor stores the credential, and no message contains it.
+    - Text that cannot be a credential costs no query and no request.
     """
 
     async def verify(self, credential: str) -> CallerContext:
-        """Who it is. Raises Unauthenticated, with the same text whatever is wrong with it."""
+        """Return the holder. Raises Unauthenticated, with the same text for every fault of the credential."""
         ...
 
     def close_on(self, forget: Callable[[str], None]) -> None:

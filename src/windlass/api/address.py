@@ -1,8 +1,8 @@
-"""Where a request comes from: the peer of its connection, or the client that trusted proxies name.
+"""Finds the address of a request's client: the peer of its connection, or the client that trusted proxies name.
 
-Each proxy appends the address of its peer to `X-Forwarded-For`, to the line that it received or as a line of its own.
-So all lines are one list, and only its right end was written by proxies that are known. The list is read from the
-right; the first address that is no trusted proxy is the client. What stands left of it, the client may have invented.
+Each proxy appends the address of its peer to `X-Forwarded-For`, either to the line that it received or as a new line.
+All lines therefore form one list, and only its right end was written by known proxies. The list is read from the right.
+The first address that is no trusted proxy is the client. The client may have invented everything to the left of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FORWARDED_FOR = b"x-forwarded-for"
 
 
 def client_address(scope: AsgiScope, proxies: frozenset[str]) -> str:
-    """The client's address, as far as proxies can be believed."""
+    """Return the client's address; only trusted proxies may name another address than the peer's."""
     peer = str(scope["client"][0]) if scope.get("client") else "local"
     if peer not in proxies:
         return peer
@@ -25,7 +25,7 @@ def client_address(scope: AsgiScope, proxies: frozenset[str]) -> str:
 
 
 def forwarded_for(lines: Iterable[str], proxies: frozenset[str]) -> str | None:
-    """The client that these lines of `X-Forwarded-For` name; None if they name none that can be believed."""
+    """Return the client that these lines of `X-Forwarded-For` name; None if they name no trustworthy address."""
     for text in reversed(",".join(lines).split(",")):
         address = _without_port(text.strip())
         if address is None:
@@ -36,7 +36,7 @@ def forwarded_for(lines: Iterable[str], proxies: frozenset[str]) -> str | None:
 
 
 def network_of(address: str) -> str:
-    """The network that an address is counted by. An IPv6 client has a whole /64 to choose its address from."""
+    """Return the network that an address is counted by. An IPv6 client can choose its address from a whole /64."""
     if ":" not in address:
         return address
     try:
@@ -49,7 +49,7 @@ def network_of(address: str) -> str:
 
 
 def _without_port(text: str) -> str | None:
-    """The address, in its usual spelling; some proxies add the client's port."""
+    """Return the address in its canonical spelling, without the port that some proxies add."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

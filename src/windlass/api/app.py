@@ -1,4 +1,4 @@
-"""The service as a FastAPI app: the routes in their order, and the answers to what no route answers."""
+"""The service as a FastAPI app: the routes in their order, and the responses to requests that match no route."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from windlass.api import pages
 from windlass.api.admission import Refusals
-from windlass.api.edge import Edge
+from windlass.api.dispatch import Dispatch
+from windlass.api.edge import HttpEdge
 from windlass.api.guard import GuardedRoute
 from windlass.api.openapi import document
 from windlass.api.parts import Extra, Parts
@@ -27,6 +29,7 @@ from windlass.api.routes import (
     console,
     control,
     demo,
+    docs,
     graph,
     health,
     incoming,
@@ -44,15 +47,16 @@ from windlass.api.routes import (
     webhooks,
     workers,
 )
+from windlass.api.site import DocsSite
 from windlass.api.static import Console
 from windlass.core.errors import BadSetting, Broken, MethodNotAllowed
 
-# The first route that matches answers, so a path that is spelled out comes before one with a name in its place.
+# The first matching route answers, so a literal path must come before a path with a parameter in the same place.
 ROUTERS: tuple[APIRouter, ...] = (
     streams.router,
     bulk.router,
     jobs.router,
-    # Providers may call it a thousand times a second, and each path before it is tried first.
+    # Providers may call this route a thousand times a second, and each path before it is tried first.
     incoming.router,
     control.router,
     rerun.router,
@@ -72,14 +76,15 @@ ROUTERS: tuple[APIRouter, ...] = (
     demo.router,
     health.router,
     pages.router,
+    docs.router,
     session.router,
-    # Last: whatever is below /console and nobody else's is a page.
+    # Last, because it matches every path below /console that no other route has.
     console.router,
 )
 
 _NAMED = re.compile(r"\{[^}]*\}")
 
-# FastAPI would send spans and logs of its own, with what callers sent in them. The edge has the spans that are ours.
+# FastAPI would send its own spans and logs, which contain data of callers. The edge makes our spans.
 _NO_TELEMETRY: Any = {
     "tracing": False,
     "metrics": False,
@@ -89,21 +94,36 @@ _NO_TELEMETRY: Any = {
 }
 
 
+class HttpService(FastAPI):
+    """The app. Calls hot routes without Starlette's middleware, and passes all other requests to FastAPI."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        scope["app"] = self
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        await self.middleware_stack(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Build the stack. FastAPI calls this with the first request, when all routes are present."""
+        return HttpEdge(Dispatch(self.router.routes, super().build_middleware_stack()), self.state.parts)
+
+
 def create(parts: Parts) -> FastAPI:
-    """The app that serves these parts."""
+    """Return the app that serves these parts."""
     app = bare()
     app.state.extension_routes = add_extras(app, parts.extras)
     app.state.parts = parts
     app.state.refusals = Refusals()
     app.state.console = Console()
-    app.add_middleware(Edge, parts=parts)
+    app.state.site = DocsSite()
     return app
 
 
 def add_extras(app: FastAPI, extras: Sequence[Extra]) -> dict[int, Any]:
-    """Put the routes of extensions behind ours; the parts of each route's extension, by the route's id.
+    """Add the routes of extensions after ours. Return the parts of each route's extension, by the route's id.
 
-    A route that is not guarded, or whose path is taken, is refused: the process does not start.
+    An unguarded route or a route whose path is taken is refused, and the process does not start.
     """
     owners: dict[int, Any] = {}
     taken = {claim: "Windlass" for route in app.router.routes for claim in _claims(route)}
@@ -111,7 +131,7 @@ def add_extras(app: FastAPI, extras: Sequence[Extra]) -> dict[int, Any]:
         for route in extra.routes:
             if not isinstance(route, GuardedRoute):
                 raise _refused(extra, f"{route} is not guarded: make its router with windlass.extension.http.router()")
-            if route.path_format == "/" or route.path_format.startswith(("/console", "/api/")):
+            if route.path_format == "/" or route.path_format.startswith(("/console", "/docs", "/api/")):
                 raise _refused(extra, f"the path {route.path_format} is not for extensions")
             for claim in _claims(route):
                 other = taken.setdefault(claim, extra.name)
@@ -123,7 +143,7 @@ def add_extras(app: FastAPI, extras: Sequence[Extra]) -> dict[int, Any]:
 
 
 def _claims(route: BaseRoute) -> list[str]:
-    """What only one route may be: each method of its path, and its operation id."""
+    """Return the claims that only one route may have: each method of its path, and its operation id."""
     if not isinstance(route, GuardedRoute):
         return []
     path = _NAMED.sub("{}", route.path_format)
@@ -138,8 +158,8 @@ def _refused(extra: Extra, what: str) -> BadSetting:
 
 
 def bare() -> FastAPI:
-    """The routes alone, without anything behind them: what the documentation is made from."""
-    app = FastAPI(
+    """Return an app with the routes alone, for making the documentation."""
+    app = HttpService(
         title="Windlass",
         docs_url=None,
         redoc_url=None,
@@ -165,7 +185,7 @@ def _documented(app: FastAPI) -> dict[str, Any]:
 
 
 async def _unanswered(request: Request, error: Exception) -> Response:
-    """An unknown path, or a method that the path does not have."""
+    """Answer a request with an unknown path, or with a method that the path does not have."""
     if isinstance(error, HTTPException) and error.status_code == 405:
         allowed = sorted(
             {

@@ -1,7 +1,7 @@
-"""What a browser's request says of itself: which page it comes from, over what, and with whose cookie.
+"""Reads what a browser's request says about itself: the page it comes from, whether it uses TLS, and its cookie.
 
-The cookie counts only for requests of pages of this very origin. SameSite leaves out other sites, but all ports of a
-host are one site, and on a developer's machine somebody else's page may well be on the next port.
+The cookie counts only for requests from pages of this exact origin. SameSite excludes other sites, but all ports of a
+host are one site. On a developer's machine the next port may well serve a foreign page.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from windlass.access.sessions import LIFE_S
 from windlass.api.parts import Parts
 from windlass.core.errors import BadCsrf
 
-# A browser takes a cookie of such a name from this very host and over TLS only, whatever a neighbour tries.
+# Browsers accept a cookie with this prefix only from this exact host and over TLS, so a neighbouring host cannot set
+# it.
 _OWN_HOST = "__Host-"
 _OURS = ("same-origin", "none")
 
 
 def cookie_of(request: Request, parts: Parts) -> str | None:
-    """The session's cookie, if there is one and the page that sends it is ours."""
+    """Return the session's cookie if the request has it and comes from our own page."""
     if request.headers.get("sec-fetch-site", "none") not in _OURS:
         return None
     prefix = _prefix(request, parts)
@@ -30,7 +31,7 @@ def cookie_of(request: Request, parts: Parts) -> str | None:
 
 
 def put_cookie(request: Request, parts: Parts, answer: Response, cookie: str | None) -> None:
-    """Let the browser keep the session's cookie, or with None forget it."""
+    """Set the session's cookie in the browser, or delete it if `cookie` is None."""
     prefix = _prefix(request, parts)
     for name in parts.sessions.names[: 1 if cookie is not None else None]:
         answer.set_cookie(
@@ -45,18 +46,18 @@ def put_cookie(request: Request, parts: Parts, answer: Response, cookie: str | N
 
 
 def is_foreign(request: Request, parts: Parts) -> bool:
-    """Whether a page of another site sent the request."""
+    """Return whether a page of another site sent the request."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site not in _OURS
-    # Over plain HTTP browsers say only this.
+    # Over plain HTTP browsers send only this header.
     origin = request.headers.get("origin")
     ours = {_asked_host(request), _host(parts.settings.public_url or "")} - {""}
     return origin is not None and _host(origin) not in ours
 
 
 def check_own_page(request: Request, parts: Parts) -> None:
-    """Refuse what another site's page sends: no other page may sign a user in or out."""
+    """Refuse requests from pages of other sites: no other page may sign a user in or out."""
     if is_foreign(request, parts):
         raise BadCsrf(
             "this was sent by a page of another site",
@@ -69,11 +70,11 @@ def _prefix(request: Request, parts: Parts) -> str:
 
 
 def _is_secure(request: Request, parts: Parts) -> bool:
-    """Whether the browser speaks TLS: to us, to a proxy that is believed, or to the address that is made public."""
+    """Return whether the browser uses TLS: to this server, to a trusted proxy, or to the public URL."""
     if request.url.scheme == "https":
         return True
     if request.client is not None and request.client.host in parts.settings.proxies:
-        # The nearest proxy writes last, whether to the same line or to one of its own.
+        # The nearest proxy writes last, whether to the same line or to a new line.
         told = ",".join(request.headers.getlist("x-forwarded-proto")).rpartition(",")[2].strip().lower()
         if told:
             return told == "https"

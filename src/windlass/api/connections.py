@@ -1,10 +1,11 @@
-"""The open connections of a server: how many there may be, and which one makes room for the next.
+"""Tracks the open connections of a server, limits their number, and chooses the connection that makes room.
 
-Anybody who reaches the port can open connections and send half a request on each, without a key. Descriptors are the
-first thing to run out, so the number of connections is capped below the process's limit of open files, and per address.
+Any client that reaches the port can open connections and send half a request on each, without a key. Descriptors are
+the first resource to run out. So the number of connections is capped below the process's limit of open files, and per
+address.
 
-When a cap is reached the oldest half-sent request is dropped, then the oldest idle connection. A client that sends its
-request in one go is never among those. Only if every connection is being answered is a new one refused.
+At a cap, the server drops the oldest half-sent request, then the oldest idle connection. This never hits a client that
+sends its request in one go. A new connection is refused only if every connection is being answered.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
+from windlass.access.limiter import OverLimit
 from windlass.api.address import network_of
-from windlass.core.errors import Limited, Unavailable, WindlassError
+from windlass.core.errors import Unavailable, WindlassError
+from windlass.core.limit import full
 
 SWEEP_EVERY_S = 1.0
-# The default of `connections_max`, where the limit of open files allows it. A half-sent head takes up to 32 KB.
+# The default of `connections_max` if the limit of open files allows it. A half-sent head takes up to 32 KB.
 DEFAULT_MAX = 4_000
 # Descriptors for PostgreSQL, providers, artifacts, webhooks and worker processes.
 RESERVED_FILES = 256
@@ -31,7 +34,7 @@ _log = logging.getLogger("windlass.access")
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What one connection may send, and for how long the server waits for it."""
+    """Limits on the data that one connection may send, and on the time that the server waits for it."""
 
     head_max_bytes: int = 32 * 1024
     url_max_bytes: int = 16 * 1024
@@ -42,10 +45,11 @@ class HttpLimits:
     body_grace_s: float = 10.0
     body_rate_min: int = 1024
     body_s: float = 120.0
-    # After an early answer the rest of the request is read and thrown away, so that the client can read the answer.
+    # After an early response the server reads and discards the rest of the request, so that the client can read the
+    # response.
     linger_s: float = 10.0
     linger_max_bytes: int = 32 * 1024 * 1024
-    # A client that takes nothing of its answer for so long is cut off.
+    # A client that reads nothing of its response for this long is cut off.
     unread_s: float = 60.0
 
 
@@ -54,16 +58,16 @@ class Held(Protocol):
 
     @property
     def is_half_sent(self) -> bool:
-        """Whether the client has yet to send a part of its request."""
+        """Return whether the client has yet to send a part of its request."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is asked and nothing is answered."""
+        """Return whether no request is arriving or being answered."""
         ...
 
     def drop(self) -> None:
-        """Close at once, without an answer."""
+        """Close at once, without a response."""
         ...
 
     def tick(self, step_s: float) -> None:
@@ -72,7 +76,7 @@ class Held(Protocol):
 
 
 class Connections:
-    """All connections of one server. `exempt` are addresses without a cap of their own: trusted proxies."""
+    """All connections of one server. `exempt` has the addresses without a cap per address: trusted proxies."""
 
     def __init__(self, limits: HttpLimits, most: int, per_address_max: int, exempt: frozenset[str]) -> None:
         self.limits = limits
@@ -81,7 +85,7 @@ class Connections:
         self._exempt = exempt
         self._open: dict[Held, str] = {}
         self._by_address: Counter[str] = Counter()
-        # Ordered: the oldest first.
+        # In order, the oldest first.
         self._half_sent: dict[Held, None] = {}
         self._idle: dict[Held, None] = {}
         self._sweep: asyncio.TimerHandle | None = None
@@ -92,23 +96,24 @@ class Connections:
         return len(self._open)
 
     def start(self) -> None:
-        """Begin to enforce deadlines."""
+        """Start to enforce deadlines."""
         loop = asyncio.get_running_loop()
         self._swept_s = loop.time()
         self._sweep = loop.call_later(SWEEP_EVERY_S, self._tick_all, loop)
 
     def stop(self) -> None:
-        """Enforce no deadlines any more."""
+        """Stop enforcing deadlines."""
         if self._sweep is not None:
             self._sweep.cancel()
 
     def enter(self, held: Held, peer: str | None) -> WindlassError | None:
-        """Count a new connection, and drop another one if there is no room. The error of a refused connection."""
+        """Count a new connection, and drop an old connection if there is no room. Return an error if it is refused."""
         address = "local" if peer is None else network_of(peer)
         is_capped = peer is not None and peer not in self._exempt
         if is_capped and self._by_address[address] >= self.per_address_max and not self._make_room(address):
             self._log_full(f"{address} has {self.per_address_max} connections, none of them half-sent or idle")
-            return Limited("too many connections from this address", retry_after_s=RETRY_AFTER_S)
+            window = full(self.per_address_max, RETRY_AFTER_S, RETRY_AFTER_S)
+            return OverLimit(window, "too many connections from this address")
         if len(self._open) >= self.most and not self._make_room(None):
             self._log_full(f"{self.most} connections are open, none of them half-sent or idle")
             return Unavailable("the server has no room for another connection")
@@ -118,7 +123,7 @@ class Connections:
         return None
 
     def leave(self, held: Held) -> None:
-        """Forget a connection; again changes nothing."""
+        """Forget a connection. A second call changes nothing."""
         address = self._open.pop(held, None)
         if address is None:
             return
@@ -129,7 +134,7 @@ class Connections:
             del self._by_address[address]
 
     def moved(self, held: Held) -> None:
-        """Take note of what a connection waits for now. It keeps its place in an order that it is in already."""
+        """Update what a connection waits for. A connection keeps its place in an order that it is already in."""
         if held not in self._open:
             return
         if held.is_half_sent:
@@ -169,19 +174,19 @@ class Connections:
 
 
 def raise_open_files() -> int:
-    """Raise this process's limit of open files as far as it may be raised; the limit then."""
+    """Raise this process's limit of open files to the hard limit if possible, and return the resulting limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError):
-            # Some systems name a hard limit that they do not grant.
+            # Some systems report a hard limit that they do not grant.
             return soft
     return hard
 
 
 def room_for(open_files: int, wanted: int | None) -> int:
-    """How many connections there may be: as many as wanted, and never so many that the reserve is touched."""
+    """Return how many connections may be open: at most `wanted`, and never so many that they use the reserve."""
     if open_files == resource.RLIM_INFINITY:
         return wanted or DEFAULT_MAX
     return min(wanted or DEFAULT_MAX, max(open_files // 2, open_files - RESERVED_FILES))

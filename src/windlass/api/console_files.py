@@ -1,4 +1,4 @@
-"""Where the console's built files are. Only the standard library: the command line asks too, and must start quickly."""
+"""Finds the console's built files. Uses only the standard library, because the command line must start quickly."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ INDEX = "index.html"
 
 
 def find_console() -> Path | None:
-    """The folder of the built console, or None: then the lite page is served.
+    """Return the folder of the built console, or None: then the server shows the lite page.
 
-    What the environment names comes first, and must be there; then the build of a checkout, the installed package, and
-    what `windlass console build` has left in the user's cache.
+    The folder that the environment names comes first, and must exist. Then come the build of a checkout, the installed
+    package, and the build that `windlass console build` left in the user's cache.
     """
     named = os.environ.get(VARIABLE, "").strip()
     if named:
@@ -33,22 +33,22 @@ def find_console() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Where `windlass console build` puts the console of this user."""
+    """Return the folder where `windlass console build` puts this user's console."""
     root = os.environ.get("XDG_CACHE_HOME", "").strip()
-    # A relative path is to be ignored, says the specification of these folders.
+    # The XDG specification says that a relative path is ignored.
     cache = Path(root) if root.startswith("/") else Path.home() / ".cache"
     return cache / "windlass" / "console"
 
 
 def checkout_folder() -> Path | None:
-    """The checkout that this runs from, if it does."""
+    """Return the checkout that this process runs from, or None."""
     package = Path(__file__).resolve().parents[1]
     is_checkout = package.parent.name == "src" and (package.parents[1] / "pyproject.toml").is_file()
     return package.parents[1] if is_checkout else None
 
 
 def packaged_sources() -> Path | None:
-    """The console's sources, which an installed package has when it could not be built with it."""
+    """Return the console's sources, which an installed package contains if the console could not be built with it."""
     return next((folder / "web" for folder in _packages() if (folder / "web").is_dir()), None)
 
 
@@ -63,7 +63,7 @@ def _places() -> Iterator[Path]:
     if checkout is not None:
         yield checkout / "build" / "console"
     yield from _packages()
-    # A service without a home has no cache either.
+    # A service without a home directory has no cache either.
     try:
         yield cache_folder()
     except RuntimeError:

@@ -1,7 +1,7 @@
-"""What a patch of a console's stream says: jobs, steps and fan-outs as they are when it is sent, and what happened.
+"""Builds the patches of a console's stream: the current jobs, steps and fan-outs, and the events since the last patch.
 
-Everything that one patch needs is read in four statements, whatever happened. The job comes first, so what is read of
-its steps is as new as the job's `seq` says, or newer.
+One patch needs four statements, regardless of how much happened. The job is read first, so its steps are at least as
+new as the job's `seq`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import asyncpg
 import msgspec
 
 from windlass.api.follow import JobTold
-from windlass.api.tracebacks import expose_to_caller, streamed_error
 from windlass.api.wire.job import job_document, listed_job
 from windlass.api.wire.step import FanDocument
 from windlass.api.wire.wire import rfc3339
 from windlass.core.plan import Plan
+from windlass.core.states import StepState
 from windlass.core.visibility import Reader
+from windlass.documents.tracebacks import expose_to_caller, streamed_error
 from windlass.store.database import Database
 from windlass.store.outputs import Row, fetch
 from windlass.store.statements import sql
@@ -30,17 +31,17 @@ from windlass.views.read import JobView, view_of
 
 @dataclass(slots=True)
 class News:
-    """What has happened to one job since it was last told."""
+    """The events of one job since its last patch."""
 
     plan: Plan
     seq: int = 0
     lines: list[dict[str, Any]] = field(default_factory=list)
     steps: set[int] = field(default_factory=set)
-    # Whether it touched a fan-out or a child of one.
+    # Whether an event touched a fan-out or a child of a fan-out.
     is_fanned: bool = False
 
     def add(self, told: JobTold) -> None:
-        """Take in one more event."""
+        """Add an event."""
         event = told.event
         self.seq = event.seq
         self.lines.append(
@@ -62,7 +63,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Documents, as JSON, by job."""
+    """JSON documents, by job."""
 
     jobs: dict[UUID, msgspec.Raw]
     steps: dict[UUID, list[msgspec.Raw]]
@@ -70,7 +71,7 @@ class Truth:
 
 
 async def read_jobs(db: Database, ids: Collection[UUID]) -> dict[UUID, JobView]:
-    """The jobs with these ids, without their inputs."""
+    """Return the jobs with these ids, without their inputs."""
 
     async def operation(connection: asyncpg.Connection) -> list[Row]:
         return await fetch(connection, "stream_jobs", Reader.CALLER, sorted(ids))
@@ -82,8 +83,8 @@ async def read_jobs(db: Database, ids: Collection[UUID]) -> dict[UUID, JobView]:
 async def read_truth(
     db: Database, jobs: Collection[UUID], news: Mapping[UUID, News], fans: Mapping[UUID, Plan]
 ) -> Truth:
-    """How these jobs stand, the steps that the news are of, and the fan-outs of some of the jobs."""
-    # What is read here goes to all who follow, whoever's request began it.
+    """Read these jobs, the steps that the news touched, and the given fan-outs."""
+    # The documents go to all followers, so the visibility of the request that started the stream must not apply.
     expose_to_caller(False)
     ids = sorted({*jobs, *news})
     wanted = [(job_id, no) for job_id, one in news.items() for no in sorted(one.steps)]
@@ -116,7 +117,10 @@ async def read_truth(
 
 
 def _step(row: Row, plan: Plan) -> msgspec.Raw:
-    """A step's document, `StepDocument` to the letter; made by hand, as a patch may have a thousand."""
+    """Return a step's document, exactly as `StepDocument` has it.
+
+    Encoded by hand, as a patch may have a thousand steps.
+    """
     node = plan.nodes[row["node"]]
     index, error, progress = row["index"], row["error"], row["progress"]
     wake_at, started_at, finished_at = row["wake_at"], row["started_at"], row["finished_at"]
@@ -146,13 +150,13 @@ def _step(row: Row, plan: Plan) -> msgspec.Raw:
 
 def _fans(rows: list[asyncpg.Record]) -> dict[UUID, dict[int, FanDocument]]:
     totals: dict[tuple[UUID, int], int | None] = {}
-    states: dict[tuple[UUID, int], dict[str, int]] = {}
+    states: dict[tuple[UUID, int], dict[StepState, int]] = {}
     for row in rows:
         key = (row["job_id"], row["node"])
         if row["state"] is None:
             totals[key] = row["total"]
         else:
-            states.setdefault(key, {})[row["state"]] = row["count"]
+            states.setdefault(key, {})[StepState(row["state"])] = row["count"]
     found: dict[UUID, dict[int, FanDocument]] = {}
     for key, total in totals.items():
         by_status = states.get(key, {})
@@ -162,11 +166,12 @@ def _fans(rows: list[asyncpg.Record]) -> dict[UUID, dict[int, FanDocument]]:
 
 
 def patch_data(jobs: Collection[UUID], news: Mapping[UUID, News], seqs: Mapping[UUID, int], truth: Truth) -> bytes:
-    """The patch. `seqs` says how far each job is told that something is said of."""
-    data: dict[str, Any] = {}
-    if jobs:
-        # A job that was removed in the meantime has no document.
-        data["jobs"] = [truth.jobs[job_id] for job_id in sorted(jobs) if job_id in truth.jobs]
+    """Encode the patch.
+
+    `seqs` has, for each job in the patch, the number of the last event that the client then knows.
+    """
+    # A job that was removed in the meantime has no document.
+    listed = [truth.jobs[job_id] for job_id in sorted(jobs) if job_id in truth.jobs]
     of_job = {}
     for job_id, seq in seqs.items():
         one = news.get(job_id)
@@ -177,6 +182,4 @@ def patch_data(jobs: Collection[UUID], news: Mapping[UUID, News], seqs: Mapping[
             "fans": truth.fans.get(job_id, {}),
             "events": [] if one is None else one.lines,
         }
-    if of_job:
-        data["job"] = of_job
-    return msgspec.json.encode(data)
+    return msgspec.json.encode({"jobs": listed, "job": of_job})

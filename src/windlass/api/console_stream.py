@@ -1,16 +1,16 @@
-"""One stream for a whole console: several topics of the hub, told together as patches.
+"""One stream for a whole console: combines several topics of the hub into patches.
 
     hub ─► topic ─┐
     hub ─► topic ─┼─► gather (what was touched) ─► at most 10 times a second: read it ─► one patch with one cursor
     hub ─► topic ─┘
 
-A patch names what happened and brings the documents of what was touched, read when it is made: so a burst of events of
-one step is one document, and a document is never older than its events. The first patch after a silence goes out at
-once. While a patch waits for its client no more than LINES_MAX events are gathered; then the topics fill up, and the
-hub cuts the client off as it does any other. It comes back with the cursor of the last patch that it has.
+A patch contains events and the documents of the touched jobs and steps, which are read when the patch is made. So a
+burst of events of one step yields one document, and a document is never older than its events. The first patch after a
+silence is sent at once. While a patch waits for its client, the stream gathers at most LINES_MAX events. Then the
+topics fill up, and the hub cuts the client off like any other slow client. The client comes back with its last cursor.
 
-A topic that ends, or was never there, is `gone` and the others go on. One that is too far behind to be told event by
-event is `reset`: its client reads the whole again.
+A topic that ends or does not exist is `gone`, and the other topics go on. A topic that is too far behind to send every
+event is `reset`: its client reads the snapshot again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from uuid import UUID
 import msgspec
 
 from windlass.api.console_patch import News, patch_data, read_jobs, read_truth
-from windlass.api.follow import FeedReader, FeedTold, JobReader, JobTold
+from windlass.api.follow import FeedReader, FeedTold, JobEventReader, JobTold
 from windlass.api.sse import frame
 from windlass.api.subscription import AGAIN_S, Joins, Subscription
 from windlass.api.topics import Wanted, cursor_text
@@ -42,11 +42,11 @@ from windlass.store.plans import plan_of
 from windlass.views.read import JobView
 
 EVERY_S = 0.1
-# Counting the children of a fan-out looks at all of them.
+# Counting the children of a fan-out reads all of them.
 FANS_EVERY_S = 1.0
-# How many events one patch tells.
+# How many events one patch contains.
 LINES_MAX = 1_000
-# Who is further behind than this reads the whole again sooner than it is told all of it.
+# A client further behind than this reads the snapshot again, which is quicker than sending every event.
 BEHIND_MAX = 10_000
 HEARTBEAT_S = 15.0
 RETRY_MS = 1_000
@@ -58,59 +58,60 @@ class Follows(Joins, Protocol):
     """The hub, as a console's stream sees it."""
 
     def turn(self) -> AbstractAsyncContextManager[Any]:
-        """Wait for one's turn to read; not too many read at once."""
+        """Wait for a turn to read; limits the number of concurrent reads."""
         ...
 
     def unjoin(self, subscription: Subscription) -> None:
-        """Give it nothing more."""
+        """Stop giving frames to the subscription."""
         ...
 
 
 class Topic(Subscription):
-    """One of the topics: what the hub has found for it, until it is gathered."""
+    """One topic of the stream: the events that the hub found for it, until the stream gathers them."""
 
-    def __init__(self, hub: Follows, stream: ConsoleStream, name: str, reader: FeedReader | JobReader) -> None:
+    def __init__(self, hub: Follows, stream: ConsoleStream, name: str, reader: FeedReader | JobEventReader) -> None:
         self._stream = stream
         super().__init__(hub, stream.caller, reader, (), math.inf)
         self._follows = hub
         self._news = stream.stirred
         self.name = name
-        # Where its client stands once it has everything that was gathered.
+        # The client's position once it has received everything that was gathered.
         self.place = reader.id
         self.gone: str | None = None
-        # How much it had to read by itself since it was opened.
+        # How many events the topic has read without the hub since it was opened.
         self.read_alone = 0
 
     @property
     def taken_s(self) -> float:
-        """When its client last came for more: it is there now, unless something waits for it."""
+        """Return when the client last took output: now, unless output waits for the client."""
         return self._stream.taken_s
 
     @taken_s.setter
     def taken_s(self, now_s: float) -> None:
-        """Only the stream knows."""
+        """Ignore the value: only the stream knows it."""
 
     def take(self, most: int) -> list[Any]:
-        """What was found and not gathered yet."""
+        """Return up to `most` events that were found and not gathered yet."""
         found = [self._frames.popleft() for _ in range(min(most, len(self._frames)))]
         if not self.is_joined:
             self.read_alone += len(found)
         return found
 
     def finish(self, event: str | None = None, why: str = "") -> None:
-        """It cannot go on, and so cannot the stream."""
+        """End the whole stream, because this topic cannot go on."""
         self._stream.finish(event, why)
 
     def drop(self, reason: str) -> None:
-        """Its client takes nothing."""
+        """Drop the whole stream, because its client takes nothing."""
         self._stream.drop(reason)
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self.is_over = True
         self._follows.unjoin(self)
 
-    def _end(self, last: bytes) -> None:
+    def end(self, last: bytes) -> None:
+        """Mark the topic as ended: the job has ended, and every event was given."""
         self._go("ended")
 
     def _lose(self) -> None:
@@ -122,7 +123,7 @@ class Topic(Subscription):
 
 
 class ConsoleStream:
-    """The stream: frames for one client, made by one task from what the topics bring."""
+    """The stream: frames for one client, made by one task from the events of the topics."""
 
     kind = "console"
 
@@ -135,16 +136,17 @@ class ConsoleStream:
         self.until_s = until_s
         self.is_over = False
         self.on_drop: Callable[[], None] | None = None
-        # Something was found, or taken by the client.
+        self.on_push: Callable[[bytes], bool] | None = None
+        # Set when a topic has news, or when the client has taken output.
         self.stirred = asyncio.Event()
         self._ready = asyncio.Event()
         self._out: deque[bytes] = deque()
         self._is_running = False
         self._topics: deque[Topic] = deque()
-        # What the cursor says, in the order in which the topics were given. Those that are gone stay in it: who comes
-        # back is told so again, and nothing else.
+        # The places in the cursor, in the order of the requested topics. Topics that are gone stay in it: a client that
+        # comes back gets `gone` for them again.
         self._places: dict[str, str | None] = {}
-        # What was gathered and is not told yet.
+        # Gathered, and not sent yet.
         self._jobs: set[UUID] = set()
         self._news: dict[UUID, News] = {}
         self._lines = 0
@@ -155,18 +157,18 @@ class ConsoleStream:
 
     @property
     def taken_s(self) -> float:
-        """Since when the client has left something lying; now, if it has not."""
+        """Return since when output waits for the client; now, if no output waits."""
         return self._offered_s if self._out else asyncio.get_running_loop().time()
 
     @property
     def cursor(self) -> str:
-        """Where the client stands once it has what was sent."""
+        """Return the client's position once it has received everything that was sent."""
         return cursor_text(list(self._places.items()))
 
-    # What the answer asks for.
+    # Called by the response.
 
     async def next(self, within_s: float) -> bytes | None:
-        """What is to be sent now; None after so much silence; `b""` when the stream is over."""
+        """Return the next output; None after `within_s` seconds of silence; `b""` when the stream is over."""
         if not self._is_running:
             self._is_running = True
             self._offered_s = asyncio.get_running_loop().time()
@@ -184,7 +186,7 @@ class ConsoleStream:
         return body
 
     def finish(self, event: str | None = None, why: str = "") -> None:
-        """Send what waits, a last word, and end."""
+        """Send the waiting output and a last frame, and end."""
         if not self.is_over:
             if event is not None:
                 self._out.append(frame(event, None, msgspec.json.encode({"reason": why})))
@@ -193,7 +195,7 @@ class ConsoleStream:
             self.stirred.set()
 
     def drop(self, reason: str) -> None:
-        """Give the client up: what waits is lost to it, until it comes back."""
+        """Give up the client: it loses the waiting output until it comes back."""
         if not self.is_over or self._out:
             self.is_over = True
             self._out.clear()
@@ -204,7 +206,7 @@ class ConsoleStream:
                 self.on_drop()
 
     def close(self) -> None:
-        """Leave the hub. Its slot is free."""
+        """Leave the hub and free the slot."""
         self.is_over = True
         self.stirred.set()
         for topic in self._topics:
@@ -214,9 +216,9 @@ class ConsoleStream:
     # Opening.
 
     async def open(self, topics: Sequence[Wanted]) -> None:
-        """Begin with these topics: each from its place on, else from now on."""
+        """Start with these topics, each after its place, or from now on if it has none."""
         self._places = {one.name: _given(one) for one in topics}
-        # A place of another database says that all others are of it too.
+        # If one place belongs to another database, all places do.
         is_foreign = any(one.feed is not None and one.feed[0] != self._epoch for one in topics)
         jobs = await read_jobs(self._db, [one.job_id for one in topics if one.job_id is not None])
         resets: list[Topic] = []
@@ -232,7 +234,7 @@ class ConsoleStream:
                 continue
             self._topics.append(topic)
             if is_reset:
-                # The old place stays in the cursor until the client was told.
+                # The old place stays in the cursor until the client has received the reset.
                 resets.append(topic)
             else:
                 self._places[topic.name] = topic.place
@@ -253,7 +255,7 @@ class ConsoleStream:
         behind = 0 if wanted.seq is None else job.event_seq - wanted.seq
         is_reset = wanted.seq is not None and (is_foreign or not 0 <= behind <= BEHIND_MAX)
         start = job.event_seq if wanted.seq is None or is_reset else wanted.seq
-        reader = JobReader(self._db, job, await plan_of(self._db, job.plan), start)
+        reader = JobEventReader(self._db, job, await plan_of(self._db, job.plan), start)
         return Topic(self._hub, self, wanted.name, reader), is_reset
 
     def _is_theirs(self, job: JobView | None) -> bool:
@@ -266,7 +268,7 @@ class ConsoleStream:
     def _gone(self, name: str, code: str) -> bytes:
         return frame("gone", self.cursor, msgspec.json.encode({"topic": name, "code": code}))
 
-    # Telling.
+    # Sending.
 
     async def _run(self) -> None:
         while not self.is_over:
@@ -280,10 +282,10 @@ class ConsoleStream:
                 async with self._hub.turn():
                     await self._tell()
             except Exception as error:
-                # What was gathered is still there, and is told when the database is back.
+                # The gathered events are kept, and are sent when the database is back.
                 if not isinstance(error, Unavailable) and not is_transient(error):
                     _log.exception("a console's stream of %s cannot go on", self.caller)
-                    self.finish("bye", "a fault of ours")
+                    self.finish("bye", "an internal error")
                 await asyncio.sleep(AGAIN_S)
 
     async def _until_stirred(self, within_s: float | None) -> None:
@@ -294,8 +296,8 @@ class ConsoleStream:
             return
 
     def _gather(self) -> None:
-        """Take what the topics have brought, and see that they bring more."""
-        # Nobody is always the last in line.
+        """Take the events that the topics have found, and make the topics read on."""
+        # So that no topic is always last.
         self._topics.rotate(1)
         for topic in self._topics:
             for told in topic.take(LINES_MAX - self._lines):
@@ -312,7 +314,7 @@ class ConsoleStream:
 
     def _add(self, topic: Topic, told: JobTold) -> None:
         reader = topic.reader
-        assert isinstance(reader, JobReader)
+        assert isinstance(reader, JobEventReader)
         news = self._news.get(reader.job.id)
         if news is None:
             news = self._news[reader.job.id] = News(reader.plan)
@@ -322,7 +324,7 @@ class ConsoleStream:
             self._uncounted[reader.job.id] = topic
 
     def _wait_s(self) -> float | None:
-        """After how long there is something to tell; None when there is nothing."""
+        """Return the seconds until there is something to send; None when there is nothing."""
         now_s = asyncio.get_running_loop().time()
         soonest_s = max(0.0, self._told_s + EVERY_S - now_s)
         if self._lines or self._leaving:
@@ -335,7 +337,7 @@ class ConsoleStream:
         return self._counted_s.get(job_id, -math.inf) + FANS_EVERY_S
 
     async def _tell(self) -> None:
-        """Read what was touched, and send it."""
+        """Read everything that was touched, and send it."""
         now_s = asyncio.get_running_loop().time()
         behind = [topic for topic in self._topics if topic.read_alone > BEHIND_MAX and _is_feed(topic)]
         if behind:
@@ -346,12 +348,14 @@ class ConsoleStream:
             for job_id, topic in self._uncounted.items()
             if id(topic) in leaving or self._count_at_s(job_id) <= now_s
         }
-        plans = {job_id: topic.reader.plan for job_id, topic in counted.items() if isinstance(topic.reader, JobReader)}
+        plans = {
+            job_id: topic.reader.plan for job_id, topic in counted.items() if isinstance(topic.reader, JobEventReader)
+        }
         truth = await read_truth(self._db, self._jobs, self._news, plans)
         fresh = [await self._begin_again(topic) for topic in behind]
         if self.is_over:
             return
-        # From here on nothing waits, so what was gathered is told whole or not at all.
+        # No await from here on, so the gathered events are sent completely or not at all.
         for topic in self._topics:
             if topic not in behind:
                 self._places[topic.name] = topic.place
@@ -374,7 +378,7 @@ class ConsoleStream:
         self._ready.set()
 
     async def _begin_again(self, topic: Topic) -> Topic:
-        """The same topic from now on."""
+        """Return a new topic of the same name that starts now."""
         topic.stop()
         fresh, _ = await self._feed_topic(Wanted(None))
         return fresh
@@ -383,7 +387,7 @@ class ConsoleStream:
 async def opened(
     hub: Follows, db: Database, epoch: int, caller: CallerContext, topics: Sequence[Wanted], until_s: float
 ) -> ConsoleStream:
-    """A stream of these topics for this caller."""
+    """Return a stream of these topics for this caller."""
     made = ConsoleStream(hub, db, epoch, caller, until_s)
     await made.open(topics)
     return made
@@ -394,7 +398,7 @@ def _is_feed(topic: Topic) -> bool:
 
 
 def _given(wanted: Wanted) -> str | None:
-    """The place of a topic as its client gave it."""
+    """Return the place of a topic as its client gave it."""
     if wanted.feed is not None:
         return feed_id(*wanted.feed)
     return None if wanted.seq is None else str(wanted.seq)

@@ -1,8 +1,8 @@
-"""The edge of the service, below FastAPI: request ids, the size of bodies, headers of every answer, the access log.
+"""The edge of the service, below FastAPI: request ids, body sizes, headers of every response, the access log.
 
-The size of heads and all deadlines are below it, in `api/connection.py`.
+`api/connection.py` limits the size of heads and enforces all deadlines.
 
-Plain ASGI, so that it also covers what no route answers, and costs streams nothing.
+The edge is plain ASGI, so it also covers requests that match no route, and adds no cost to streams.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from windlass.telemetry import logs
 
 ALIAS = "/api/v1"
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
-# Also on answers that no handler made.
+# Also on responses that no handler made.
 _ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -34,8 +34,8 @@ _NO_STORE = (b"cache-control", b"no-store")
 _log = logging.getLogger("windlass.access")
 
 
-class Edge:
-    """Around the whole app."""
+class HttpEdge:
+    """ASGI middleware around the whole app."""
 
     def __init__(self, app: ASGIApp, parts: Parts) -> None:
         self._app = app
@@ -48,13 +48,14 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        visit = Visit(_request_id(scope["headers"]), client_address(scope, self._proxies))
+        headers = _Wanted(scope["headers"])
+        visit = Visit(headers.request_id or secrets.token_hex(16), client_address(scope, self._proxies))
         put_visit(scope, visit)
         _strip_alias(scope)
         logs.request_id.set(visit.request_id)
         began_s = time.perf_counter()
         tracer = self._meters.tracer
-        span = None if tracer is None else tracer.request(_header(scope["headers"], b"traceparent"), uuid4())
+        span = None if tracer is None else tracer.request(headers.traceparent, uuid4())
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -64,12 +65,12 @@ class Edge:
                 message["headers"] = _with_ours(message.get("headers", ()), visit)
             await send(message)
 
-        await self._app(scope, _capped(scope, receive, self._body_max), told)
+        await self._app(scope, _capped(headers.length, receive, self._body_max), told)
 
     def _tell(self, scope: AsgiScope, visit: Visit, status: int, seconds: float) -> None:
         self._meters.answered(scope["method"], visit.route, status, visit.operation, seconds)
         if _log.isEnabledFor(logging.INFO):
-            # The path, never the query: a ticket may stand in it.
+            # The path without the query, which may contain a ticket.
             _log.info(
                 "%s %s %s %.1f ms",
                 scope["method"],
@@ -85,15 +86,22 @@ class Edge:
             )
 
 
-def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str | None:
-    return next((value.decode("latin-1") for name, value in headers if name == wanted), None)
+class _Wanted:
+    """The first value of each header that the edge needs. A malformed request id is ignored."""
 
+    __slots__ = ("length", "request_id", "traceparent")
 
-def _request_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    for name, value in headers:
-        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
-            return value.decode()
-    return secrets.token_hex(16)
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.request_id: str | None = None
+        self.traceparent: str | None = None
+        self.length: bytes | None = None
+        for name, value in headers:
+            if name == b"content-length" and self.length is None:
+                self.length = value
+            elif name == b"x-request-id" and self.request_id is None and _REQUEST_ID.fullmatch(value):
+                self.request_id = value.decode()
+            elif name == b"traceparent" and self.traceparent is None:
+                self.traceparent = value.decode("latin-1")
 
 
 def _strip_alias(scope: AsgiScope) -> None:
@@ -104,30 +112,33 @@ def _strip_alias(scope: AsgiScope) -> None:
 
 
 def _with_ours(headers: Iterable[tuple[bytes, bytes]], visit: Visit) -> list[tuple[bytes, bytes]]:
-    found = [*headers, *_ALWAYS, (b"x-request-id", visit.request_id.encode())]
-    if not any(name.lower() == b"cache-control" for name, _ in found):
-        found.append(_NO_STORE)
-    found.extend((name.lower().encode(), value.encode()) for name, value in visit.headers.items())
+    found = [*headers, *_ALWAYS, (b"x-request-id", visit.request_id.encode()), *visit.headers]
+    for name, _ in found:
+        if name == b"cache-control":
+            return found
+    found.append(_NO_STORE)
     return found
 
 
-def _capped(scope: AsgiScope, receive: Receive, most: int) -> Receive:
-    """`receive`, counting: a body is refused by what it says of its size, else by what has come of it."""
-    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    got = int(declared) if declared.isdigit() and len(declared) < 20 else most + 1
-    over = TooLarge(f"the body is over {most:,} bytes", remedy="Put large data in a store that the steps can read")
-    if got <= most:
-        got = 0
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the body is over {most:,} bytes", remedy="Put large data into a store that the steps can read")
+
+
+def _capped(declared: bytes | None, receive: Receive, most: int) -> Receive:
+    """Wrap `receive` to refuse a large body, by its declared size or else by the bytes that have arrived."""
+    got = 0
+    if declared is not None and (not declared.isdigit() or len(declared) >= 20 or int(declared) > most):
+        got = most + 1
 
     async def counted() -> Message:
         nonlocal got
         if got > most:
-            raise over
+            raise _too_large(most)
         message = await receive()
         if message["type"] == "http.request":
             got += len(message.get("body", b""))
             if got > most:
-                raise over
+                raise _too_large(most)
         return message
 
     return counted

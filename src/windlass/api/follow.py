@@ -1,7 +1,7 @@
-"""Reading on: what comes after a place in the feed of a caller's jobs, or in the events of one job.
+"""Readers that continue after a place in the feed of a caller's jobs, or in the events of one job.
 
-What a frame says is that of its event, never of later ones: a reader who comes back late is told the same story. Its
-bytes are made when the first one wants them, and once for all: a console wants none.
+A frame describes its own event and never later events, so a client that comes back late gets the same frames. A frame
+is encoded on first use and shared by all clients. A console's stream uses no frames.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from uuid import UUID
 import msgspec
 
 from windlass.api.sse import frame
-from windlass.api.tracebacks import streamed_payload
-from windlass.api.wire.job import job_document
-from windlass.api.wire.wire import rfc3339
+from windlass.api.wire.job import job_json, told_at
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.documents.tracebacks import streamed_payload
 from windlass.engine import feed
 from windlass.engine.feed import FeedRow
 from windlass.pure.cursor import FeedAt, Place, arrange, feed_id, rest
@@ -33,7 +32,7 @@ PAYLOAD_MAX_BYTES = 16 * 1024
 PAGE = 200
 _PROGRESS = "step.progress"
 _AT = attrgetter("at")
-# What an event says of its job's state. Those that are not here say nothing of it.
+# The state of the job after an event. Event types that are missing here do not tell the state.
 _STATES = {f"job.{state.lower()}": state for state in JobState} | {
     "job.submitted": JobState.QUEUED,
     "job.kept": JobState.QUEUED,
@@ -41,12 +40,12 @@ _STATES = {f"job.{state.lower()}": state for state in JobState} | {
 
 
 def is_ending(event_type: str) -> bool:
-    """Whether it is the event of a job's end."""
+    """Return whether this event ends its job."""
     return _STATES.get(event_type) in JOB_TERMINAL
 
 
 class FeedTold:
-    """An event of the feed, and the place that is reached by telling it."""
+    """An event of the feed, and the place that its client reaches by receiving it."""
 
     __slots__ = ("_epoch", "_frame", "place", "row")
 
@@ -58,19 +57,19 @@ class FeedTold:
 
     @property
     def id(self) -> str:
-        """The place, as clients say it."""
+        """Return the place in the form that clients send back."""
         return feed_id(self._epoch, self.place)
 
     @property
     def frame(self) -> bytes:
-        """Its bytes."""
+        """Return the encoded frame."""
         if self._frame is None:
             self._frame = _feed_frame(self.row, self.id)
         return self._frame
 
 
 class JobTold:
-    """An event of a job, the name of its step, and the job as it was then."""
+    """An event of a job, the name of its step, and the job at that time."""
 
     __slots__ = ("_frame", "event", "job", "step")
 
@@ -82,7 +81,7 @@ class JobTold:
 
     @property
     def frame(self) -> bytes:
-        """Its bytes."""
+        """Return the encoded frame."""
         if self._frame is None:
             self._frame = _job_frame(self.event, self.step, self.job)
         return self._frame
@@ -92,7 +91,7 @@ Told = FeedTold | JobTold
 
 
 class FeedReader:
-    """A place in the feed, of one caller's jobs or, without a caller, of all."""
+    """Reads the feed from a place on: the jobs of one caller, or all jobs if `caller` is None."""
 
     kind = "jobs"
 
@@ -104,11 +103,11 @@ class FeedReader:
 
     @property
     def id(self) -> str:
-        """Where it stands, as clients say it."""
+        """Return the reader's place in the form that clients send back."""
         return feed_id(self._epoch, self.place)
 
     async def read(self) -> list[FeedTold]:
-        """What comes next; nothing when that is all for now."""
+        """Return the next events; empty when there are none for now."""
         callers = None if self.caller is None else [self.caller]
         rows, end = await feed.after(self._db, self.place.at, callers=callers)
         told = rest(rows, _AT, self.place)
@@ -117,7 +116,7 @@ class FeedReader:
 
 
 def feed_told(epoch: int, rows: Sequence[FeedRow], start: FeedAt) -> list[FeedTold]:
-    """The rows that a read from `start` gave, in the order in which they are told."""
+    """Return the rows of a read from `start`, in the order in which clients receive them."""
     return [FeedTold(epoch, row, place) for row, place in arrange(rows, _AT, start)]
 
 
@@ -133,8 +132,8 @@ def _feed_frame(row: FeedRow, frame_id: str) -> bytes:
     return frame("job", frame_id, msgspec.json.encode(data))
 
 
-class JobReader:
-    """A place in the events of one job."""
+class JobEventReader:
+    """Reads the events of one job from a place on."""
 
     kind = "job"
 
@@ -144,21 +143,21 @@ class JobReader:
         self._nodes: dict[int, int] = {}
         self.job = job
         self.seq = seq
-        # Whether the job's end has been told, or was before this reader came.
+        # Whether the job's end has been read, or came before this reader.
         self.is_ending = job.is_finished
 
     @property
     def id(self) -> str:
-        """Where it stands, as clients say it."""
+        """Return the reader's place in the form that clients send back."""
         return str(self.seq)
 
     async def read(self) -> list[JobTold]:
-        """What comes next; nothing when that is all for now."""
+        """Return the next events; empty when there are none for now."""
         found = await read.events_of(self._db, {self.job.id: self.seq}, PAGE)
         return await self.told(found.get(self.job.id, ()))
 
     async def told(self, events: Sequence[EventView]) -> list[JobTold]:
-        """These events, which come next, as they are told."""
+        """Advance past these events, and return those after the reader's place."""
         await self._learn_nodes(events)
         told = []
         for event in events:
@@ -170,20 +169,24 @@ class JobReader:
             told.append(JobTold(event, self._step(event.no), self.job))
         return told
 
-    def twin(self) -> JobReader:
-        """Another reader at the same place."""
-        return JobReader(self._db, self.job, self.plan, self.seq)
+    def twin(self) -> JobEventReader:
+        """Return another reader at the same place."""
+        return JobEventReader(self._db, self.job, self.plan, self.seq)
 
-    def catch_up(self, other: JobReader) -> None:
-        """Stand where another reader of the same job stands."""
+    def catch_up(self, other: JobEventReader) -> None:
+        """Move to the place of another reader of the same job."""
         self.job, self.seq, self.is_ending = other.job, max(self.seq, other.seq), other.is_ending
 
     async def end(self) -> bytes | None:
-        """The last frame, once the job has ended and everything before was told."""
-        self.job = await read.job(self._db, self.job.id)
-        if not self.job.is_finished or self.seq < self.job.event_seq:
+        """Return the last frame once the job has ended and every earlier event was read; else None."""
+        return self.end_of(await read.job(self._db, self.job.id))
+
+    def end_of(self, job: JobView) -> bytes | None:
+        """Return the last frame if `job` has ended and every earlier event was read; else None."""
+        self.job = job
+        if not job.is_finished or self.seq < job.event_seq:
             return None
-        return frame("end", self.id, job_document(self.job).model_dump_json().encode())
+        return frame("end", self.id, job_json(job))
 
     def _step(self, no: int | None) -> str | None:
         if no is None:
@@ -192,10 +195,10 @@ class JobReader:
         return self.plan.nodes[node].name if node < len(self.plan.nodes) else None
 
     async def _learn_nodes(self, events: Sequence[EventView]) -> None:
-        """The numbers beyond those of the plan's nodes are of fan-outs' children."""
+        """Learn the nodes of fan-outs' children, whose numbers lie beyond those of the plan's nodes."""
         first = len(self.plan.nodes)
         children = {e.no for e in events if e.no is not None and e.no >= first}
-        # Only those of this page are kept: a fan-out may be as wide as it likes.
+        # Keeps only the children on this page, because a fan-out has no maximum width.
         self._nodes = {no: node for no, node in self._nodes.items() if no in children}
         unknown = sorted(children - self._nodes.keys())
         if not unknown:
@@ -240,7 +243,7 @@ def _data(
         "status": state,
         "progress_pct": said.get("pct"),
         "progress_message": said.get("message"),
-        "at": rfc3339(at),
+        "at": told_at(at),
     }
 
 
@@ -248,11 +251,11 @@ def _of_job(job: FeedRow | JobView, at: datetime) -> dict[str, Any]:
     return {
         "recipe": job.recipe,
         "labels": job.labels or {},
-        "created_at": rfc3339(job.created_at),
+        "created_at": told_at(job.created_at),
         "started_at": _by_then(job.started_at, at),
         "finished_at": _by_then(job.finished_at, at),
     }
 
 
 def _by_then(moment: datetime | None, at: datetime) -> str | None:
-    return rfc3339(moment) if moment is not None and moment <= at else None
+    return told_at(moment) if moment is not None and moment <= at else None

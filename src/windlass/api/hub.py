@@ -1,24 +1,23 @@
-"""One hub per process: looks for new events once, and gives them to every stream that follows them.
+"""One hub per process: reads new events once, and gives them to every stream that follows them.
 
-    subscription   reads on by itself, at its client's pace, until it stands where the hub stands …
-    hub            … from then on it is given what the hub finds: bytes that are made once for all
+    subscription   reads the history at its client's pace, until it reaches the hub's place …
+    hub            … and from then on gives it the new events, as frames that are encoded once for all streams
 
-A subscription joins only between two looks and only if it stands at or after the hub's place; the hub then gives it
-what is greater than its own place. So joining has neither gap nor repeat, however long the history was.
+A subscription joins only between two looks, and only at or after the hub's place. The hub then gives it the events
+after its own place. So joining causes neither a gap nor a repeat, regardless of the length of the history.
 
-The hub looks when a bell rings, and by itself: often while something happens, seldom otherwise, not at all while nobody
-follows. It never waits for a client. One that leaves QUEUE_MAX frames lying and takes none for a second, or is very far
-behind, is cut off; it comes back with the last id that it has, and reads on at its own pace.
+The hub looks when a bell rings and periodically: often while events arrive, rarely otherwise, never without streams.
+It never waits for a client. It cuts off a client that leaves QUEUE_MAX frames and takes none for a second, or is very
+far behind. That client comes back with its last id, and reads on at its own pace.
 
-A database that is away is silence: the hub tries again, and clients see heartbeats. When it comes back with another
-history (`api/history.py`), every stream ends, and a client that returns is told to begin anew.
+While the database is unavailable the hub tries again, and clients see heartbeats. If the database comes back with
+another history (`api/history.py`), every stream ends, and a returning client must start anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -28,16 +27,16 @@ from uuid import UUID
 import msgspec
 
 from windlass.api.console_stream import ConsoleStream, opened
-from windlass.api.follow import FeedReader, FeedTold, JobReader, Told, feed_told
+from windlass.api.follow import FeedReader, FeedTold, JobEventReader, Told, feed_told
 from windlass.api.history import History
 from windlass.api.sse import frame
-from windlass.api.subscription import AGAIN_S, Open, Reader, Subscription
+from windlass.api.subscription import AGAIN_S, Open, Reader, Subscription, last_frames, opening
 from windlass.api.topics import Wanted
-from windlass.api.tracebacks import expose_to_caller
-from windlass.api.wire.listing import EVERYBODY
+from windlass.api.wire.listing import ALL_CALLERS
 from windlass.core.bell import Bell, JobsEnded, WorkQueued
 from windlass.core.caller import CallerContext
 from windlass.core.errors import BadRequest, TooManyStreams, Unavailable
+from windlass.documents.tracebacks import expose_to_caller
 from windlass.engine import feed
 from windlass.pure.cursor import FeedAt, Place, parse_feed_id
 from windlass.store.database import Database
@@ -47,42 +46,41 @@ from windlass.views import read
 
 QUEUE_MAX = 256
 STALLED_S = 1.0
-# For a client that takes frames, but fewer than there are.
+# For a client that takes frames, but fewer than arrive.
 BEHIND_MAX = 10_000
 STREAM_MAX_S = 600.0
 LOOK_S = 0.05
 IDLE_LOOK_S = 0.25
-# How many events of the jobs that are followed one look takes, and of each: few of many, or many of a few.
+# How many events of followed jobs one look reads, in all and of each job: few of many jobs, or many of few.
 LOOK_MAX = 20_000
 EACH_MIN, EACH_MAX = 200, 2_000
-# After this long without news, looks become seldom.
+# After this long without news, looks become rare.
 QUIET_S = 5.0
-# A look may take this part of the time, no more; but news is never this late because of it.
-SHARE = 4
-PAUSE_MAX_S = 0.2
-RETRY_MS = 2_000
-# How many may read on by themselves at once; the others wait for their turn.
+# The pause between two looks, as a multiple of the database's time for a look; at most PAUSE_MAX_S.
+SHARE = 2
+PAUSE_MAX_S = 0.1
+# How many streams may read on without the hub at once; the others wait for a turn.
 READERS_MAX = 4
 
 _log = logging.getLogger("windlass.streams")
 
 
 class Hears(Protocol):
-    """Who counts streams; `telemetry/meters.py` has the one there is."""
+    """Counts streams; `telemetry/meters.py` implements it."""
 
     def streams(self, kind: str, change: int) -> None:
-        """A stream was opened (1) or has ended (-1)."""
+        """Count an opened (1) or ended (-1) stream."""
         ...
 
     def dropped(self, reason: str) -> None:
-        """A stream was cut off."""
+        """Count a stream that was cut off."""
         ...
 
 
 class _Track:
-    """A job that is followed: how far the hub has told it, and to whom."""
+    """A followed job: how far the hub has read it, and its subscriptions."""
 
-    def __init__(self, reader: JobReader) -> None:
+    def __init__(self, reader: JobEventReader) -> None:
         self.reader = reader
         self.subscriptions: set[Subscription] = set()
 
@@ -121,6 +119,8 @@ class Hub:
         self._rung = asyncio.Event()
         self._readers = asyncio.Semaphore(READERS_MAX)
         self._news_s = 0.0
+        # How long this look has waited for the database.
+        self._asked_s = 0.0
         self._task: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
@@ -128,26 +128,26 @@ class Hub:
 
     @property
     def count(self) -> int:
-        """How many streams are open."""
+        """Return how many streams are open."""
         return sum(self._slots.values())
 
     def alive(self) -> float | None:
-        """How many seconds ago it had a turn."""
+        """Return how many seconds ago the loop last ran."""
         return self._clock() - self.alive_s
 
     def ready(self) -> bool:
-        """Whether it goes on."""
+        """Return whether the loop is running."""
         return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
-        """Hear the bells, and begin to look."""
+        """Listen for bells, and start looking."""
         self._is_stopped = False
         await self._db.listen(WorkQueued, self._ring)
         await self._db.listen(JobsEnded, self._ring)
         self._task = asyncio.create_task(self._run(), name="windlass-hub")
 
     async def stop(self) -> None:
-        """Send everybody away, to another process or to this one's next life, and stop looking."""
+        """End all streams, so that clients reconnect here or to another process, and stop looking."""
         self._is_stopped = True
         for subscription in list(self._all):
             subscription.finish("bye", "the server stops")
@@ -158,8 +158,8 @@ class Hub:
         self._task = None
 
     async def follow_caller(self, caller: str, after: str | None, *, of: str | None = None) -> Subscription:
-        """Follow the caller's jobs, or those of another or of EVERYBODY, from a place on, else from now on."""
-        whose = caller if of is None else None if of == EVERYBODY else of
+        """Follow the jobs of the caller, of `of` or of ALL_CALLERS, after a place or from now on."""
+        whose = caller if of is None else None if of == ALL_CALLERS else of
         place = None if not after else parse_feed_id(after)
         release = self._take_slot(caller)
         try:
@@ -168,30 +168,30 @@ class Hub:
             is_foreign = place is not None and place[0] != self._history.epoch
             start = Place(here) if place is None or is_foreign else place[1]
             if start.slot > here:
-                raise BadRequest("that id is of an event still to come", remedy="Send an id as it was given, or none")
+                raise BadRequest("this id belongs to a future event", remedy="Send an id of the stream, or none")
             reader = FeedReader(self._db, self._history.epoch, whose, start)
         except BaseException:
             release()
             raise
-        frames = [_opening(reader)]
+        frames = [opening(reader)]
         if is_foreign:
             frames.append(frame("reset", reader.id, msgspec.json.encode({"after": reader.id})))
         return self._subscribed(caller, reader, frames)
 
     async def follow_job(self, job_id: UUID, caller: str, after: int) -> Subscription:
-        """Follow one job from an event's number on. Whether it is the caller's to see was asked before."""
+        """Follow one job after an event's number. The route has checked that the caller may see the job."""
         release = self._take_slot(caller)
         try:
             job = await read.job(self._db, job_id)
             if not 0 <= after <= job.event_seq:
                 raise BadRequest(
-                    f"job {job_id} has {job.event_seq} events so far, not {after}", remedy="Send an id as it was given"
+                    f"job {job_id} has {job.event_seq} events so far, not {after}", remedy="Send an id of the stream"
                 )
-            reader = JobReader(self._db, job, await plan_of(self._db, job.plan), after)
+            reader = JobEventReader(self._db, job, await plan_of(self._db, job.plan), after)
         except BaseException:
             release()
             raise
-        return self._subscribed(caller, reader, [_opening(reader)])
+        return self._subscribed(caller, reader, [opening(reader)])
 
     async def follow_topics(self, caller: CallerContext, topics: Sequence[Wanted]) -> ConsoleStream:
         """Follow several topics in one stream, as a console does."""
@@ -206,17 +206,17 @@ class Hub:
         return made
 
     def forget(self, caller: str) -> None:
-        """A key of this caller is good no more: its streams end, and whoever comes back is asked for a key."""
+        """End the streams of a caller after a key was revoked. A client that comes back must authenticate again."""
         for subscription in [s for s in self._all if s.caller == caller]:
             subscription.finish("bye", "a key was revoked")
 
     def note_drop(self, reason: str) -> None:
-        """A client was given up."""
+        """Count a client that was given up."""
         if self._meters is not None:
             self._meters.dropped(reason)
 
     def leave(self, stream: Open) -> None:
-        """A stream is over. The second time it changes nothing."""
+        """Remove an ended stream. A second call changes nothing."""
         if stream not in self._all:
             return
         del self._all[stream]
@@ -227,28 +227,28 @@ class Hub:
             self._meters.streams(stream.kind, -1)
 
     def spawn(self, reading: Coroutine[Any, Any, None]) -> None:
-        """Read on beside the stream that asks for it: a client that goes does not break off a look at the database."""
+        """Run a read in its own task, so that a client that disconnects does not interrupt a database read."""
         task = asyncio.create_task(reading, name="windlass-stream-reads")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def read(self, reader: Reader) -> Sequence[Told]:
-        """Read on for one stream, not too many at once."""
+        """Read on for one stream; limits the number of concurrent reads."""
         async with self._readers:
             return await reader.read()
 
     def turn(self) -> asyncio.Semaphore:
-        """Whoever reads beside the hub reads in here."""
+        """Return the semaphore for reads that happen outside the hub's own loop."""
         return self._readers
 
     async def try_join(self, subscription: Subscription) -> bool:
-        """Take over a stream that stands where the hub stands. What is decided here is decided between two looks."""
+        """Take over a stream that has reached the hub's place. The decision falls between two looks."""
         while not self._looked.is_set():
             await self._looked.wait()
         if subscription.is_over:
             return True
         reader = subscription.reader
-        if isinstance(reader, JobReader):
+        if isinstance(reader, JobEventReader):
             subscription.is_joined = self._join_job(subscription, reader)
         else:
             subscription.is_joined = self._join_feed(subscription, reader)
@@ -264,7 +264,7 @@ class Hub:
         self._feeds.setdefault(reader.caller, set()).add(subscription)
         return True
 
-    def _join_job(self, subscription: Subscription, reader: JobReader) -> bool:
+    def _join_job(self, subscription: Subscription, reader: JobEventReader) -> bool:
         if reader.is_ending:
             return False
         track = self._jobs.get(reader.job.id)
@@ -276,10 +276,10 @@ class Hub:
         return True
 
     def unjoin(self, subscription: Subscription) -> None:
-        """Give it nothing more."""
+        """Stop giving frames to the subscription."""
         subscription.is_joined = False
         match subscription.reader:
-            case JobReader() as reader:
+            case JobEventReader() as reader:
                 track = self._jobs.get(reader.job.id)
                 if track is not None:
                     track.subscriptions.discard(subscription)
@@ -304,7 +304,7 @@ class Hub:
             stream.finish("bye", "the server stops")
 
     def _take_slot(self, caller: str) -> Callable[[], None]:
-        # Frames are encoded once for all who follow, whoever's request began it.
+        # Frames are encoded once for all followers, so the visibility of the first follower's request must not apply.
         expose_to_caller(False)
         own = self._slots.get(caller, 0)
         if own >= self._per_caller_max or self.count >= self._streams_max:
@@ -314,7 +314,7 @@ class Hub:
             raise TooManyStreams(
                 f"{whose} {most} open streams, which is the limit",
                 retry_after_s=5.0,
-                remedy="Close one; one stream of all jobs tells as much as a stream for each",
+                remedy="Close a stream; one stream of all jobs replaces many streams of single jobs",
             )
         self._slots[caller] = own + 1
         return lambda: self._release_slot(caller)
@@ -331,10 +331,10 @@ class Hub:
         while True:
             self._rung.clear()
             self._end_old()
-            began_s = self._clock()
+            self._asked_s = 0.0
             try:
                 await self._look()
-                pause_s = min(PAUSE_MAX_S, SHARE * (self._clock() - began_s))
+                pause_s = min(PAUSE_MAX_S, SHARE * self._asked_s)
             except Exception as error:
                 if not isinstance(error, Unavailable) and not is_transient(error):
                     _log.exception("looking for events failed")
@@ -350,14 +350,14 @@ class Hub:
                 await self._rung.wait()
 
     def _end_old(self) -> None:
-        """Nobody stays for ever: who comes back is asked for a key again."""
+        """End streams that reached their maximum age: a client that comes back must authenticate again."""
         now_s = self._clock()
         for subscription in list(self._all):
             if subscription.until_s > now_s:
                 break
             subscription.finish("bye", "come back")
             if now_s > subscription.until_s + self._stream_max_s:
-                # Its answer was never begun, or hangs.
+                # The response never started, or hangs.
                 subscription.drop("stuck")
                 self.leave(subscription)
 
@@ -376,11 +376,11 @@ class Hub:
             self._looked.set()
 
     async def _is_same_history(self) -> bool:
-        """Whether positions still hold; if they do not, every stream ends."""
+        """Return whether positions are still valid. If they are not, end every stream."""
         if await self._history.is_same():
             return True
         for stream in list(self._all):
-            stream.finish("bye", "the history of the database has changed; come back and begin anew")
+            stream.finish("bye", "the history of the database has changed; connect again from the start")
             if isinstance(stream, Subscription):
                 self.unjoin(stream)
         return False
@@ -389,8 +389,10 @@ class Hub:
         callers = None if None in self._feeds else sorted(name for name in self._feeds if name is not None)
         start = self._at
         assert start is not None
+        began_s = self._clock()
         rows, end = await feed.after(self._db, start, callers=callers)
-        # The connection may have been lost just now, and the rows be those of a promoted standby.
+        self._asked_s += self._clock() - began_s
+        # The connection may have been lost just now, and the rows may be those of a promoted standby.
         if not await self._is_same_history():
             return
         self._at = end
@@ -404,7 +406,7 @@ class Hub:
         for caller, group in self._feeds.items():
             own = by_caller.get(caller, [])
             for subscription in list(group):
-                # Who stood beyond the hub's place when it joined has been told some of this already.
+                # A subscription that was beyond the hub's place when it joined already has some of these events.
                 assert isinstance(subscription.reader, FeedReader)
                 joined_at = subscription.reader.place.at
                 fresh = own if joined_at <= start else [one for one in own if one.place.slot > joined_at]
@@ -412,7 +414,10 @@ class Hub:
 
     async def _look_at_jobs(self) -> None:
         wanted = {job_id: track.reader.seq for job_id, track in self._jobs.items()}
+        began_s = self._clock()
         found = await read.events_of(self._db, wanted, min(EACH_MAX, max(EACH_MIN, LOOK_MAX // len(wanted))))
+        self._asked_s += self._clock() - began_s
+        ended: list[Subscription] = []
         for job_id, events in found.items():
             track = self._jobs.get(job_id)
             if track is None:
@@ -422,13 +427,19 @@ class Hub:
             told = await track.reader.told(events)
             for subscription in list(track.subscriptions):
                 reader = subscription.reader
-                assert isinstance(reader, JobReader)
-                # A job's numbers have no gap, so what it was told already is so many frames.
+                assert isinstance(reader, JobEventReader)
+                # A job's numbers have no gap, so their difference counts the events that the subscription has.
                 self._give(subscription, told[max(0, reader.seq - before) :])
                 reader.catch_up(track.reader)
                 if reader.is_ending:
-                    # It reads the rest by itself, and how the job ended.
-                    self.unjoin(subscription)
+                    ended.append(subscription)
+        for subscription, last in await last_frames(self._db, ended):
+            self.unjoin(subscription)
+            if last is not None:
+                subscription.end(last)
+            else:
+                # The subscription reads the remaining events and the job's end without the hub.
+                subscription.go_on()
 
     def _give(self, subscription: Subscription, told: Sequence[Told]) -> None:
         stalled_s = asyncio.get_running_loop().time() - subscription.taken_s
@@ -437,9 +448,3 @@ class Hub:
             subscription.drop("slow")
         else:
             subscription.give(told)
-
-
-def _opening(reader: Reader) -> bytes:
-    """Says from where it goes on, so that a client that is cut off at once comes back without a gap."""
-    data = msgspec.json.encode({"after": reader.id})
-    return frame("open", reader.id, data, RETRY_MS + random.randrange(1_000))

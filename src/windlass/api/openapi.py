@@ -1,12 +1,13 @@
-"""The OpenAPI document: what FastAPI writes of the routes, completed with what only the guards know.
+"""The OpenAPI document: FastAPI's description of the routes, completed with facts that only the guards know.
 
-Each operation gets the problems that it can answer with, the keys that it takes, the headers of every answer, and
-links from what makes a job to what can be asked about it. FastAPI's own 422 goes: a problem stands in its place.
+Each operation gets its possible problems, the keys that it takes, and the headers of every response. Operations that
+create a job get links to the operations on that job. A problem replaces FastAPI's own 422.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from importlib import metadata
 from importlib.resources import files
 from typing import Any
@@ -14,33 +15,40 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from pydantic.json_schema import models_json_schema
 
 from windlass.api.edge import ALIAS
 from windlass.api.guard import Guard, GuardedRoute, guard_of
+from windlass.api.wire.console import FRAMES
 from windlass.api.wire.problem import Problem
+from windlass.core.caller import Scope
+from windlass.core.external import ProviderStatus
+from windlass.core.hold import HoldName
+from windlass.core.wait import WaitKind
 from windlass.pure.problem import KINDS
 
 _TAGS = {
-    "jobs": "Submit jobs, look at them, and act on them.",
-    "results": "What went into a job and what came out of it.",
-    "streams": "What happens, as it happens (server-sent events).",
-    "recipes": "What can be submitted.",
-    "overview": "What to look at first, and failures that nobody has dealt with.",
-    "webhooks": "Where the end of a job is told.",
-    "providers": "Work that others do: who may ask them, and what they tell us.",
-    "budgets": "How much may be spent, and what was.",
+    "jobs": "Submit, read and control jobs.",
+    "results": "Inputs and outputs of jobs and steps.",
+    "streams": "Live events (server-sent events).",
+    "recipes": "Recipes that can be submitted.",
+    "overview": "The overview and dead letters.",
+    "webhooks": "Notifications about the end of a job.",
+    "providers": "Providers: their slots, their webhooks, and callbacks of external work.",
+    "budgets": "Budgets and costs.",
     "callers": "Who asks.",
     "keys": "Keys of an installation without a Membership service.",
-    "audit": "What was done, by whom, in a chain that shows tampering.",
-    "workers": "The processes that do the work.",
-    "console": "Signing in at the web console, and what it needs beside the rest.",
-    "health": "For load balancers and whoever watches.",
+    "audit": "The audit: a chain of records that shows tampering.",
+    "workers": "The processes that run steps.",
+    "console": "Sign-in and data of the web console.",
+    "health": "For load balancers and monitoring.",
 }
 _ABOUT = (
     "Durable jobs over HTTP. Every refusal is a problem document (RFC 9457) with a stable `code`, a `hint` and the id "
-    "of the request. Answers may gain fields; ignore those that you do not know."
+    "of the request. Responses may gain fields; ignore unknown fields."
 )
-# Of every request that needs a key, and of every request at all.
+# The problems of every request that needs a key, and of every request.
 _KEYED = ("unauthenticated", "forbidden", "rate_limited", "membership_unavailable", "database_unavailable")
 _ALWAYS = ("bad_request", "broken", "too_large")
 _SECURITY = {
@@ -50,8 +58,8 @@ _SECURITY = {
         "type": "apiKey",
         "in": "cookie",
         "name": "windlass_session",
-        "description": "The console's cookie, from POST /console/session; its name ends in the installation's own. "
-        "Whatever is no GET also needs the session's `csrf` in the header `X-Windlass-CSRF`.",
+        "description": "The console's cookie, from POST /console/session. Its name ends with a suffix of the "
+        "installation. Every method but GET also needs the session's `csrf` in the header `X-Windlass-CSRF`.",
     },
 }
 _TICKET = {"ticket": {"type": "apiKey", "in": "query", "name": "ticket"}}
@@ -82,12 +90,15 @@ _EXAMPLES: dict[str, Any] = {
     "console.sign_in": {"token": "wll_…"},
     "keys.create": {"caller": "indexer", "name": "nightly indexing", "caller_type": "service"},
 }
-# One answer of each operation, as a server gave it; a test holds them against the models.
+# Enums whose members occur inside texts, such as `waiting_for`, or among words that others define.
+WORDS: tuple[type[StrEnum], ...] = (HoldName, WaitKind, Scope, ProviderStatus)
+_REF = "#/components/schemas/{model}"
+# One response of each operation, as a server gave it; a test checks them against the models.
 ANSWERS: dict[str, Any] = msgspec.json.decode(files("windlass.api").joinpath("answers.json").read_bytes())
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The whole document."""
+    """Return the whole document."""
     made: dict[str, Any] = get_openapi(
         title="Windlass",
         version=metadata.version("windlass"),
@@ -100,23 +111,33 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    problem = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
-    schemas.update(problem.pop("$defs", {}), Problem=problem)
+    schemas.update(_beside())
     made["components"]["securitySchemes"] = {**_SECURITY, **_TICKET}
     made["components"]["headers"] = {"RequestId": _REQUEST_ID}
     for route, operation in _operations(app, made):
         _complete(operation, guard_of(route.endpoint))
-    # As it will be read: FastAPI leaves values in it that are not JSON.
+    # A round trip through JSON: FastAPI leaves values in the document that are not JSON.
     value: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(made, order="sorted"))
     return value
 
 
 def document_of(app: FastAPI) -> bytes:
-    """The document as text; made once."""
+    """Return the document as text; made once."""
     if not hasattr(app.state, "document"):
         app.state.document = msgspec.json.encode(app.openapi())
     text: bytes = app.state.document
     return text
+
+
+def _beside() -> dict[str, Any]:
+    """Return the schemas that no route returns: problems, the frames of the console's stream, enums inside texts."""
+    models = [Problem, *FRAMES.values()]
+    told = [(model, "serialization") for model in models]
+    _, found = models_json_schema(told, ref_template=_REF)  # type: ignore[arg-type]
+    found = dict(found["$defs"])
+    for kind in WORDS:
+        found[kind.__name__] = TypeAdapter(kind).json_schema(mode="serialization")
+    return found
 
 
 def _operations(app: FastAPI, made: dict[str, Any]) -> Iterator[tuple[GuardedRoute, dict[str, Any]]]:
@@ -126,29 +147,29 @@ def _operations(app: FastAPI, made: dict[str, Any]) -> Iterator[tuple[GuardedRou
                 yield route, made["paths"][route.path_format][method.lower()]
 
 
-def _complete(operation: dict[str, Any], own: Guard) -> None:
+def _complete(operation: dict[str, Any], route_guard: Guard) -> None:
     answers = operation["responses"]
     answers.pop("422", None)
     for answer in answers.values():
         answer.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
-    codes = {*_ALWAYS, *own.codes, *(() if own.is_open else _KEYED)}
-    if not own.is_open and own.operation == "write":
+    codes = {*_ALWAYS, *route_guard.codes, *(() if route_guard.is_open else _KEYED)}
+    if not route_guard.is_open and route_guard.operation == "write":
         codes.add("bad_csrf")
     for status, rows in _by_status(codes).items():
         answers.setdefault(str(status), _problem(rows))
-    if own.is_open:
+    if route_guard.is_open:
         operation["security"] = []
     else:
-        operation["security"] = [{name: []} for name in (*_SECURITY, *(_TICKET if own.takes_ticket else ()))]
-    if own.scope is not None:
-        who = f"Scope: `{own.scope}`{'; internal services and admins only' if own.is_internal else ''}."
+        operation["security"] = [{name: []} for name in (*_SECURITY, *(_TICKET if route_guard.takes_ticket else ()))]
+    if route_guard.scope is not None:
+        who = f"Scope: `{route_guard.scope}`{'; internal services and admins only' if route_guard.is_internal else ''}."
         operation["description"] = f"{operation.get('description', '')}\n\n{who}".strip()
     name = operation["operationId"]
     if name in _EXAMPLES:
         operation["requestBody"]["content"]["application/json"]["example"] = _EXAMPLES[name]
     for good in ("200", "201", "202"):
         content = answers.get(good, {}).get("content", {})
-        # What is accepted can also be asked for without being done.
+        # An operation that answers 202 answers 200 to a dry run.
         key = f"{name}.dry_run" if good == "200" and "202" in answers else name
         if key in ANSWERS and "application/json" in content:
             content["application/json"]["example"] = ANSWERS[key]

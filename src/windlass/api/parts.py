@@ -1,4 +1,4 @@
-"""What the handlers of the service are given. All of it is made by `app/http.py`; here is only what it must be."""
+"""The parts that the service's handlers get. `app/http.py` makes them; this module has only their interfaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windlass.access.secret import Secret
 from windlass.access.sessions import Sessions
 from windlass.access.tickets import Tickets
 from windlass.access.verifier import Verifier
-from windlass.api.looks import JobLooks
+from windlass.api.job_reader import JobReader
 from windlass.api.static import File
 from windlass.api.topics import Wanted
 from windlass.core.caller import CallerContext
@@ -29,6 +29,8 @@ from windlass.engine.recipes import NamedPlans
 from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
+from windlass.pure.new_ids import NewIds
+from windlass.pure.service import Services
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
 from windlass.store.migrate import Folder
@@ -38,7 +40,7 @@ from windlass.views.read import Waiter
 
 
 class Settings(Protocol):
-    """The settings that the service goes by; `app/settings.py` says what each is for."""
+    """The settings of the service; `app/settings.py` describes each of them."""
 
     @property
     def listen(self) -> str: ...  # noqa: D102
@@ -76,31 +78,23 @@ class Settings(Protocol):
     def internal_callers(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
-class NewIds(Protocol):
-    """Where ids come from."""
-
-    def new(self) -> UUID:
-        """The next id."""
-        ...
-
-
 class Follows(Protocol):
     """The hub, as far as routes need it; see `api/hub.py`."""
 
     async def follow_caller(self, caller: str, after: str | None, *, of: str | None = None) -> Any:
-        """Every event of the caller's jobs, or of another's, after a position of the feed."""
+        """Follow every event of the jobs of the caller, or of `of`, after a position of the feed."""
         ...
 
     async def follow_job(self, job_id: UUID, caller: str, after: int) -> Any:
-        """Every event of one job, after a sequence number."""
+        """Follow every event of one job, after a sequence number."""
         ...
 
     async def follow_topics(self, caller: CallerContext, topics: Sequence[Wanted]) -> Any:
-        """Several topics in one stream, told as a console needs it."""
+        """Follow several topics in one stream, in the form that a console needs."""
         ...
 
     async def stop(self) -> None:
-        """Send every follower away."""
+        """End every stream."""
         ...
 
 
@@ -111,22 +105,22 @@ class Demo(Protocol):
 
     @property
     def recipe(self) -> str:
-        """The recipe of the demo job."""
+        """Return the recipe of the demo job."""
         ...
 
     @property
     def can_kill(self) -> bool:
-        """Whether there is a worker to kill."""
+        """Return whether there is a worker to kill."""
         ...
 
     async def kill(self) -> tuple[UUID, int]:
-        """Send SIGKILL to the worker; who it was, and its process id."""
+        """Send SIGKILL to the worker. Return its id and its process id."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraPage:
-    """A page of the console that an extension brings: its path below `/console/x/NAME`, and its module."""
+    """A page of the console that an extension adds: its path below `/console/x/NAME`, and its module."""
 
     title: str
     icon: str
@@ -136,7 +130,7 @@ class ExtraPage:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """What an extension adds to the API: its routes, and what they are handed. `where` is its package and version."""
+    """An extension's additions to the API: its routes and their parts. `where` is its package and version."""
 
     name: str
     where: str
@@ -154,12 +148,12 @@ class Parts:
     artifacts: Artifacts
     resolver: Resolver
     waiter: Waiter
-    looks: JobLooks
+    job_reader: JobReader
     submitter: Submitter
     plans: NamedPlans
     ids: NewIds
     verifier: Verifier
-    # None when Membership knows the keys.
+    # None when Membership manages the keys.
     keys: Keys | None
     limiter: Limiter
     depth: Depth
@@ -168,7 +162,7 @@ class Parts:
     audit: Audit
     secret: Secret
     callbacks: Callbacks
-    chance: Callable[[], float]
+    spread: Callable[[], float]
     receiver: Receiver
     sender: Sender
     hub: Follows
@@ -177,11 +171,11 @@ class Parts:
     exposition: Exposition
     settings: Settings
     installation: Installation
-    # `ok` or what is wrong, for each service of the process.
-    states: Callable[[], dict[str, str]]
-    # Set when the process is asked to end: it is ready for nothing new.
+    # `ok` or the fault of each service of the process.
+    services: Services
+    # Set when the process is asked to end: it then reports that it is not ready.
     is_draining: bool = False
-    # What extensions add, and which of their migrations the database must have.
+    # The additions of extensions, and those of their migrations that the database must have.
     extras: Sequence[Extra] = ()
     folders: Sequence[Folder] = ()
     # In `windlass up` only.

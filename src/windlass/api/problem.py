@@ -1,4 +1,4 @@
-"""Errors as problem documents: every refusal on every path looks the same."""
+"""Errors as problem documents: every refusal on every path has the same form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("windlass.api")
 
 
 def problem_of(error: WindlassError, *, instance: str, request_id: str) -> Problem:
-    """The document that tells of an error."""
+    """Return the problem document of an error."""
     kind = kind_of(type(error))
     is_ours = kind.status >= 500 and not kind.is_retryable
     found = error.errors if isinstance(error, BadInput) else ()
@@ -56,12 +56,12 @@ def problem_of(error: WindlassError, *, instance: str, request_id: str) -> Probl
 
 
 def answer_to(request: HTTPConnection, raised: Exception) -> Response:
-    """The answer to a request that ended in an error; what is our fault goes to the log."""
+    """Return the response to a request that ended in an error. Faults of the server are logged."""
     error = known(raised)
     visit = visit_of(request)
     problem = problem_of(error, instance=_shown(request.url.path), request_id=visit.request_id)
     if problem.status >= 500:
-        # What may be over in a moment is told in a line; a fault of ours with all that is known of it.
+        # A temporary fault gets one line in the log; a lasting fault of ours gets a traceback.
         level, trace = (logging.WARNING, None) if problem.retryable else (logging.ERROR, raised)
         what = f"{request.scope.get('method')} {visit.route}: {problem.code}"
         _log.log(level, "request %s: %s", visit.request_id, what, exc_info=trace)
@@ -71,18 +71,18 @@ def answer_to(request: HTTPConnection, raised: Exception) -> Response:
 
 
 def known(raised: Exception) -> WindlassError:
-    """The error of our tree that says what was raised."""
+    """Return the WindlassError that corresponds to the raised exception."""
     match raised:
         case WindlassError():
             return raised
         case RequestValidationError():
             return _unfit(raised.errors())
         case HTTPException(status_code=404):
-            return NotFound("there is nothing at this path", remedy="/docs shows what there is")
+            return NotFound("there is nothing at this path", remedy="/openapi shows what there is")
         case HTTPException(status_code=status) if status < 500:
             return Refused(str(raised.detail))
         case OSError():
-            return Unavailable("a store that is needed does not answer")
+            return Unavailable("a required store does not answer")
         case _ if (outage := outage_of(raised)) is not None:
             return outage.error()
         case _:
@@ -97,7 +97,7 @@ def _unfit(errors: Sequence[Any]) -> BadInput:
 
 
 def pointer(place: Sequence[str | int]) -> str:
-    """A JSON pointer into the body; `?name` for what is in the query, `name:` for a header."""
+    """Return a JSON pointer into the body; `?name` for a query parameter, `name:` for a header."""
     where, *path = place or ("body",)
     parts = [str(part)[:_PART_MAX] for part in path]
     if where == "query":
@@ -129,7 +129,7 @@ def _headers(error: WindlassError) -> dict[str, str]:
         case Unauthenticated():
             headers["WWW-Authenticate"] = 'Bearer realm="windlass"'
         case TooLarge():
-            # The rest of the body was not read, so nothing can follow it on this connection.
+            # The rest of the body was not read, so no request can follow on this connection.
             headers["Connection"] = "close"
         case _ if kind.retry_after_s is not None:
             headers["Retry-After"] = str(kind.retry_after_s)

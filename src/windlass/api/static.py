@@ -1,11 +1,13 @@
-"""The console's files, in memory: what is served is what was found in the folder, by its exact name.
+"""The console's files, in memory, by the exact names that were found in the folder.
 
-No path of a request ever reaches the file system, so none can lead out of the folder. A build has some dozens of files
-and about a megabyte. They are read again when the build has changed, which is looked for at most once a second, when
-somebody opens a page; until a new build is whole, the former one is served. Pages that were opened before it load more
-of their own files later, so those of the build before are kept.
+No path of a request reaches the file system, so no path can lead out of the folder. A build has some dozens of files
+and about a megabyte.
 
-Nothing is compressed here: a build brings each text as it is, as brotli and as gzip.
+The files are read again after the build has changed. A request for a page checks this at most once a second. Until a
+new build is complete, the former build is served. Pages that were opened earlier load more of their files later, so the
+files of the previous build are kept.
+
+Nothing is compressed here: a build contains each text uncompressed, as brotli and as gzip.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _TYPES = {
     ".woff2": "font/woff2",
 }
 _BINARY = "application/octet-stream"
-_POLICY = (
+POLICY = (
     "default-src 'self'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self'; worker-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'; object-src 'none'"
@@ -56,7 +58,7 @@ _log = logging.getLogger("windlass.api")
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file in the forms that it may be sent in; `identity` is as it is. The tag is of its content."""
+    """A file in each available coding; `identity` is uncompressed. The tag is a hash of the content."""
 
     media_type: str
     tag: str
@@ -65,7 +67,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A console: its files by their names, and what its pages may load."""
+    """A console: its files by their names, and the content security policy of its pages."""
 
     kind: Literal["full", "lite"]
     files: Mapping[str, File]
@@ -73,7 +75,7 @@ class Build:
 
     @property
     def hash(self) -> str:
-        """Another one for every build, as the first page names the others by their contents."""
+        """Return a hash that differs for every build, as the first page names the other files by their contents."""
         return self.files[INDEX].tag[:12]
 
 
@@ -87,15 +89,16 @@ class Console:
         self._clock = clock
         self._looked_s = clock()
         self._stamp: object = None
-        # A folder that is named in the settings and is not there is told before anything is served.
+        # A missing folder that the settings name is reported before anything is served.
         self._newest = self._build = self._read(find()) or lite()
 
     def build(self) -> Build:
-        """The build, looked for again if that was a while ago."""
+        """Return the build; checks for a new build if the last check was a while ago."""
         now_s = self._clock()
         if now_s - self._looked_s >= LOOK_EVERY_S:
             self._looked_s = now_s
-            # A folder that is being written anew may have no first page just now: what was read before is whole.
+            # A folder that is being rewritten may lack its first page just now, so the build that was read before
+            # stays.
             with contextlib.suppress(BadSetting):
                 self._take(self._read(self._find()))
         return self._build
@@ -106,7 +109,7 @@ class Console:
             self._newest, self._build = found, replace(found, files={**former, **found.files})
 
     def _read(self, folder: Path | None) -> Build | None:
-        """The build in the folder if it is another one than before, and whole."""
+        """Return the build in the folder if it is new and complete; else None."""
         if folder is None:
             return None
         try:
@@ -124,36 +127,36 @@ class Console:
 
 
 def full(folder: Path) -> Build:
-    """What was built: the files of the folder itself and of its assets."""
+    """Read a build: the files of the folder itself and of its assets."""
     found: dict[str, File] = {}
     left = BYTES_MAX
     for name, path in _listed(folder):
         if path.suffix in _SUFFIXES.values() and path.with_suffix("").is_file():
             continue
         body = path.read_bytes()
-        forms = {"identity": body, **_compressed(path)}
+        forms = {"identity": body, **compressed(path)}
         left -= sum(map(len, forms.values()))
         if left < 0 or len(found) >= FILES_MAX:
             raise BadSetting(
                 f"the console in {folder} has over {FILES_MAX:,} files or {BYTES_MAX:,} bytes",
                 remedy="Name a folder that holds nothing but a built console",
             )
-        found[name] = File(_TYPES.get(path.suffix, _BINARY), sha256(body).hexdigest()[:32], forms)
-    return Build("full", found, _POLICY.format(scripts=""))
+        found[name] = File(media_type(path), sha256(body).hexdigest()[:32], forms)
+    return Build("full", found, POLICY.format(scripts=""))
 
 
 def lite() -> Build:
-    """The page that is always there. Its one script is allowed by its hash: it is in the page."""
+    """Return the lite page, which is always available. The policy allows its one inline script by its hash."""
     body = files("windlass.api").joinpath("lite.html").read_bytes()
     hashes = (base64.b64encode(sha256(script).digest()).decode() for script in _SCRIPT.findall(body))
     page = File(
         _TYPES[".html"], sha256(body).hexdigest()[:32], {"identity": body, "gzip": gzip.compress(body, mtime=0)}
     )
-    return Build("lite", {INDEX: page}, _POLICY.format(scripts="".join(f" 'sha256-{one}'" for one in hashes)))
+    return Build("lite", {INDEX: page}, POLICY.format(scripts="".join(f" 'sha256-{one}'" for one in hashes)))
 
 
 def chosen(accepted: str, forms: Mapping[str, bytes]) -> str:
-    """The form to send to whoever accepts these codings: brotli before gzip before what it is."""
+    """Return the best coding that the client accepts: brotli before gzip before identity."""
     weights = dict(map(_weight, accepted.lower().split(",")))
     rest = weights.get("*", 0.0)
     for coding in _SUFFIXES:
@@ -172,7 +175,7 @@ def _weight(text: str) -> tuple[str, float]:
 
 
 def _listed(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Each file with its name in an address. One may be a link: some installers leave nothing else."""
+    """Yield each file with its name in a URL. A file may be a link: some installers create only links."""
     for place, prefix in ((folder, ""), (folder / ASSETS, f"{ASSETS}/")):
         if place.is_dir():
             for path in sorted(place.iterdir()):
@@ -180,12 +183,18 @@ def _listed(folder: Path) -> Iterator[tuple[str, Path]]:
                     yield prefix + path.name, path
 
 
-def _compressed(path: Path) -> dict[str, bytes]:
+def media_type(path: Path) -> str:
+    """Return the media type of a file, by its name."""
+    return _TYPES.get(path.suffix, _BINARY)
+
+
+def compressed(path: Path) -> dict[str, bytes]:
+    """Return the compressed forms that a build has left beside a file."""
     beside = {coding: path.with_name(path.name + suffix) for coding, suffix in _SUFFIXES.items()}
     return {coding: one.read_bytes() for coding, one in beside.items() if one.is_file()}
 
 
 def _stamp(folder: Path) -> object:
-    """Differs when the build does: a new one has another first page, or other files beside it."""
+    """Return a stamp that changes with the build: a new build has another first page, or other files beside it."""
     names = (folder / INDEX, folder, folder / ASSETS)
     return [(one.stat().st_mtime_ns, one.stat().st_size) for one in names if one.exists()]

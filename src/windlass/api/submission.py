@@ -1,8 +1,9 @@
-"""From a request to what the engine is asked for. Everything is refused here that can be, before anything is made."""
+"""Turns a request into a submission for the engine. Refuses every faulty request here, before anything is created."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from windlass.api.parts import Parts
 from windlass.api.wire.job import JobRequest, WebhookWish
@@ -11,12 +12,19 @@ from windlass.core.errors import BadInput, BadRequest, Refused
 from windlass.engine.submit import Submission, Webhook
 from windlass.pure.webhook import parse_secret
 from windlass.recipe.schema import check_inputs
+from windlass.views.read import JobView
 
 KEY_LENGTH_MAX = 255
+# The other fields of a request are options and go to the engine by their names; there, durations are seconds.
+_OPTIONS = JobRequest.model_fields.keys() - {"recipe", "inputs", "version", "webhook", "idempotency_key"}
+_SECONDS = {"deadline": "deadline_s", "ttl": "ttl_s"}
 
 
 def checked_key(header: str | None, body: str | None = None) -> str | None:
-    """The idempotency key of a request, from its header or its body; both and different is nobody's meaning."""
+    """Return the idempotency key of a request, from its header or its body.
+
+    Two different keys are refused as ambiguous.
+    """
     if header is not None and body is not None and header != body:
         raise BadRequest("the header Idempotency-Key and the field idempotency_key differ", remedy="Give one of them")
     key = header if header is not None else body
@@ -27,37 +35,70 @@ def checked_key(header: str | None, body: str | None = None) -> str | None:
 
 async def submission_of(
     parts: Parts, caller: CallerContext, wish: JobRequest, *, key: str | None, request_id: str
-) -> Submission:
-    """What the engine is asked for; its id is made here."""
+) -> tuple[Submission, int | None]:
+    """Return the submission for the engine and the version of its recipe; makes the job's id."""
     check_priority(caller, wish.priority, parts.settings.priority_max)
-    plan = await parts.plans.latest(wish.recipe, wish.version)
+    recipe = await parts.plans.described(wish.recipe, wish.version)
+    plan = recipe.plan
+    options = {_SECONDS.get(name, name): getattr(wish, name) for name in _OPTIONS}
     submission = Submission(
         plan=plan,
         inputs=check_inputs(plan, wish.inputs),
         job_id=parts.ids.new(),
         caller=caller.caller_id,
         idempotency_key=key,
-        labels=wish.labels or None,
-        priority=wish.priority,
-        deadline_s=wish.deadline,
-        ttl_s=wish.ttl,
         correlation_id=request_id,
         webhook=None if wish.webhook is None else await _webhook(parts, caller, wish.webhook),
-        budget=wish.budget,
+        **{**options, "labels": wish.labels or None},
     )
     submission.check()
-    return submission
+    return submission, recipe.version
+
+
+def new_job(submission: Submission, recipe_version: int | None, created_at: datetime) -> JobView:
+    """Return the job as its commit created it, without any later change."""
+    deadline_s = submission.deadline_s
+    return JobView(
+        id=submission.job_id,
+        recipe=submission.plan.recipe,
+        recipe_version=recipe_version,
+        plan=submission.plan.hash,
+        state=submission.first_state,
+        caller=submission.caller,
+        priority=submission.priority,
+        is_paused=False,
+        event_seq=1,
+        steps_total=len(submission.plan.nodes),
+        steps_open=len(submission.plan.nodes),
+        steps_failed=0,
+        input=submission.inputs,
+        error=None,
+        labels=submission.labels,
+        progress=None,
+        idempotency_key=submission.idempotency_key,
+        correlation_id=submission.correlation_id,
+        parent_job=None,
+        parent_no=None,
+        retry_of=None,
+        created_at=created_at,
+        started_at=None,
+        finished_at=None,
+        deadline_at=None if deadline_s is None else created_at + timedelta(seconds=deadline_s),
+        expires_at=created_at + timedelta(seconds=submission.lives_s),
+        deleted_at=None,
+    )
 
 
 async def checked_many(
     parts: Parts, caller: CallerContext, wishes: Sequence[JobRequest], *, request_id: str
 ) -> list[Submission]:
-    """The same for a batch: whatever is wrong with one item refuses all, and is told with its place."""
+    """Return the submissions of a batch. A fault of one item refuses the whole batch and names the item's place."""
     made: list[Submission] = []
     for place, wish in enumerate(wishes):
         try:
             key = checked_key(None, wish.idempotency_key)
-            made.append(await submission_of(parts, caller, wish, key=key, request_id=request_id))
+            submission, _ = await submission_of(parts, caller, wish, key=key, request_id=request_id)
+            made.append(submission)
         except BadInput as error:
             raise at_item(error, place) from None
         except Refused as error:
@@ -67,7 +108,7 @@ async def checked_many(
 
 
 def at_item(error: BadInput, place: int) -> BadInput:
-    """The same fault, as one of an item of a batch."""
+    """Return the fault as a fault of this item of a batch."""
     errors = tuple((f"/jobs/{place}{pointer}", message) for pointer, message in error.errors)
     return BadInput(
         f"job {place} of the batch: {error.message}",
@@ -78,6 +119,6 @@ def at_item(error: BadInput, place: int) -> BadInput:
 
 async def _webhook(parts: Parts, caller: CallerContext, wish: WebhookWish) -> Webhook:
     secret = parse_secret(wish.secret)
-    # Only advice: the name may resolve to something else by the time it is called, and is checked again then.
+    # Only an early warning: the name may resolve to another address at delivery, so it is checked again then.
     await parts.sender.check(wish.url, caller=caller.caller_id)
     return Webhook(wish.url, parts.secret.seal(secret))

@@ -1,4 +1,4 @@
-"""Bodies with a tag (ETag, If-None-Match) and in pieces (Range), as RFC 9110 has them. One range is taken."""
+"""Bodies with a tag (ETag, If-None-Match) and in ranges (Range), as in RFC 9110. Supports one range per request."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from windlass.core.errors import BadRange
 PIECE_BYTES = 1024 * 1024
 JSON = "application/json"
 _RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{1,18})?|-(\d{1,18}))")
-# What is named by its content never changes; but only its owner may see it, so no cache in between may keep it.
+# Content-addressed data never changes, but only its owner may see it, so no shared cache may keep it.
 IMMUTABLE = "private, max-age=31536000, immutable"
 
 
 class Body(Protocol):
-    """Bytes that can be had in pieces."""
+    """Bytes that can be read in pieces."""
 
     @property
     def tag(self) -> str:
-        """Differs when the bytes do."""
+        """Return a tag that differs when the bytes do."""
         ...
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Return the number of bytes."""
         ...
 
     async def part(self, start: int, length: int) -> bytes:
-        """Some of them."""
+        """Return `length` bytes from `start` on."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """A body that is here already."""
+    """A body in memory."""
 
     body: bytes
 
     @property
     def tag(self) -> str:
-        """Of the content."""
+        """Return a hash of the content."""
         return hashlib.sha256(self.body).hexdigest()[:32]
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Return the number of bytes."""
         return len(self.body)
 
     async def part(self, start: int, length: int) -> bytes:
-        """Some of them."""
+        """Return `length` bytes from `start` on."""
         return self.body[start : start + length]
 
 
 def tagged(request: Request, body: bytes, media_type: str = JSON) -> Response:
-    """The whole body, or 304 when it is known."""
+    """Return the whole body, or 304 if the client has it."""
     tag = f'"{InMemory(body).tag}"'
     if is_known(request, tag):
         return Response(status_code=304, headers={"ETag": tag})
@@ -68,7 +68,7 @@ def tagged(request: Request, body: bytes, media_type: str = JSON) -> Response:
 
 
 async def ranged(request: Request, body: Body, *, media_type: str = JSON, cache: str | None = None) -> Response:
-    """The body or the range of it that was asked for."""
+    """Return the body, or its requested range."""
     tag = f'"{body.tag}"'
     headers = {"ETag": tag, "Accept-Ranges": "bytes"}
     if cache is not None:
@@ -80,7 +80,7 @@ async def ranged(request: Request, body: Body, *, media_type: str = JSON, cache:
     if wanted is not None:
         headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{body.size}"
     headers["Content-Length"] = str(length)
-    # The first piece before the answer begins: a store that is away can still be told as such.
+    # Reads the first piece before the response starts, so that an unavailable store can still become an error response.
     first = await body.part(start, min(length, PIECE_BYTES))
     return StreamingResponse(
         _pieces(body, start, length, first),
@@ -97,7 +97,7 @@ async def _pieces(body: Body, start: int, length: int, first: bytes) -> AsyncIte
 
 
 def is_known(request: Request, tag: str) -> bool:
-    """Whether the one who asks has this already."""
+    """Return whether the client already has the body with this tag."""
     known = request.headers.get("if-none-match")
     if known is None:
         return False
@@ -106,9 +106,10 @@ def is_known(request: Request, tag: str) -> bool:
 
 
 def _wanted(request: Request, tag: str, size: int) -> tuple[int, int] | None:
-    """Start and length of the range that is asked for; None for the whole.
+    """Return the start and length of the requested range; None for the whole body.
 
-    A range that cannot be read, or is of another kind, or there are several: the whole is a right answer to all.
+    Malformed ranges, other units and several ranges also give None: the whole body is a correct response to all of
+    them.
     """
     found = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
     if found is None or request.headers.get("if-range", tag) != tag:
@@ -121,5 +122,5 @@ def _wanted(request: Request, tag: str, size: int) -> tuple[int, int] | None:
         if last is not None and int(last) < start:
             return None
     if start >= end:
-        raise BadRange(f"there are {size:,} bytes, and none of them in this range", size=size)
+        raise BadRange(f"there are {size:,} bytes, and none of them is in this range", size=size)
     return start, end - start

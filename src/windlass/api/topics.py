@@ -1,8 +1,8 @@
-"""What a console follows, as text: `jobs` and `job:<uuid>`, each with the place after which it is to be told.
+"""The topics that a console follows, as text: `jobs` and `job:<uuid>`, each with the place to start after.
 
     jobs@1.733.0199….4,job:0199…@57
 
-The same text, with a place for every topic, is the cursor that a stream gives with each of its patches.
+This text, with a place for every topic, is also the cursor that a stream sends with each of its patches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEQ = re.compile(r"[0-9]{1,10}")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A topic that is asked for. `feed` is a place in the feed with its epoch, `seq` one in the events of a job."""
+    """A requested topic. `feed` is a place in the feed with its epoch; `seq` is a place in the events of a job."""
 
     job_id: UUID | None
     feed: tuple[int, Place] | None = None
@@ -33,15 +33,15 @@ class Wanted:
 
     @property
     def name(self) -> str:
-        """The topic without its place."""
+        """Return the topic without its place."""
         return JOBS if self.job_id is None else f"job:{self.job_id}"
 
 
 def parse_topics(text: str) -> list[Wanted]:
-    """The topics that a text names; raises BadRequest for one that is none."""
+    """Return the topics that a text names; raises BadRequest for a malformed topic."""
     if len(text) > TEXT_MAX:
         raise BadRequest(f"the topics have {len(text):,} characters, and may have {TEXT_MAX:,}")
-    # A place in the feed may hold a plus sign, which a query that was not escaped has as a space.
+    # A place in the feed may contain a plus sign, which arrives as a space if the query was not escaped.
     parts = text.replace(" ", "+").split(",")
     if len(parts) > TOPICS_MAX:
         raise BadRequest(f"there are {len(parts)} topics, and one stream follows up to {TOPICS_MAX}")
@@ -54,7 +54,7 @@ def parse_topics(text: str) -> list[Wanted]:
 
 
 def cursor_text(places: Sequence[tuple[str, str | None]]) -> str:
-    """Topics and their places, as a client brings them back."""
+    """Return the cursor text of topics and their places."""
     return ",".join(name if place is None else f"{name}@{place}" for name, place in places)
 
 
@@ -65,11 +65,11 @@ def _topic(text: str) -> Wanted:
     job = _JOB.fullmatch(name)
     if job is None:
         raise BadRequest(
-            f"{text[:60]!r} is no topic",
-            remedy="A topic is jobs or job:<id>, followed by @ and its place if it has one",
+            f"{text[:60]!r} is not a topic",
+            remedy="A topic is jobs or job:<id>, then @ and its place if there is a place",
         )
     if not at:
         return Wanted(UUID(job[1]))
     if not _SEQ.fullmatch(place) or int(place) > _SEQ_MAX:
-        raise BadRequest("that is not the number of an event of a job", remedy="Send it as the stream gave it")
+        raise BadRequest("this is not the number of a job's event", remedy="Send the number of the stream unchanged")
     return Wanted(UUID(job[1]), seq=int(place))

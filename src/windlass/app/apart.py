@@ -1,4 +1,4 @@
-"""The configuration of an isolation worker (`app/apart_worker.py`): database, settings, and where its steps are."""
+"""The configuration of an isolation worker (`app/apart_worker.py`): database, settings, and its steps' addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windlass.worker.handler import StepLike
 
 
 class Handler(msgspec.Struct, frozen=True):
-    """A step's function, and where it is found."""
+    """A step's function, and the address to import it from."""
 
     name: str
     address: Address
@@ -25,7 +25,7 @@ class Handler(msgspec.Struct, frozen=True):
 
 
 class Config(msgspec.Struct, frozen=True):
-    """The line that the process is told when it starts."""
+    """The line that the process reads from its standard input when it starts."""
 
     dsn: str
     settings: Settings
@@ -37,20 +37,20 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def program(dsn: str, settings: Settings, steps: Mapping[str, StepLike]) -> Program | None:
-    """How an isolation worker for these steps is started; None if another process cannot find one of them."""
+    """Return how to start an isolation worker for these steps; None if another process cannot import one of them."""
     try:
         handlers = [Handler(step.name, Address.of(step.function), step.is_cpu) for step in steps.values()]
     except Permanent:
         return None
-    # A script that is imported may start everything that it starts, a second time.
+    # Importing a script may start everything that the script starts, a second time.
     if any(handler.address.module == "__main__" for handler in handlers):
         return None
     settings = replace(settings, database_url=dsn)
 
     def config(queues: Sequence[str], begun: int) -> bytes:
         form, level = configured() or (settings.log_format, logging.INFO)
-        # The last lines before a death are the evidence, so the process logs more than others.
-        told = Config(dsn, settings, handlers, list(queues), begun, form, min(level, logging.INFO))
-        return msgspec.json.encode(told, enc_hook=str)
+        # The last lines before a death are the evidence, so this process logs at least at level INFO.
+        line = Config(dsn, settings, handlers, list(queues), begun, form, min(level, logging.INFO))
+        return msgspec.json.encode(line, enc_hook=str)
 
     return Program("windlass.app.apart_worker", config)

@@ -1,7 +1,7 @@
 """An isolation worker as a process: it runs steps that may have killed a worker, one at a time, and then ends.
 
-It must not outlive the worker that started it. Its standard input is a pipe from there: one line says what to run and
-where the database is, and when the pipe closes, for whatever reason, the process hands back what it runs and ends.
+It must not outlive the worker that started it. Its standard input is a pipe from that worker. One line tells what to
+run and where the database is. When the pipe closes, for any reason, the process hands back its running steps and ends.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from windlass.worker.handler import StepLike
 from windlass.worker.worker import Worker
 
 POOL_MAX = 2
-# With nothing to do for this long it ends: the next suspect may come in a minute or never.
+# The process ends after this long without work: the next suspect may come in a minute or never.
 IDLE_S = 1.0
-# Its heartbeat leaves the report of its death to the worker that waits for it, for this long.
+# For this long, its heartbeat leaves the report of its death to the worker that waits for it.
 YIELD_S = 5.0
-# What is under way gets this long to be handed back; then the process ends without it.
+# Running steps get this long to be handed back; then the process ends without that.
 LEAVE_MAX_S = 3.0
 
 
@@ -57,7 +57,7 @@ async def _serve(config: Config) -> int:
         worker = windlass.worker(_App(steps), queues=config.queues, concurrency=1, begun=begun, yield_s=YIELD_S)
         loop = asyncio.get_running_loop()
         threading.Thread(target=_end_with_parent, args=(loop, worker), daemon=True).start()
-        ending = loop.create_task(_end_when_idle(worker))
+        ending = loop.create_task(end_when_idle(worker))
         try:
             await worker.run(signals=True)
         finally:
@@ -65,7 +65,8 @@ async def _serve(config: Config) -> int:
         return 0 if worker.ended else FOUND_NOTHING
 
 
-async def _end_when_idle(worker: Worker) -> None:
+async def end_when_idle(worker: Worker) -> None:
+    """Stop the worker after IDLE_S without work."""
     loop = asyncio.get_running_loop()
     await worker.ready.wait()
     busy_s, ended = loop.time(), 0
@@ -77,13 +78,13 @@ async def _end_when_idle(worker: Worker) -> None:
 
 
 def _end_with_parent(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-    """Wait, in a thread of its own, until the pipe closes. A handler that holds the loop cannot hold this."""
+    """Wait in a separate thread until the pipe closes. A handler that blocks the loop cannot block this thread."""
     while sys.stdin.buffer.read(4096):
         pass
     try:
         loop.call_soon_threadsafe(lambda: worker.stop(now=True))
     except RuntimeError:
-        return  # the loop is closed: the process is at its end
+        return  # the loop is closed: the process is ending
     time.sleep(LEAVE_MAX_S)
     os._exit(1)
 
@@ -93,7 +94,7 @@ def _convert(kind: type, value: Any) -> Any:
 
 
 def main() -> None:
-    """Run until there is nothing to do, or until told to end."""
+    """Run until no work is left, or until told to end."""
     # A crash in C code leaves the Python stack on standard error, which is kept as evidence.
     faulthandler.enable()
     line = sys.stdin.buffer.readline()

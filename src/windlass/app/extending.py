@@ -1,4 +1,4 @@
-"""Extensions put together with this installation: their settings read, their migrations handed on."""
+"""Combines extensions with this installation: reads their settings, and collects their migrations and labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windlass.store.migrate import Folder
 
 
 def load(settings: Settings) -> tuple[Installed, ...]:
-    """The extensions of this installation; BadSetting if one cannot be used. Their settings are checked too."""
+    """Load the extensions of this installation and check their settings; raises BadSetting if one cannot be used."""
     found = _apart_from_ours(settings.extensions)
     for one in found:
         values(one, settings)
@@ -35,7 +35,7 @@ def _apart_from_ours(wanted: tuple[str, ...] | None) -> tuple[Installed, ...]:
 
 
 def targets(settings: Settings) -> list[str]:
-    """What a worker loads beside its own app: the recipes of all extensions."""
+    """Return the recipe modules of all extensions, which a worker loads beside its app."""
     found = [(one, target) for one in load(settings) for target in one.extension.recipes]
     for one, target in found:
         try:
@@ -46,7 +46,7 @@ def targets(settings: Settings) -> list[str]:
 
 
 def folders(found: Sequence[Installed]) -> list[Folder]:
-    """The migrations of these extensions."""
+    """Return the migrations of these extensions."""
     return [
         Folder(one.name, one.extension.schema, one.texts(one.extension.migrations))
         for one in found
@@ -55,12 +55,12 @@ def folders(found: Sequence[Installed]) -> list[Folder]:
 
 
 def indexed_labels(settings: Settings, found: Sequence[Installed]) -> set[str]:
-    """The labels that this installation declares indexed."""
+    """Return the labels that this installation and its extensions declare indexed."""
     return {*settings.indexed_labels, *(label for one in found for label in one.extension.indexed_labels)}
 
 
 def values(one: Installed, settings: Settings) -> dict[str, Any]:
-    """The extension's settings: what is given for each, else its default."""
+    """Return the extension's settings: the given value of each, else its default."""
     declared = one.extension.settings
     found = {key: setting.default for key, setting in declared.items()}
     for key, (source, value) in settings.of_extensions.get(one.name, {}).items():
@@ -69,7 +69,7 @@ def values(one: Installed, settings: Settings) -> dict[str, Any]:
         elif not source.startswith(PREFIX):
             raise _unknown(source, key, declared)
         elif difflib.get_close_matches(key, declared, n=1, cutoff=0.8):
-            # A stranger's variable is let be, as for Windlass's own settings; a slip is not.
+            # As for Windlass's own settings, an unknown variable is ignored, but a likely misspelling is not.
             raise _unknown(source, key, declared)
     return found
 

@@ -1,4 +1,4 @@
-"""What extensions add to the API of this process."""
+"""Loads the routes and console pages that extensions add to the API of this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windlass.extension.installed import Installed
 
 
 def extras_of(found: Sequence[Installed], parts: Mapping[str, Parts]) -> list[Extra]:
-    """The routes of these extensions, loaded; BadSetting if one cannot be."""
+    """Load the routes of these extensions; raises BadSetting if one cannot be loaded."""
     return [
         Extra(
             name=one.name,
@@ -28,7 +28,7 @@ def extras_of(found: Sequence[Installed], parts: Mapping[str, Parts]) -> list[Ex
 
 
 def _files(one: Installed) -> Mapping[str, File]:
-    """The files of the console pages, in memory; BadSetting if a page's module is not among them."""
+    """Read the files of the console pages into memory; raises BadSetting if a page's module is missing."""
     if not one.extension.pages:
         return {}
     with one.folder(one.extension.console) as folder:

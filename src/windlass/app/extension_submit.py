@@ -1,4 +1,4 @@
-"""Jobs that an extension submits: for a caller of its routes, or as the installation's own."""
+"""Submits jobs for extensions: for a caller of their routes, or for the installation's caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windlass.recipe.schema import check_inputs
 
 
 def submitting(windlass: Windlass, clock: Callable[[], float]) -> Submit:
-    """How extensions of this process make jobs. Concurrent submits share commits."""
+    """Return the function by which extensions of this process submit jobs. Concurrent submits share commits."""
     plans = NamedPlans(windlass.db, clock)
     submitter = Submitter(windlass.db, windlass.observer, clock)
 

@@ -1,60 +1,60 @@
-"""What a served installation needs beside the engine's loops: the audit, the word of webhooks, and who carries it.
+"""The services of a served installation beside the engine's loops: the audit, webhook deliveries, and their sender.
 
-Whether it is served may be known only after this process began (`up` begins with the engine, and a worker may be there
-before the first server), so it is asked now and then until it is. An installation without a service pays that question.
+Whether the installation is served may be known only after this process started: `up` starts the engine first, and a
+worker may run before the first server. So this service asks the database now and then until it is served. An
+installation without a server pays only for that query.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
-from windlass.app.entropy import chance
+from windlass.app.entropy import spread
 from windlass.app.first_key import SECRET_FILE, secret_of
 from windlass.app.windlass import Windlass
 from windlass.core.errors import Unavailable
 from windlass.engine import installation
 from windlass.engine.loops.followers import Followers
+from windlass.pure.service import Service, Services
 
-# How often the database is asked, and how often this process looks whether it serves an API itself.
+# How often it asks the database, and how often it checks whether this process serves an API itself.
 ASK_EVERY_S = 30.0
 GLANCE_S = 0.5
 log = logging.getLogger("windlass.engine")
 
 
 class Following:
-    """Follows the feed and carries webhooks, once there is something to follow for."""
+    """Follows the feed and sends webhooks, once the installation is served."""
 
     name = "followers"
 
-    def __init__(self, windlass: Windlass, *, with_courier: bool = True) -> None:
+    def __init__(self, windlass: Windlass, *, with_webhook_sender: bool = True) -> None:
         self._windlass = windlass
-        self._with_courier = with_courier
+        self._with_webhook_sender = with_webhook_sender
         self._followers: Followers | None = None
+        self._services = Services(windlass.services)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to ask."""
+        """Begin to ask whether the installation is served."""
         self._task = asyncio.create_task(self._run(), name="windlass-following")
 
     async def stop(self) -> None:
-        """End; what was under way is done again by whoever goes on."""
+        """End; another process repeats the unfinished work."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     def alive(self) -> float | None:
-        """How many seconds ago it had a turn; None while there is nothing to follow for."""
+        """Return the seconds since the last turn of the followers; None before they run."""
         return None if self._followers is None else self._followers.alive()
 
     def ready(self) -> bool:
-        """Whether it goes on."""
+        """Tell whether its task runs."""
         return self._task is not None and not self._task.done()
 
     async def _run(self) -> None:
@@ -69,9 +69,12 @@ class Following:
         self._followers = windlass.followers()
         await self._followers.start()
         try:
-            async with _carrying(windlass) if self._with_courier else contextlib.nullcontext():
-                await asyncio.Event().wait()
+            webhook_sender = await _webhook_sender(windlass) if self._with_webhook_sender else None
+            if webhook_sender is not None:
+                await self._services.start(webhook_sender)
+            await asyncio.Event().wait()
         finally:
+            await self._services.stop()
             await self._followers.stop()
 
     async def _is_served(self) -> bool:
@@ -81,39 +84,32 @@ class Following:
             return False
 
 
-@asynccontextmanager
-async def _carrying(windlass: Windlass) -> AsyncIterator[None]:
-    """A courier, if this process can open what was sealed and has what it needs to send."""
+async def _webhook_sender(windlass: Windlass) -> Service | None:
+    """Return the webhook sender, if this process can open sealed secrets and has the packages that sending needs."""
     settings = windlass.settings
     if not await _knows_secret(windlass) or find_spec("httpcore") is None or find_spec("cryptography") is None:
-        log.info("no webhooks are sent from here: that takes the secret and the extra `service`")
-        yield
-        return
-    # Only where webhooks are sent.
-    from windlass.outbound.courier import Courier
+        log.info("this process sends no webhooks: it needs the secret and the extra `service`")
+        return None
+    # Imported here, since only a process that sends webhooks needs them.
     from windlass.outbound.send import Sender
+    from windlass.outbound.webhook_sender import WebhookSender
     from windlass.telemetry.meters import Meters
 
     sender = Sender(is_loopback_allowed=settings.webhook_loopback)
-    courier = Courier(
+    return WebhookSender(
         windlass.db,
         secret_of(settings),
         sender,
-        chance=chance,
+        spread=spread,
         clock_s=time.monotonic,
         public_url=settings.public_url,
         has_tracebacks=settings.expose_tracebacks,
         on_result=windlass.observer.webhook if isinstance(windlass.observer, Meters) else None,
     )
-    await courier.start()
-    try:
-        yield
-    finally:
-        await courier.stop()
 
 
 async def _knows_secret(windlass: Windlass) -> bool:
-    """Whether this process has the secret that the servers have; with another it could open nothing."""
+    """Tell whether this process has the servers' secret; another secret could open nothing."""
     settings = windlass.settings
     if not settings.secret and not (settings.home / SECRET_FILE).exists():
         return False

@@ -1,7 +1,7 @@
-"""The API in this process: its parts made and started, a socket bound, uvicorn on our own loop.
+"""The API in this process: creates and starts its parts, binds a socket, and runs uvicorn on the process's loop.
 
-uvicorn is given a socket that is bound already, so that a taken port is a setting to correct and not a line in a log;
-and it keeps its hands off signals: the process is ended by `app/service.py`, in its own order.
+uvicorn gets a bound socket, so a taken port is reported as a setting to correct and not as a line in a log. uvicorn
+does not handle signals: `app/service.py` ends the process, in its own order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import uvicorn
@@ -35,25 +34,25 @@ from windlass.api.app import create
 from windlass.api.connection import Connection
 from windlass.api.connections import Connections, HttpLimits, raise_open_files, room_for
 from windlass.api.hub import Hub
-from windlass.api.looks import JobLooks
+from windlass.api.job_reader import JobReader
 from windlass.api.parts import Demo, Extra, Parts
-from windlass.api.tracebacks import expose_to_all
 from windlass.app import extending
-from windlass.app.entropy import chance
+from windlass.app.entropy import spread
 from windlass.app.extended import extended
 from windlass.app.extension_routes import extras_of
-from windlass.app.observing import looks
+from windlass.app.observing import gauge_updater
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSetting
 from windlass.core.limit import Composite, FairShare, MembershipTier
+from windlass.documents.tracebacks import expose_to_all
 from windlass.engine import installation
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
 from windlass.providers.receiver import Receiver
 from windlass.pure.observer import Observer
-from windlass.pure.service import Services
+from windlass.pure.service import Part, Services
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.database import Database
 from windlass.store.migrate import Folder, check
@@ -63,17 +62,10 @@ from windlass.views.read import Waiter
 
 DRAIN_S = 10
 BACKLOG = 2048
-# How many waiting connections the loop takes at once. Each takes a descriptor before it can be refused.
+# How many waiting connections the loop accepts at once. Each takes a descriptor before it can be refused.
 ACCEPTED_AT_ONCE = 100
-# Without a port of one's own choice, `up` takes the first of these that is free.
+# Without a configured port, `up` takes the first free port of this many.
 PORTS_TRIED = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """An API that answers; `url` is where."""
-
-    url: str
 
 
 class _Server(uvicorn.Server):
@@ -84,7 +76,7 @@ class _Server(uvicorn.Server):
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach HOST:PORT."""
+    """Tell whether only this machine can reach HOST:PORT."""
     host = address.rpartition(":")[0].strip("[]")
     if host == "localhost":
         return True
@@ -95,26 +87,26 @@ def is_loopback(address: str) -> bool:
 
 
 def check_bind(address: str, has_keys: bool, has_membership: bool) -> None:
-    """Refuse to listen to the world while nobody has a key."""
+    """Refuse to listen beyond this machine while no key exists."""
     if not is_loopback(address) and not has_keys and not has_membership:
         raise BadSetting(
-            f"listen={address!r} would let others in, and there is no key yet",
-            remedy="Make one first: windlass keys create --caller NAME --scope admin",
+            f"listen={address!r} is open to other machines, and there is no key yet",
+            remedy="Create a key first: windlass keys create --caller NAME --scope admin",
         )
 
 
 def bound(address: str, tries: int = 1) -> socket.socket:
-    """A socket at HOST:PORT, or at the first free port after it."""
+    """Bind a socket at HOST:PORT, or at the first free port after it."""
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for offset in range(tries if int(port) else 1):
-        # Named as TCP: only then does asyncio send an answer's head and body without waiting for an acknowledgement.
+        # With TCP named, asyncio sends an answer's head and body without waiting for an acknowledgement.
         made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, int(port) + offset))
-            # Two that are only bound share a port; the port is ours once one listens.
+            # Two sockets that are only bound can share a port; listening makes the port exclusive.
             made.listen(BACKLOG)
         except OSError as error:
             made.close()
@@ -129,14 +121,60 @@ def bound(address: str, tries: int = 1) -> socket.socket:
     raise AssertionError("a port was neither taken nor refused")
 
 
-@asynccontextmanager
-async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncIterator[Listening]:
-    """Answer requests at this address until the block ends; then finish those under way."""
-    server_socket = bound(address, tries)
-    connections = _connections(parts)
-    config = uvicorn.Config(
+class HttpServer:
+    """uvicorn as a service. `url` is its address, once it has started."""
+
+    name = "http"
+
+    def __init__(self, parts: Parts, address: str, *, tries: int = 1) -> None:
+        self._parts = parts
+        self._address = address
+        self._tries = tries
+        self._connections = _connections(parts)
+        self._server = _Server(_config(parts, self._connections))
+        self._socket: socket.socket | None = None
+        self.url = ""
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Bind the port; return once the server answers requests."""
+        self._socket = bound(self._address, self._tries)
+        host, port = self._socket.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]), name="windlass-http")
+        while not self._server.started:
+            if self._task.done():
+                self._task.result()
+                raise BadSetting(f"nothing listens at {self._address}", remedy="See the log for the reason")
+            await asyncio.sleep(0.005)
+        # asyncio has set the kernel's queue to the number that it accepts at once.
+        self._socket.listen(BACKLOG)
+        self._connections.start()
+
+    async def stop(self) -> None:
+        """Close the streams, so that clients reconnect elsewhere; finish running requests, and release the port."""
+        self._parts.is_draining = True
+        await self._parts.hub.stop()
+        self._server.should_exit = True
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._connections.stop()
+        if self._socket is not None:
+            self._socket.close()
+
+    def alive(self) -> float | None:
+        """Return None: an answer over HTTP tells it."""
+        return None
+
+    def ready(self) -> bool:
+        """Tell whether it accepts requests."""
+        return self._server.started and self._task is not None and not self._task.done()
+
+
+def _config(parts: Parts, connections: Connections) -> uvicorn.Config:
+    return uvicorn.Config(
         create(parts),
-        # Never uvicorn's own choice: its h11 connection has no limits of ours.
+        # uvicorn's default h11 connection would not apply the limits of Windlass.
         http=partial(Connection, connections=connections),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
@@ -149,26 +187,16 @@ async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncItera
         timeout_graceful_shutdown=DRAIN_S,
         backlog=ACCEPTED_AT_ONCE,
     )
-    server = _Server(config)
-    running = asyncio.create_task(server.serve(sockets=[server_socket]), name="windlass-http")
+
+
+@asynccontextmanager
+async def listening(parts: Parts, address: str, *, tries: int = 1) -> AsyncIterator[HttpServer]:
+    """Answer requests at this address until the block ends; then finish the running requests."""
+    services = Services(parts.services)
     try:
-        while not server.started:
-            if running.done():
-                running.result()
-                raise BadSetting(f"nothing listens at {address}", remedy="See the log for the reason")
-            await asyncio.sleep(0.005)
-        # The loop has set the length of the kernel's queue to the number that it takes at once.
-        server_socket.listen(BACKLOG)
-        connections.start()
-        host, port = server_socket.getsockname()[:2]
-        yield Listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        yield await services.start(HttpServer(parts, address, tries=tries))
     finally:
-        parts.is_draining = True
-        await parts.hub.stop()
-        server.should_exit = True
-        await asyncio.gather(running, return_exceptions=True)
-        connections.stop()
-        server_socket.close()
+        await services.stop()
 
 
 def _connections(parts: Parts) -> Connections:
@@ -191,35 +219,34 @@ async def making_parts(
     *,
     meters: Meters | None = None,
     observer: Observer | None = None,
-    services: Services | None = None,
     demo: Demo | None = None,
 ) -> AsyncIterator[Parts]:
-    """Everything that routes need, started; stopped again when the block ends."""
+    """Start every part that the routes need; stop them when the block ends."""
     db, settings = windlass.db, windlass.settings
     meters = meters or _own_meters(db)
     expose_to_all(settings.expose_tracebacks)
     served = await installation.serve(db, *_checks(secret))
     windlass.is_served = True
+    services = Services(windlass.services)
     async with AsyncExitStack() as stack:
-        keys, verifier = await _verifier(windlass, secret, meters, stack)
-        audit = await _audit(db, stack)
-        sender = Sender(is_loopback_allowed=settings.webhook_loopback)
-        own = Services()
-        stack.push_async_callback(own.stop)
-        hub = await own.start(_hub(windlass, served.epoch, meters))
+        stack.push_async_callback(services.stop)
+        keys, verifier = await _verifier(windlass, secret, meters, services)
+        audit = await services.start(Audit(db))
+        hub = await services.start(_hub(windlass, served.epoch, meters))
         verifier.close_on(hub.forget)
-        sessions = await _sessions(windlass, secret, verifier, hub)
+        sessions = await services.start(Sessions(db, secret, verifier, entropy=secrets.token_bytes))
+        sessions.close_on(hub.forget)
         depth = Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
         extras, folders = await _extensions(windlass, meters, stack)
-        exposition = Exposition(meters.registry, looks(db, meters, depth.most, depth.look))
-        stack.push_async_callback(exposition.close)
+        exposition = Exposition(meters.registry, gauge_updater(db, meters, depth.most, depth.look))
+        await services.start(Part("metrics", exposition.close))
         yield Parts(
             db=db,
             artifacts=windlass.artifacts,
             resolver=shared_evaluator(),
             waiter=Waiter(db),
-            looks=JobLooks(db),
-            submitter=Submitter(db, observer, time.perf_counter),
+            job_reader=JobReader(db),
+            submitter=Submitter(db, observer, time.perf_counter, gathers=True),
             plans=NamedPlans(db, time.monotonic),
             ids=windlass.ids,
             verifier=verifier,
@@ -231,16 +258,16 @@ async def making_parts(
             audit=audit,
             secret=secret,
             callbacks=Callbacks(secret),
-            chance=chance,
+            spread=spread,
             receiver=_receiver(windlass, meters),
-            sender=sender,
+            sender=Sender(is_loopback_allowed=settings.webhook_loopback),
             hub=hub,
             registry=meters.registry,
             meters=meters,
             exposition=exposition,
             settings=settings,
             installation=served,
-            states=lambda: {**own.states(), **(services.states() if services is not None else {})},
+            services=windlass.services,
             extras=extras,
             folders=folders,
             demo=demo,
@@ -248,18 +275,11 @@ async def making_parts(
 
 
 async def _extensions(windlass: Windlass, meters: Meters, stack: AsyncExitStack) -> tuple[list[Extra], list[Folder]]:
-    """What extensions add to the API, and the migrations that they need."""
+    """Return the routes and pages of the extensions, and the migrations that they need."""
     found = extending.load(windlass.settings)
     folders = extending.folders(found)
     await check(windlass.db, folders)
     return extras_of(found, stack.enter_context(extended(windlass, found, meters.registry))), folders
-
-
-async def _audit(db: Database, stack: AsyncExitStack) -> Audit:
-    audit = Audit(db)
-    await audit.start()
-    stack.push_async_callback(audit.stop)
-    return audit
 
 
 def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:
@@ -274,13 +294,6 @@ def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:
     )
 
 
-async def _sessions(windlass: Windlass, secret: Secret, verifier: Verifier, hub: Hub) -> Sessions:
-    sessions = Sessions(windlass.db, secret, verifier, entropy=secrets.token_bytes)
-    await sessions.start()
-    sessions.close_on(hub.forget)
-    return sessions
-
-
 def _checks(secret: Secret) -> tuple[bytes, list[bytes]]:
     first, *former = secret.digests("check", b"")
     return first, former
@@ -293,16 +306,14 @@ def _own_meters(db: Database) -> Meters:
 
 
 async def _verifier(
-    windlass: Windlass, secret: Secret, meters: Meters, stack: AsyncExitStack
+    windlass: Windlass, secret: Secret, meters: Meters, services: Services
 ) -> tuple[Keys | None, Verifier]:
     if windlass.settings.membership_url is None:
-        keys = Keys(windlass.db, secret, entropy=secrets.token_bytes)
-        await keys.start()
-        stack.push_async_callback(keys.stop)
+        keys = await services.start(Keys(windlass.db, secret, entropy=secrets.token_bytes))
         return keys, keys
     callers = Callers(windlass.db, entropy=secrets.token_bytes)
     membership = Membership.open(windlass.settings.membership_url, secret, callers, meters)
-    stack.push_async_callback(membership.close)
+    await services.start(Part("membership", membership.close))
     return None, membership
 
 
@@ -311,7 +322,7 @@ def _receiver(windlass: Windlass, meters: Meters) -> Receiver:
         windlass.db,
         windlass.providers,
         windlass.artifacts,
-        chance=chance,
+        spread=spread,
         clock=time.time,
         inline_max=windlass.settings.inline_max_bytes,
         counts=meters,

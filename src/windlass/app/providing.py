@@ -1,4 +1,4 @@
-"""What a process has of providers: the file that names them, and what its worker's handlers reach through them."""
+"""The providers of a process: reads the file that names them, and gives a worker's handlers access to them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from windlass.providers.config import ProviderConfig
 from windlass.providers.desk import Counts, Desk
 from windlass.providers.registry import Registry
 from windlass.store.database import Database
-from windlass.worker.outside import Means, Sign
+from windlass.worker.outside import Capabilities, Sign
 
-# As `first_key` writes them.
+# `first_key` writes the file under this name.
 SECRET_FILE = "secret"
 
 
 def read_providers(settings: Settings, environ: Mapping[str, str] | None = None) -> Registry:
-    """The providers of the file that is set; none without one. BadSetting says what is wrong with the file."""
+    """Load the providers of the configured file; none without a file. BadSetting tells what is wrong with the file."""
     if settings.providers is None:
         return Registry({})
     return Registry.load(settings.providers, os.environ if environ is None else environ)
 
 
 async def announce(db: Database, registry: Registry) -> None:
-    """Tell all processes how much may be asked of these providers. The last file that was read holds."""
+    """Publish the limits of these providers to all processes. The file read last wins."""
     rows = [_row(one.config) for one in registry]
     if rows:
         await providers.sync(db, rows)
@@ -41,14 +41,16 @@ def _row(config: ProviderConfig) -> ProviderRow:
     return ProviderRow(config.name, config.concurrency, config.rate, config.estimate)
 
 
-def means(
+def capabilities(
     db: Database,
     settings: Settings,
     registry: Registry,
     new_id: Callable[[], UUID],
     counts: Counts | None = None,
-) -> Means:
-    """What the handlers of one worker reach. Each worker has a desk of its own."""
+) -> Capabilities:
+    """Return the access to providers, tokens and child jobs for the handlers of one worker. Each worker has its own
+    desk.
+    """
 
     async def spawn(
         parent: tuple[UUID, int, int], worker: UUID, recipe: Any, inputs: Mapping[str, Any], key: str | None
@@ -58,11 +60,13 @@ def means(
 
     by_name = {one.name: one for one in registry}
     desk = Desk(db, by_name, public_url=lambda config: _public_url(settings, config), counts=counts)
-    return Means(desk, _signer(settings), spawn)
+    return Capabilities(desk, _signer(settings), spawn)
 
 
 def _public_url(settings: Settings, config: ProviderConfig) -> str | None:
-    """Where this provider reaches our webhooks. One on this machine reaches the server of this home, if one runs."""
+    """Return the URL at which this provider reaches the webhooks. A provider on this machine reaches this home's
+    server.
+    """
     if settings.public_url is not None:
         return settings.public_url
     if not _is_local(config.base_url):
@@ -79,12 +83,14 @@ def _is_local(url: str | None) -> bool:
 
 
 def _signer(settings: Settings) -> Sign:
-    """Signs tokens with the installation's secret, which may be there only after the server has begun."""
+    """Return a function that signs tokens with the installation's secret, which may exist only after the server
+    started.
+    """
     known: list[Sign] = []
 
     def sign(job_id: UUID, no: int, attempt: int, ttl_s: float) -> str:
         if not known:
-            # Only where tokens are made.
+            # Imported here, since only a process that makes tokens needs them.
             from windlass.access.callbacks import Callbacks
             from windlass.app.first_key import secret_of
 

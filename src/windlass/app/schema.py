@@ -1,6 +1,4 @@
-"""Bringing a database up to what this installation needs: the schemas of the release and of
-extensions, and the indexes of labels.
-"""
+"""Prepares a database for this installation: the schemas of the release and of extensions, and label indexes."""
 
 from __future__ import annotations
 
@@ -15,14 +13,14 @@ from windlass.store.migrate import migrate
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a call changed: migrations that it applied, labels that got an index."""
+    """The changes of a call: the migrations that it applied, and the labels that got an index."""
 
     applied: list[str]
     indexed: list[str]
 
 
 async def prepare(db: Database, settings: Settings) -> Prepared:
-    """Apply what is missing. Safe to run from several places at once, and again."""
+    """Apply missing migrations and label indexes. Safe to run from several places at once, and again."""
     found = extending.load(settings)
     applied = await migrate(db, extending.folders(found))
     return Prepared(applied, await labels.declare(db, extending.indexed_labels(settings, found)))

@@ -1,4 +1,4 @@
-"""Engine and worker in one process: what `up`, `demo`, `run`, `worker` and `engine` have in common."""
+"""Engine and worker in one process: the common part of `up`, `demo`, `run`, `worker` and `engine`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from windlass.app.following import Following
 from windlass.app.windlass import HasPlan, Windlass
 from windlass.core.errors import BadSetting, WrongState
 from windlass.providers.poller import Poller
-from windlass.pure.service import Services
+from windlass.pure.service import Part, Services
+from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.migrate import check
 from windlass.worker.handler import StepLike
 from windlass.worker.worker import Worker
 
 
 class App(Protocol):
-    """What is served: handlers, and the recipes that use them."""
+    """An app to serve: handlers, and the recipes that use them."""
 
     @property
     def steps(self) -> Mapping[str, StepLike]:
@@ -40,7 +41,7 @@ class App(Protocol):
 
 
 class WorkerService:
-    """A worker as a service: `start` returns when it claims, `stop` drains it and raises what it died of."""
+    """A worker as a service: `start` returns once it claims; `stop` drains it and raises the error that it died of."""
 
     name = "worker"
 
@@ -56,27 +57,27 @@ class WorkerService:
         self._task.add_done_callback(lambda _: self._on_end())
 
     async def stop(self) -> None:
-        """Claim nothing more, and wait for what runs."""
+        """Stop claiming, and wait for the running steps."""
         if self._task is not None:
             self._worker.stop()
             await self._task
 
     def alive(self) -> float | None:
-        """None: its lease says that to everybody."""
+        """Return None: the lease of the worker tells it."""
         return None
 
     def ready(self) -> bool:
-        """Whether it holds a lease and claims."""
+        """Tell whether the worker holds a lease and claims."""
         return self._worker.ready.is_set()
 
 
 class Serving:
-    """What runs in this process. `stop` asks the worker to drain; asked again, it hands everything back at once."""
+    """The services of this process. `stop` asks the worker to drain; a second call hands everything back at once."""
 
-    def __init__(self, worker: Worker | None, versions: dict[str, int]) -> None:
+    def __init__(self, worker: Worker | None, versions: dict[str, int], services: Services | None = None) -> None:
         self.worker = worker
         self.versions = versions
-        self.services = Services()
+        self.services = services or Services()
         self.poller: Poller | None = None
         self._stop = asyncio.Event()
 
@@ -87,7 +88,7 @@ class Serving:
         self._stop.set()
 
     async def until_stopped(self) -> None:
-        """Wait for `stop`, or for a signal that asks for the same."""
+        """Wait for `stop`, or for a signal that calls it."""
         loop = asyncio.get_running_loop()
         numbers = (signal.SIGINT, signal.SIGTERM)
         for number in numbers:
@@ -107,22 +108,22 @@ async def serving(
     app: App | None,
     *,
     with_loops: bool = True,
-    with_courier: bool = True,
+    with_webhook_sender: bool = True,
     queues: Sequence[str] | None = None,
     concurrency: int | None = None,
     is_newest: bool = False,
 ) -> AsyncIterator[Serving]:
     """Register the app's recipes, run the engine's loops and a worker until the block ends, then drain the worker.
 
-    With the loops go those who follow a served installation, the courier of its webhooks, and the poller of the
-    providers that are set. A worker that ends by itself ends the block too: what it died of is raised. With `is_newest`
+    With the loops run the followers of a served installation, its webhook sender, and the poller of the configured
+    providers. A worker that ends without being stopped ends the block too, and its error is raised. With `is_newest`
     the app's recipes become the newest versions, also if they were registered before.
     """
     await windlass.announce_providers()
     found = extending.load(windlass.settings) if app is not None else ()
     await check(windlass.db, extending.folders(found))
     with extended(windlass, found):
-        async with _served(windlass, app, with_loops, with_courier, queues, concurrency, is_newest) as service:
+        async with _served(windlass, app, with_loops, with_webhook_sender, queues, concurrency, is_newest) as service:
             yield service
 
 
@@ -131,26 +132,29 @@ async def _served(
     windlass: Windlass,
     app: App | None,
     with_loops: bool,
-    with_courier: bool,
+    with_webhook_sender: bool,
     queues: Sequence[str] | None,
     concurrency: int | None,
     is_newest: bool,
 ) -> AsyncIterator[Serving]:
     versions = await windlass.register(*app.recipes.values(), newest=is_newest) if app is not None else {}
     worker = windlass.worker(app, queues=queues, concurrency=concurrency) if app is not None else None
-    serving = Serving(worker, versions)
+    serving = Serving(worker, versions, Services(windlass.services))
     services = serving.services
     try:
+        # The evaluator belongs to the process, and ends with it.
+        await services.start(Part("evaluator", is_ready=lambda: not shared_evaluator().is_closed))
         if with_loops:
             await services.start(windlass.loops())
-            await services.start(Following(windlass, with_courier=with_courier))
+            await services.start(Following(windlass, with_webhook_sender=with_webhook_sender))
             if len(windlass.providers):
                 serving.poller = await services.start(windlass.poller())
         if worker is not None:
+            worker.report = windlass.services.states
             await services.start(WorkerService(worker, serving.stop))
         yield serving
     except BaseException:
-        # The block was cut short: what runs is handed back rather than waited for.
+        # The block was cut short: hand running steps back rather than wait for them.
         if worker is not None:
             worker.stop(now=True)
         raise
@@ -159,7 +163,7 @@ async def _served(
 
 
 async def _ready(worker: Worker, running: asyncio.Task[None]) -> None:
-    """Wait until the worker claims; raises what it died of instead, if it did."""
+    """Wait until the worker claims; raise its error if it died first."""
     ready = asyncio.create_task(worker.ready.wait())
     await asyncio.wait([ready, running], return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
@@ -169,7 +173,7 @@ async def _ready(worker: Worker, running: asyncio.Task[None]) -> None:
 
 @contextmanager
 def holding(home: Path) -> Iterator[None]:
-    """Be the only `windlass up` of this folder. The lock is the kernel's: it cannot outlive its holder."""
+    """Hold the lock of the only `windlass up` of this folder. The kernel frees the lock when its holder dies."""
     path = home / "up.lock"
     try:
         make_private(home)
@@ -188,7 +192,7 @@ def holding(home: Path) -> Iterator[None]:
                 f"another `windlass up` (process {holder or 'unknown'}) holds {home}",
                 remedy="Use that one, stop it with Ctrl-C, or give another folder with --home",
             ) from None
-        with contextlib.suppress(OSError):  # who holds it is only for the message above
+        with contextlib.suppress(OSError):  # the holder's pid serves only the message above
             os.truncate(descriptor, 0)
             os.write(descriptor, str(os.getpid()).encode())
         yield
@@ -197,7 +201,7 @@ def holding(home: Path) -> Iterator[None]:
 
 
 def is_held(home: Path) -> bool:
-    """Whether a `windlass up` holds this folder now."""
+    """Tell whether a `windlass up` holds this folder now."""
     try:
         with holding(home):
             return False

@@ -1,7 +1,7 @@
-"""Settings: flags over environment over `windlass.toml` over defaults, each checked before anything is opened.
+"""Settings: flags over environment over `windlass.toml` over defaults, each checked before any of them is used.
 
-`KEYS` is the whole list: a key's name in the file is its name here, in the environment it is `WINDLASS_` and the name
-in capitals.
+`KEYS` is the complete list. A key has the same name in the file; in the environment it is `WINDLASS_` and the name in
+capitals.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ HOME_DEFAULT = Path(".windlass")
 FILE_NAME = "windlass.toml"
 LISTEN_DEFAULT = "127.0.0.1:8420"
 SECRET_LENGTH_MIN = 32
-# Never shown, not even in the message that says what is wrong with them.
+# Never shown, not even in the message about a bad value.
 SECRET_KEYS = {"api_key", "secret"}
 PREFIX = "WINDLASS_"
-# The name of the file itself can be given, but not in the file.
+# The path of the settings file can be set, but not in the file itself.
 PROVIDERS_FILE = "providers.yaml"
 FILE_VARIABLE = "WINDLASS_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How this process is set up. Paths are absolute."""
+    """The settings of this process. Paths are absolute."""
 
     database_url: str | None = None
     home: Path = HOME_DEFAULT
@@ -84,23 +84,23 @@ class Settings:
     demo: bool | None = None
     indexed_labels: tuple[str, ...] = ()
     extensions: tuple[str, ...] | None = None
-    # Of each extension: by key, where the value is from and what was written there (`app/extending.py` parses it).
+    # By extension and key: the source of the value and its raw text (`app/extending.py` parses it).
     of_extensions: Mapping[str, Mapping[str, tuple[str, Any]]] = field(default_factory=dict)
 
     @property
     def artifacts_place(self) -> str:
-        """Where outputs too big for a row are kept: what was set, or a folder of the home."""
+        """The store of outputs too big for a row: the setting, or a folder of the home."""
         return self.artifacts or str(self.home / "artifacts")
 
     @property
     def database_path(self) -> Path:
-        """Where the embedded server keeps its data."""
+        """The folder of the embedded server's data."""
         return self.home / "pg"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting: how text or a TOML value becomes it, and what it is for."""
+    """One setting: its parser for text and TOML values, its description, and an example."""
 
     parse: Callable[[Any], Any]
     about: str
@@ -235,47 +235,49 @@ def _switch(value: Any) -> bool:
 
 
 KEYS: dict[str, Key] = {
-    "database_url": Key(_url, "The PostgreSQL to use; without it, the embedded one.", "postgresql://user:pw@host/name"),
+    "database_url": Key(_url, "The PostgreSQL to use. Default: the embedded server.", "postgresql://user:pw@host/name"),
     "home": Key(lambda v: Path(_text(v)), "The folder of the embedded PostgreSQL and of artifacts.", "./.windlass"),
     "artifacts": Key(
-        _place, "Where big outputs go: a folder that all workers share, or a bucket.", "s3://bucket/prefix"
+        _place, "The store for large outputs: a folder that all workers share, or a bucket.", "s3://bucket/prefix"
     ),
     "queues": Key(
         _queues,
-        "The queues that a worker serves; without it, all default ones.",
+        "The queues that a worker serves. Default: all default queues.",
         "main_processing,fast",
     ),
-    "concurrency": Key(_whole(1, 10_000), "How many steps a worker runs at once.", "100"),
-    "lease_s": Key(_number(2, 3600), "After how many silent seconds a worker is taken for dead.", "15"),
+    "concurrency": Key(_whole(1, 10_000), "The number of steps that a worker runs at once.", "100"),
+    "lease_s": Key(_number(2, 3600), "The seconds without a heartbeat after which a worker counts as dead.", "15"),
     "drain_s": Key(
         _number(0, 86_400),
-        "How many seconds a worker that is stopped lets its handlers go on, before it hands them back.",
+        "The seconds that a stopping worker gives its handlers before it hands their steps back.",
         "30",
     ),
     "inline_max_bytes": Key(
         _whole(1024, 64 * 1024 * 1024), "An output above this size goes to the artifact store.", "262144"
     ),
-    "retention_days": Key(_number(0, 36_500), "How long finished jobs are kept; 0 keeps them for good.", "30"),
-    "caller": Key(_text, "Who submits: idempotency keys are unique per caller.", "local"),
-    "listen": Key(_address, "Where the API listens; port 0 takes any free one.", LISTEN_DEFAULT),
-    "server": Key(_http_url, "The server that the command line and the client speak to.", "https://windlass.example"),
+    "retention_days": Key(_number(0, 36_500), "The time for which finished jobs are kept; 0 keeps them forever.", "30"),
+    "caller": Key(_text, "The caller that submits; idempotency keys are unique per caller.", "local"),
+    "listen": Key(_address, "The address that the API listens on; port 0 takes any free port.", LISTEN_DEFAULT),
+    "server": Key(_http_url, "The server that the command line and the client use.", "https://windlass.example"),
     "api_key": Key(_text, "The key that the command line and the client send.", "wl_…"),
     "secret": Key(
         _secrets,
-        "The installation's secret; of several, the first makes keys and all are accepted.",
+        "The installation's secret. Of several, the first signs, and all are accepted.",
         "$(openssl rand -hex 32)",
     ),
-    "membership_url": Key(_http_url, "The service that knows the keys; without it, built-in ones.", "https://members"),
-    "internal_callers": Key(_names, "Callers that count as internal: twenty times the floor.", "indexer,nightly"),
+    "membership_url": Key(
+        _http_url, "The Membership service that verifies keys. Default: built-in keys.", "https://members"
+    ),
+    "internal_callers": Key(_names, "Internal callers; their limit is twenty times the floor.", "indexer,nightly"),
     "limit_capacity": Key(_whole(1, 10**9), "Requests per window that all callers share fairly.", "1000000"),
     "limit_floor": Key(_whole(1, 10**9), "Requests per window that every caller has at least.", "10000"),
-    "limit_burst": Key(_number(1, 100), "How far above its share a caller may go.", "1.5"),
+    "limit_burst": Key(_number(1, 100), "The burst that a caller may use above its share.", "1.5"),
     "limit_window_s": Key(_whole(1, 86_400), "The length of the sliding window.", "3600"),
     "tiers": Key(_tiers, "Requests per window by tier.", "free=1000,pro=100000"),
-    "queue_depth_max": Key(_whole(1, 10**9), "Above so many queued steps, submits are refused.", "100000"),
+    "queue_depth_max": Key(_whole(1, 10**9), "The number of queued steps above which submits are refused.", "100000"),
     "caller_depth_max": Key(
         _whole(1, 10**9),
-        "Above so many waiting steps of one caller, its submits are refused.",
+        "The number of waiting steps of one caller above which its submits are refused.",
         "25000",
     ),
     "fan_out_max": Key(_whole(1, 10**7), "A fan-out over more items than this fails.", "100000"),
@@ -290,37 +292,41 @@ KEYS: dict[str, Key] = {
     "body_timeout_s": Key(
         _number(1, 86_400), "The seconds within which a body must arrive, at 1 KB a second or faster.", "120"
     ),
-    "keep_alive_s": Key(_whole(1, 3600), "After so many idle seconds a connection is closed.", "75"),
+    "keep_alive_s": Key(_whole(1, 3600), "The idle seconds after which a connection is closed.", "75"),
     "connections_max": Key(
-        _whole(1, 1_000_000), "Open connections per process; without it 4,000, or what open files allow.", "4000"
+        _whole(1, 1_000_000), "Open connections per process. Default: 4,000, or the limit of open files.", "4000"
     ),
     "connections_per_address_max": Key(
-        _whole(1, 1_000_000), "The same per address, except for `proxies`; without it half of them.", "2000"
+        _whole(1, 1_000_000), "Open connections per address, except for `proxies`. Default: half of all.", "2000"
     ),
     "streams_max": Key(_whole(1, 100_000), "Open streams per process.", "2000"),
     "streams_per_caller_max": Key(_whole(1, 100_000), "Open streams per caller and process.", "20"),
     "webhook_loopback": Key(_switch, "For development only: webhooks may go to this machine.", "true"),
     "expose_tracebacks": Key(
-        _switch, "Whether callers and webhooks get tracebacks of failed steps; admins always do.", "true"
+        _switch, "Whether callers and webhooks get tracebacks of failed steps. Admins always get them.", "true"
     ),
-    "log_format": Key(_one_of("console", "json"), "How log lines look.", "json"),
-    "log_level": Key(_one_of("debug", "info", "warning", "error"), "From which level on lines are logged.", "info"),
-    "traces": Key(_http_url, "Where traces go (OTLP over HTTP); without it, nowhere.", "http://127.0.0.1:4318"),
-    "metrics_listen": Key(_address, "Where a worker or an engine shows its metrics.", "127.0.0.1:9464"),
+    "log_format": Key(_one_of("console", "json"), "The format of log lines.", "json"),
+    "log_level": Key(_one_of("debug", "info", "warning", "error"), "The lowest level that is logged.", "info"),
+    "traces": Key(_http_url, "The receiver of traces (OTLP over HTTP). Default: none.", "http://127.0.0.1:4318"),
+    "metrics_listen": Key(_address, "The address at which a worker or an engine serves its metrics.", "127.0.0.1:9464"),
     "public_url": Key(
-        _http_url, "How clients reach the server, if another way than it listens.", "https://windlass.example"
+        _http_url,
+        "The public URL of the server, if clients use another address than `listen`.",
+        "https://windlass.example",
     ),
     "providers": Key(
         lambda v: Path(_text(v)),
-        "The file of the providers; else `providers.yaml` in the current folder, if there is one.",
+        "The file of the providers. Default: `providers.yaml` in the current folder, if it exists.",
         "./providers.yaml",
     ),
-    "demo": Key(_switch, "Whether `up` begins with a demo job; without it, if it serves the examples.", "false"),
+    "demo": Key(_switch, "Whether `up` starts a demo job. Default: yes, if it serves the examples.", "false"),
     "indexed_labels": Key(
-        _labels, "Labels that have an index, so that lists by them are quick among any number of jobs.", "team,project"
+        _labels,
+        "Labels with an index, which keeps lists filtered by them fast among any number of jobs.",
+        "team,project",
     ),
-    "extensions": Key(_extensions, "The extensions to load, or `none`; without it, all that are installed.", "notes"),
-    "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is believed.", "10.0.0.7"),
+    "extensions": Key(_extensions, "The extensions to load, or `none`. Default: all installed extensions.", "notes"),
+    "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is trusted.", "10.0.0.7"),
 }
 
 
@@ -330,7 +336,7 @@ def load(
     environ: Mapping[str, str] = os.environ,
     folder: str | Path | None = None,
 ) -> Settings:
-    """Read the settings that hold here. A flag of None was not given."""
+    """Read the settings that apply here. A flag of None was not given."""
     start = Path(folder) if folder is not None else Path.cwd()
     values: dict[str, Any] = {}
     added: dict[str, dict[str, tuple[str, Any]]] = {}
@@ -355,7 +361,7 @@ def load(
 
 
 def flag(name: str, key: str, value: Any) -> Any:
-    """The value of a command's own flag, checked as the setting of that key is; None if it was not given."""
+    """Return the value of a command's own flag, checked like the setting of that key; None if it was not given."""
     return None if value is None else _parsed(name, key, value)
 
 
@@ -370,7 +376,9 @@ def _parsed(source: str, key: str, value: Any) -> Any:
 
 
 def _extension_key(key: str) -> tuple[str, str] | None:
-    """The extension that a variable is for, and its key there. Read for variables that are not ours only."""
+    """Return the extension that a variable is for, and its key there. Only variables that Windlass does not know get
+    here.
+    """
     name, _, rest = key.partition("_")
     return (name, rest) if rest and name in extension_names() else None
 
@@ -381,15 +389,15 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str | t
             continue
         key = variable.removeprefix(PREFIX).lower()
         if key in KEYS:
-            if environ[variable].strip():  # set to nothing means not set
+            if environ[variable].strip():  # an empty variable counts as not set
                 yield variable, key, environ[variable]
             continue
         if (of_extension := _extension_key(key)) is not None:
             if environ[variable].strip():
                 yield variable, of_extension, environ[variable]
             continue
-        # An orchestrator that runs a service named windlass adds variables like WINDLASS_PORT of its own, so a
-        # stranger is let be; what looks like one of ours is a slip, and a slip must not pass in silence.
+        # An orchestrator that runs a service named windlass adds variables such as WINDLASS_PORT, so an unknown
+        # variable is ignored. A variable that resembles a setting is a misspelling, and must not pass in silence.
         if close := difflib.get_close_matches(key, KEYS, n=1, cutoff=0.8):
             raise BadSetting(
                 f"there is no setting {variable}", remedy=f"Did you mean {PREFIX}{close[0].upper()}? Unset it otherwise"

@@ -1,6 +1,6 @@
-"""The composition root: everything that the rest of the code is handed is made here, and put together.
+"""The composition root: makes the objects that the rest of the code receives, and connects them.
 
-`Windlass` is also what a Python program uses:
+`Windlass` is also the interface for Python programs:
 
     async with Windlass.connect() as windlass:
         job = await windlass.submit(trailer, topic="the sea")
@@ -18,39 +18,39 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from windlass.app.apart import program
 from windlass.app.artifacts import open_artifacts
-from windlass.app.asked import check_options, plan_of
+from windlass.app.asked import plan_of, submit_options
 from windlass.app.embedded.home import make_private
 from windlass.app.embedded.server import EmbeddedPostgres
-from windlass.app.entropy import Ids, chance
+from windlass.app.entropy import Ids, spread
 from windlass.app.job import Access, Job
-from windlass.app.providing import announce, means, read_providers
+from windlass.app.providing import announce, capabilities, read_providers
 from windlass.app.schema import prepare
 from windlass.app.settings import Settings, flag, load
+from windlass.client.async_submitting import AsyncSubmitting
+from windlass.client.order import Order, check_order
 from windlass.core.errors import BadInput, Conflict, NotFound
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import installation, recipes
 from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.followers import Followers
-from windlass.engine.loops.herald import Herald
 from windlass.engine.loops.runner import Loops
+from windlass.engine.loops.webhook_scheduler import WebhookScheduler
 from windlass.engine.recipes import NamedPlans
-from windlass.engine.submit import BATCH_MAX, Submission, Webhook, submit
+from windlass.engine.submit import BATCH_MAX, Submission, submit
 from windlass.engine.submitter import Submitter
 from windlass.providers.desk import Counts
 from windlass.providers.poller import Poller
 from windlass.providers.registry import Registry
 from windlass.pure.argument import check_many, job_id_of
 from windlass.pure.observer import Observer
-from windlass.recipe.duration import duration_s
+from windlass.pure.service import Part, Services
 from windlass.recipe.evaluator import shared_evaluator
 from windlass.recipe.schema import check_inputs
 from windlass.store.artifact import Artifacts
@@ -66,52 +66,40 @@ _log = logging.getLogger("windlass.recipes")
 POOL_MAX = 8
 KEPT_FOR_GOOD_DAYS = 36_500.0
 
-Time = float | str | timedelta
-Money = Decimal | str | float
-
 
 class HasPlan(Protocol):
     """A recipe, however it was written."""
 
     @property
     def plan(self) -> Plan:
-        """What it compiles to."""
+        """The plan that the recipe compiles to."""
         ...
 
     @property
     def description(self) -> str:
-        """What it is for, for people; may be empty."""
+        """The purpose of the recipe, for people; may be empty."""
         ...
 
     @property
     def children(self) -> Mapping[str, HasPlan]:
-        """The recipes that it uses as steps."""
+        """The recipes that this recipe uses as steps."""
         ...
 
 
 class HasSteps(Protocol):
-    """An app, as far as a worker needs it."""
+    """The part of an app that a worker needs."""
 
     @property
     def steps(self) -> Mapping[str, StepLike]:
-        """Its handlers, by name."""
+        """The handlers of the app, by name."""
         ...
 
 
-class _Given(NamedTuple):
-    """What is the same for all jobs of a call."""
+class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
+    """A connection to a Windlass installation: submits jobs, registers recipes, and reads jobs.
 
-    labels: Mapping[str, str] | None
-    priority: int
-    deadline: Time | None
-    ttl: Time | None
-    webhook: Webhook | None
-    correlation_id: str | None
-    budget: Decimal | None
-
-
-class Windlass:
-    """A connection to a Windlass: submit jobs, register recipes, look at jobs."""
+    `submit` takes a recipe, or the name of a registered recipe.
+    """
 
     def __init__(
         self,
@@ -128,9 +116,11 @@ class Windlass:
         self.artifacts = artifacts
         self.dsn = dsn
         self.ids = Ids(db.clock.now_ms)
-        # Where there is a service every job is followed: it is on the streams, in the audit and in the tallies.
+        # In a served installation every job is followed: its events go to the streams, the audit and the tallies.
         self.is_served = is_served
         self.observer = observer
+        # The parts that run in this process, for health checks and for `windlass workers`.
+        self.services = Services()
         self._access = Access(db, artifacts, shared_evaluator(), Waiter(db))
         self._submitter = Submitter(db, observer, time.perf_counter)
         self._providers: Registry | None = None
@@ -138,13 +128,13 @@ class Windlass:
         self._named = NamedPlans(db, time.monotonic)
 
     def observe(self, observer: Observer) -> None:
-        """Tell this observer of all that is submitted here, and by workers and loops that are made from now on."""
+        """Report submissions of this connection to the observer, and the work of workers and loops made later."""
         self.observer = observer
         self._submitter = Submitter(self.db, observer, time.perf_counter)
 
     @property
     def providers(self) -> Registry:
-        """The providers that the settings name, read when they are first needed; BadSetting if they cannot be."""
+        """The providers that the settings name. The first access reads them, and raises BadSetting on failure."""
         if self._providers is None:
             self._providers = read_providers(self.settings)
         return self._providers
@@ -153,8 +143,12 @@ class Windlass:
     def providers(self, registry: Registry) -> None:
         self._providers = registry
 
+    async def _forget_providers(self) -> None:
+        if self._providers is not None:
+            await self._providers.close()
+
     async def announce_providers(self) -> None:
-        """Tell all processes how much may be asked of them. Whoever starts a worker or the loops does this first."""
+        """Publish the limits of the providers to all processes. Call this before a worker or the loops start."""
         await announce(self.db, self.providers)
 
     @classmethod
@@ -168,10 +162,10 @@ class Windlass:
         pool_max: int = POOL_MAX,
         observer: Observer | None = None,
     ) -> AsyncIterator[Windlass]:
-        """Open the database: the one given, else the one that is set, else the embedded server of `home`.
+        """Open the database `dsn`, else the configured database, else the embedded server of `home`.
 
-        The embedded server is started if it does not run, its schema is brought up to date, and it is stopped
-        afterwards unless another process uses it. The schema of any other database is only checked.
+        `connect` starts the embedded server if it does not run, and migrates its schema. It stops the server
+        afterwards unless another process uses it. For any other database it only checks the schema.
         """
         settings = settings or load({"home": None if home is None else str(home)})
         dsn = dsn or settings.database_url
@@ -197,17 +191,21 @@ class Windlass:
         cls, dsn: str, settings: Settings, pool_max: int, observer: Observer | None
     ) -> AsyncIterator[Windlass]:
         if settings.artifacts is None:
-            with contextlib.suppress(OSError):  # the store says what is wrong with the folder
+            with contextlib.suppress(OSError):  # the artifact store reports the fault of the folder
                 make_private(settings.home)
         artifacts = open_artifacts(settings.artifacts_place)
         db = await Database.open(dsn, max_size=pool_max)
         try:
             windlass = cls(db, settings, artifacts, dsn, observer=observer)
+            services = windlass.services
             try:
+                # Without bells the work continues, with a small delay.
+                bus = Part("bus", db.bus.close, is_ready=lambda: db.bus.health().can_be_used)
+                await services.start(bus, is_needed=False)
+                await services.start(Part("providers", windlass._forget_providers))
                 yield windlass
             finally:
-                if windlass._providers is not None:
-                    await windlass._providers.close()
+                await services.stop()
         finally:
             await db.close()
 
@@ -230,65 +228,34 @@ class Windlass:
                 )
         return versions
 
-    async def submit(
-        self,
-        recipe: HasPlan | Plan | str,
-        /,
-        *,
-        key: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        deadline: Time | None = None,
-        ttl: Time | None = None,
-        webhook: Webhook | None = None,
-        correlation_id: str | None = None,
-        budget: Money | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        **more_inputs: Any,
+    async def _submit(
+        self, recipe: HasPlan | Plan | str, order: Order, inputs: Mapping[str, Any], key: str | None
     ) -> Job:
-        """Make a job, durably, and return its handle.
-
-        The recipe may be given by name if it is registered. Its inputs are keywords; those whose names are taken here
-        go into `inputs`. The same `key` gives the same job; with another body it raises Conflict. Concurrent calls
-        share commits. A `correlation_id` puts the job on the feed under that name; a `webhook` has a sealed secret. The
-        steps of the job spend no more than its `budget`.
-        """
-        check_options(key, labels, priority, webhook, correlation_id, inputs)
-        plan = await self._plan(recipe)
+        check_order(order, key)
+        plan = await self._plan(recipe, order.get("version"))
         is_heard = self._access.waiter.is_listening
-        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id, _budget(budget))
-        accepted = await self._submitter.submit(self._submission(plan, {**(inputs or {}), **more_inputs}, key, given))
-        # An earlier job with the same key may have been made from another version of the recipe, and have ended.
+        options = await submit_options(self, order)
+        accepted = await self._submitter.submit(self._submission(plan, inputs, key, options))
+        # An earlier job with the same key may have used another version of the recipe, and may have ended.
         is_new = accepted.is_new
         return Job(
             self._access, accepted.job_id, is_new=is_new, is_heard=is_heard and is_new, plan=plan if is_new else None
         )
 
-    async def submit_many(
+    async def _submit_many(
         self,
         recipe: HasPlan | Plan | str,
-        /,
+        order: Order,
         inputs: Sequence[Mapping[str, Any]],
-        *,
-        keys: Sequence[str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        deadline: Time | None = None,
-        ttl: Time | None = None,
-        webhook: Webhook | None = None,
-        correlation_id: str | None = None,
-        budget: Money | None = None,
+        keys: Sequence[str] | None,
     ) -> list[Job]:
-        """Make a job per element of `inputs`, a thousand to a commit. All inputs are checked before any job is made.
-
-        With `keys`, one per element, the call can be repeated safely. A Conflict is raised after all others are made.
-        """
-        check_options(None, labels, priority, webhook, correlation_id, None)
+        check_order(order)
         check_many(inputs, keys)
-        plan = await self._plan(recipe)
-        given = _Given(labels, priority, deadline, ttl, webhook, correlation_id, _budget(budget))
+        plan = await self._plan(recipe, order.get("version"))
+        options = await submit_options(self, order)
         own_keys = keys if keys is not None else [None] * len(inputs)
-        submissions = [self._submission(plan, one, key, given) for one, key in zip(inputs, own_keys, strict=True)]
+        # All inputs are checked before any job is made.
+        submissions = [self._submission(plan, one, key, options) for one, key in zip(inputs, own_keys, strict=True)]
         jobs: list[Job] = []
         conflict: Conflict | None = None
         for start in range(0, len(submissions), BATCH_MAX):
@@ -302,36 +269,36 @@ class Windlass:
         return jobs
 
     def job(self, job_id: UUID | str) -> Job:
-        """The handle of a job that exists."""
+        """Return the handle of an existing job."""
         return Job(self._access, job_id_of(job_id), is_new=False)
 
-    async def _plan(self, recipe: HasPlan | Plan | str) -> Plan:
+    async def _plan(self, recipe: HasPlan | Plan | str, version: int | None) -> Plan:
         if isinstance(recipe, str):
             if not recipe.isprintable():
                 raise NotFound(f"there is no recipe {recipe[:80]!r}")
-            return await self._named.latest(recipe)
+            return await self._named.latest(recipe, version)
+        if version is not None:
+            raise BadInput("`version` needs the name of a recipe, not a recipe")
         plan = plan_in(recipe)
         if plan.hash not in self._stored:
             await self.register(recipe)
         return plan
 
-    def _submission(self, plan: Plan, inputs: Mapping[str, Any], key: str | None, given: _Given) -> Submission:
+    def _submission(
+        self, plan: Plan, inputs: Mapping[str, Any], key: str | None, options: Mapping[str, Any]
+    ) -> Submission:
         job_id = self.ids.new()
-        own = str(job_id) if self.is_served or given.webhook is not None else None
-        return Submission(
+        made = Submission(
             plan=plan,
             inputs=check_inputs(plan, inputs),
             job_id=job_id,
             caller=self.settings.caller,
             idempotency_key=key,
-            labels=given.labels,
-            priority=given.priority,
-            deadline_s=_seconds(given.deadline, "deadline"),
-            ttl_s=_seconds(given.ttl, "ttl"),
-            correlation_id=given.correlation_id or own,
-            webhook=given.webhook,
-            budget=given.budget,
+            **options,
         )
+        if made.correlation_id is None and (self.is_served or made.webhook is not None):
+            return made._replace(correlation_id=str(job_id))
+        return made
 
     def worker(
         self,
@@ -342,12 +309,12 @@ class Windlass:
         begun: Begun | None = None,
         yield_s: float = 0.0,
     ) -> Worker:
-        """A worker that runs the steps of an app. It works while its `run` is awaited, until its `stop` is called.
+        """Return a worker that runs the steps of an app. It works while its `run` is awaited, until `stop` is called.
 
-        `begun` and `yield_s` are for a worker whose process is watched by another one (`app/apart_worker.py`).
+        `begun` and `yield_s` are for a worker whose process another process watches (`app/apart_worker.py`).
         """
         settings = self.settings
-        # The names of apart twins are not for users to choose.
+        # Users must not choose the queue names of apart twins.
         chosen = queues if begun is not None else flag("queues", "queues", queues)
         return Worker(
             self.db,
@@ -355,7 +322,7 @@ class Windlass:
             artifacts=self.artifacts,
             resolver=shared_evaluator(),
             ids=self.ids,
-            chance=chance,
+            spread=spread,
             queues=chosen or settings.queues or DEFAULT_QUEUES,
             concurrency=concurrency or settings.concurrency or CONCURRENCY,
             dsn=self.dsn,
@@ -363,21 +330,22 @@ class Windlass:
             drain_s=settings.drain_s,
             output_max_bytes=settings.inline_max_bytes,
             observer=self.observer,
-            means=means(self.db, settings, self.providers, self.ids.new, self._counts),
+            capabilities=capabilities(self.db, settings, self.providers, self.ids.new, self._counts),
             program=program(self.dsn, settings, app.steps),
             begun=begun,
             yield_s=yield_s,
+            services=self.services,
         )
 
     def loops(self) -> Loops:
-        """The engine's duties: timers, leases, deadlines, retention. Any number of processes may run them."""
+        """Return the engine's loops: timers, leases, deadlines, retention. Any number of processes may run them."""
         days = self.settings.retention_days or KEPT_FOR_GOOD_DAYS
         return Loops(
             self.db,
             self.artifacts,
             shared_evaluator(),
             new_id=self.ids.new,
-            chance=chance,
+            spread=spread,
             retention_s=days * 86400,
             observer=self.observer,
             fan_out_max=self.settings.fan_out_max,
@@ -386,12 +354,12 @@ class Windlass:
         )
 
     def poller(self) -> Poller:
-        """Asks providers about their work. It goes with the loops; any number of processes may run it."""
+        """Return the poller of external work. Run it with the loops; any number of processes may run it."""
         return Poller(
             self.db,
             {one.name: one for one in self.providers},
             self.artifacts,
-            chance=chance,
+            spread=spread,
             clock_s=time.monotonic,
             output_max_bytes=self.settings.inline_max_bytes,
             observer=self.observer,
@@ -404,24 +372,29 @@ class Windlass:
         return observer if isinstance(observer, Counts) else None
 
     def followers(self) -> Followers:
-        """Who follows the feed of a served installation: the audit, and the word of webhooks."""
-        return Followers(self.db, (Auditor(self.db, observer=self.observer), Herald(self.db)), observer=self.observer)
+        """Return the followers of a served installation's feed: the audit and the webhooks."""
+        return Followers(
+            self.db, (Auditor(self.db, observer=self.observer), WebhookScheduler(self.db)), observer=self.observer
+        )
 
     def as_caller(self, caller: str) -> Windlass:
-        """The same connection, submitting for somebody else."""
+        """Return a Windlass on this connection that submits jobs for another caller."""
         settings = replace(self.settings, caller=caller)
         other = Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
-        other._providers = self._providers
+        other._providers, other.services = self._providers, self.services
         return other
 
 
 def plan_in(recipe: HasPlan | Plan) -> Plan:
-    """The plan of a recipe, or the plan itself."""
+    """Return the plan of a recipe, or the plan itself."""
     return plan_of(recipe)
 
 
 def _plans(wanted: Sequence[HasPlan | Plan]) -> list[tuple[Plan, str]]:
-    """Plans and descriptions of these and of all that they use, the used ones first: a job may start right after."""
+    """Return the plans and descriptions of the recipes and of the recipes that they use.
+
+    A used recipe comes before its users, because a job may start right after its recipe is registered.
+    """
     found: dict[str, tuple[Plan, str]] = {}
     stack = list(wanted)
     while stack:
@@ -431,19 +404,3 @@ def _plans(wanted: Sequence[HasPlan | Plan]) -> list[tuple[Plan, str]]:
             found[plan.hash] = (plan, "" if isinstance(one, Plan) else one.description)
             stack.extend([] if isinstance(one, Plan) else one.children.values())
     return list(reversed(found.values()))
-
-
-def _budget(value: Money | None) -> Decimal | None:
-    try:
-        return None if value is None else Decimal(str(value))
-    except InvalidOperation:
-        raise BadInput(f"the budget is an amount of money, not {value!r}") from None
-
-
-def _seconds(value: Time | None, name: str) -> float | None:
-    if value is None:
-        return None
-    seconds = value.total_seconds() if isinstance(value, timedelta) else duration_s(value, name)
-    if seconds <= 0:
-        raise BadInput(f"{name} must be longer than 0")
-    return seconds

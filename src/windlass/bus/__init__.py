@@ -1,1 +1,1 @@
-"""Bells between processes: one small port, and an adapter for each product that can carry them."""
+"""Carries bells between processes: one port, and an adapter for each product that can carry them."""

@@ -1,10 +1,10 @@
-"""Bells by LISTEN and NOTIFY, on one connection of the process's own.
+"""Carries bells by LISTEN and NOTIFY, on one dedicated connection per process.
 
-A NOTIFY inside a commit takes a lock of the whole server and holds it while the disk is waited for, so no other commit
-with a NOTIFY can go on. Here bells have transactions of their own, which do not wait for the disk. Bells that are rung
-while one transaction is under way go together in the next: a busy process sends few, an idle one sends at once.
+A NOTIFY inside a commit holds a lock of the whole server during the wait for the disk, and blocks every other commit
+with a NOTIFY. So bells have separate transactions here, which do not wait for the disk. Bells that are rung during a
+transaction go together in the next: a busy process sends few transactions, an idle process sends at once.
 
-One task owns the connection. It opens it, listens, sends, and opens it again when it was lost.
+One task owns the connection. It opens the connection, listens, sends, and opens it again after a loss.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from windlass.core.bell import Bell, merged, parse, payloads
 
 RECONNECT_AFTER_S = 1.0
 RECONNECT_MAX_S = 30.0
-# A connection that was cut off silently looks alive; asking it now and then is the only way to know.
+# A silently cut connection looks alive; only a periodic probe finds it.
 PROBE_EVERY_S = 30.0
 ANSWER_WITHIN_S = 5.0
 CLOSE_WITHIN_S = 1.0
-# A process that rings this many bells in a window (500 a second) is busy, and gathers bells for this long.
+# A process that rings this many bells in a window (500 a second) is busy, and gathers bells for GATHER_S. If it has
+# other operations in progress, fewer suffice (100 a second): on a slow machine, the rate alone cannot distinguish
+# sequential quick clients from many commits at once.
 WINDOW_S = 0.05
 BUSY_BELLS = 25
+CROWDED_BELLS = 5
 GATHER_S = 0.01
-# More bells than this wait only while the server is away. Their particulars are given up: listeners look at everything.
+# More bells than this wait only while the server is down. Then their details are dropped: listeners read everything.
 WAITING_MAX = 1_000
 
 _NOTIFY = "SELECT pg_notify($1, $2)"
@@ -42,13 +45,21 @@ _log = logging.getLogger("windlass.bus")
 
 
 class PostgresBus:
-    """A `Bus`. `connect` opens a connection of its own; `chance` spreads the waits before a new one."""
+    """A `Bus` on PostgreSQL.
+
+    `connect` opens the dedicated connection. The numbers of `spread`, in [0, 1), spread the waits before a new one.
+    `is_crowded` returns whether the process has several operations in progress.
+    """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[asyncpg.Connection]], chance: Callable[[], float] = random.random
+        self,
+        connect: Callable[[], Awaitable[asyncpg.Connection]],
+        spread: Callable[[], float] = random.random,
+        is_crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._connect = connect
-        self._chance = chance
+        self._spread = spread
+        self._is_crowded = is_crowded
         self._hearers: dict[type[Any], list[Callable[[Any], None]]] = {}
         self._waiting: list[Bell] = []
         self._connection: asyncpg.Connection | None = None
@@ -56,26 +67,27 @@ class PostgresBus:
         self._heard: set[type[Bell]] = set()
         # The statements that send one bell and many, prepared on the connection.
         self._notify: tuple[Any, Any] = (None, None)
-        # Whether the connection is idle, and what is under way on it if `ring` began that.
+        # Whether the connection is idle, and the send that `ring` started on it.
         self._is_free = False
         self._sending: asyncio.Task[None] | None = None
         self._losses = 0
         self._is_closed = False
-        # How many bells were rung in the window that began at this time, and whether the one before was busy.
-        self._window_s, self._rung, self._was_busy = 0.0, 0, False
-        # Something is to be done: a bell to send, a kind to listen to, a connection that was lost.
+        # The start of the current window, its number of bells, the number that makes it busy, and whether the previous
+        # window was busy.
+        self._window_s, self._rung, self._least, self._was_busy = 0.0, 0, BUSY_BELLS, False
+        # Set if there is work: a bell to send, a kind to listen to, a lost connection.
         self._news = asyncio.Event()
         self._ready = asyncio.Event()
         self._sent = asyncio.Event()
 
     def ring(self, bells: Sequence[Bell]) -> None:
-        """Send these bells: in this very step of the loop if nothing else is under way."""
+        """Send these bells, within this step of the event loop if the connection is idle."""
         if self._is_closed or not bells:
             return
         self._waiting.extend(bells)
         self._count(len(bells))
-        # This process hears at once, and not a second time from the server: a bell that comes back a moment later
-        # would have a worker claim again for what it has just claimed.
+        # This process gets its own bells at once, and not again from the server. A bell that came back a moment later
+        # would make a worker claim again right after its claim.
         heard = [bell for bell in bells if type(bell) in self._heard]
         if heard:
             asyncio.get_running_loop().call_soon(self._tell_all, heard)
@@ -88,7 +100,7 @@ class PostgresBus:
             self._wake()
 
     def carry(self, bells: Sequence[Bell]) -> Sequence[tuple[str, str]]:
-        """What a commit may send itself: all of it while the process is not busy, else nothing.
+        """Return all bells for the commit to send while the process is not busy, otherwise nothing.
 
         A busy process sends its bells together, which costs the server and the listeners less.
         """
@@ -101,7 +113,7 @@ class PostgresBus:
         """Call `hear` for every bell of this kind from now on."""
         self._hearers.setdefault(kind, []).append(hear)
         if kind in self._heard:
-            # What was rung before now was not heard by this hearer: it looks once.
+            # The new listener missed all earlier bells, so it reads once.
             _told(hear, kind())
             return
         self._ready.clear()
@@ -113,11 +125,11 @@ class PostgresBus:
             return
 
     def health(self) -> Health:
-        """How the bus is."""
-        return Health(self._connection is not None, self._losses, len(self._waiting))
+        """Return the state of the bus."""
+        return Health(self._connection is not None, self._losses, len(self._waiting), is_unused=self._task is None)
 
     async def close(self) -> None:
-        """Send what waits, and stop hearing."""
+        """Send the waiting bells, and stop listening."""
         self._hearers.clear()
         if self._task is not None:
             if self._waiting:
@@ -133,16 +145,18 @@ class PostgresBus:
     def _count(self, bells: int) -> None:
         now_s = time.monotonic()
         if now_s - self._window_s > WINDOW_S:
-            # Also a window that nothing was rung in: then the process is idle.
-            self._was_busy = self._rung >= BUSY_BELLS and now_s - self._window_s < 2 * WINDOW_S
-            self._window_s, self._rung = now_s, 0
+            # A window without bells counts too: then the process is idle.
+            self._was_busy = self._rung >= self._least and now_s - self._window_s < 2 * WINDOW_S
+            self._window_s, self._rung, self._least = now_s, 0, BUSY_BELLS
+        if self._is_crowded():
+            self._least = CROWDED_BELLS
         self._rung += bells
 
     def _is_busy(self) -> bool:
-        """Whether bells are rung so often that they are better sent together."""
+        """Return whether bells are rung so often that they are better sent together."""
         if time.monotonic() - self._window_s > 2 * WINDOW_S:
             return False
-        return self._was_busy or self._rung >= BUSY_BELLS
+        return self._was_busy or self._rung >= self._least
 
     def _wake(self) -> None:
         self._news.set()
@@ -164,7 +178,7 @@ class PostgresBus:
                 self._heard.clear()
                 most_s = min(RECONNECT_MAX_S, RECONNECT_AFTER_S * 2**failures)
                 failures += 1
-                await pause(most_s * self._chance())
+                await pause(most_s * self._spread())
 
     async def _serve(self, connection: asyncpg.Connection) -> None:
         connection.add_termination_listener(lambda *_: self._news.set())
@@ -199,26 +213,32 @@ class PostgresBus:
             timer.cancel()
 
     def _send_now(self) -> None:
-        """Begin to send without a turn of the loop: a lone bell is on the critical path of a lone job."""
+        """Start sending in the current step of the event loop: a lone bell is on the critical path of a lone job."""
         self._is_free = False
         sending = self._send()
         try:
             first = sending.send(None)
         except BaseException as error:
-            # The connection is closed, or was not idle after all. The bells still wait.
+            # The connection is closed or was not idle. The bells still wait.
             if not isinstance(error, _AWAY):
                 raise
         else:
             self._sending = asyncio.create_task(_rest(sending, first), name="windlass-bus-send")
-            self._sending.add_done_callback(lambda _: self._news.set())
+            self._sending.add_done_callback(self._on_sent)
             return
+        self._news.set()
+
+    def _on_sent(self, sending: asyncio.Task[None]) -> None:
+        """Wake `_serve`. After a lost connection it may be gone already, so the error is also retrieved here."""
+        if not sending.cancelled():
+            sending.exception()
         self._news.set()
 
     async def _hear(self, connection: asyncpg.Connection) -> None:
         for kind in [kind for kind in self._hearers if kind not in self._heard]:
             await connection.add_listener(kind.channel, self._on_notify)
             self._heard.add(kind)
-            # What was rung before now was not heard: look once.
+            # Earlier bells were missed, so listeners read once.
             self._tell(kind())
         self._ready.set()
 
@@ -234,7 +254,7 @@ class PostgresBus:
                 columns = [channel for channel, _ in texts], [text for _, text in texts]
                 await many.fetch(*columns, timeout=ANSWER_WITHIN_S)
         except BaseException:
-            # They may have been sent or not: hearing a bell twice costs a look.
+            # It is unknown whether they were sent; a duplicate bell only costs a read.
             self._waiting = bells + self._waiting
             raise
         if not self._waiting:
@@ -260,12 +280,12 @@ class PostgresBus:
 
 
 async def pause(seconds: float) -> None:
-    """Wait before the next try at a connection."""
+    """Wait before the next attempt to connect."""
     await asyncio.sleep(seconds)
 
 
 class _Begun:
-    """Awaits the rest of a coroutine that has run up to its first wait."""
+    """Awaits the rest of a coroutine that has already run up to its first await."""
 
     def __init__(self, body: Coroutine[Any, Any, None], first: Any) -> None:
         self._body = body
@@ -293,4 +313,4 @@ def _told(hear: Callable[[Any], None], bell: Bell) -> None:
     try:
         hear(bell)
     except Exception:
-        _log.exception("a hearer of %s failed", type(bell).__name__)
+        _log.exception("a listener for %s failed", type(bell).__name__)

@@ -1,4 +1,4 @@
-"""The API within a command: who may be let in, at which port, with whose key."""
+"""Serves the API within a command: checks the address, chooses the port and makes the first key."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from windlass.app.first_key import announced, first_key, has_keys, secret_of
 from windlass.app.settings import LISTEN_DEFAULT
 from windlass.app.windlass import Windlass
 from windlass.core.errors import BadSetting
-from windlass.pure.service import Services
 
 _NEEDED = ("fastapi", "httpcore", "httptools", "httpx", "prometheus_client", "uvicorn")
 
 
 def is_installed() -> bool:
-    """Whether this installation of the package can serve."""
+    """Return whether the packages that the server needs are installed."""
     return all(find_spec(name) is not None for name in _NEEDED)
 
 
 @asynccontextmanager
 async def measured(windlass: Windlass, role: str, *, is_served: bool = False) -> AsyncIterator[None]:
-    """Measure this process if somebody can see it: a server's `/metrics`, or where the settings say."""
+    """Measure this process if it serves `/metrics`, or if the settings name a metrics address or a trace collector."""
     settings = windlass.settings
     if not is_served and settings.metrics_listen is None and settings.traces is None:
         yield
@@ -42,12 +41,12 @@ async def answering(
     listen: str | None,
     *,
     with_key: bool,
-    services: Services | None = None,
     demo: Demo | None = None,
 ) -> AsyncIterator[str]:
-    """The API while the block lasts; gives its address. `with_key` makes a first key and leaves the address at home.
+    """Serve the API while the block runs, and yield its address.
 
-    Whoever is not on this machine gets in only with a key, so nobody is let in while there is none.
+    `with_key` makes a first key and writes the address into the home folder. Callers from other machines need a key.
+    So an address that other machines can reach is refused while neither a key nor a membership service exists.
     """
     from windlass.app import http
     from windlass.telemetry.meters import Meters
@@ -58,11 +57,11 @@ async def answering(
     secret = secret_of(settings)
     has_membership = settings.membership_url is not None
     http.check_bind(address, is_here or has_membership or await has_keys(windlass, secret), has_membership)
-    # Nobody chose the port: several may be started side by side.
+    # The user did not choose the port, so several servers may start side by side on the next free ports.
     tries = http.PORTS_TRIED if with_key and listen is None and settings.listen == LISTEN_DEFAULT else 1
     meters = windlass.observer if isinstance(windlass.observer, Meters) else None
     async with (
-        http.making_parts(windlass, secret, meters=meters, observer=meters, services=services, demo=demo) as parts,
+        http.making_parts(windlass, secret, meters=meters, observer=meters, demo=demo) as parts,
         http.listening(parts, address, tries=tries) as found,
     ):
         if not with_key:
@@ -75,11 +74,11 @@ async def answering(
 
 @asynccontextmanager
 async def answering_if_installed(
-    windlass: Windlass, listen: str | None, services: Services, demo: Demo | None
+    windlass: Windlass, listen: str | None, demo: Demo | None
 ) -> AsyncIterator[str | None]:
-    """The same for `up`, which works without an API too."""
+    """Serve the API for `up` if its packages are installed; yield None otherwise, since `up` works without an API."""
     if not is_installed():
         yield None
         return
-    async with answering(windlass, listen, with_key=True, services=services, demo=demo) as url:
+    async with answering(windlass, listen, with_key=True, demo=demo) as url:
         yield url

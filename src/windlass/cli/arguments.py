@@ -1,10 +1,10 @@
-"""What people type, turned into values: inputs, labels and times. Whatever cannot be used is refused by name."""
+"""Parses command-line text into inputs, labels, times and amounts. An error names the argument that it refuses."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,15 +13,13 @@ from typing import Any
 import msgspec
 
 from windlass.core.errors import BadInput, BadSetting
-from windlass.core.plan import Plan
 from windlass.recipe.duration import duration_s
-from windlass.recipe.schema import check_inputs
 
 
 def parse_inputs(items: Iterable[str]) -> dict[str, Any]:
     """Read `--input` values: `k=v`, `k=@file`, or `@file.json` that holds an object (`@-` reads standard input).
 
-    A value is JSON if it parses as JSON, and text otherwise; a later one wins over an earlier one.
+    A value is JSON if it parses as JSON, and text otherwise. A later value of a name replaces an earlier value.
     """
     inputs: dict[str, Any] = {}
     for item in items:
@@ -35,24 +33,30 @@ def parse_inputs(items: Iterable[str]) -> dict[str, Any]:
     return inputs
 
 
-def fitting_inputs(items: list[str], plan: Plan) -> dict[str, Any]:
-    """The same for a recipe that is known: where it asks for text, `year=2049` is the text and not the number."""
+def typed_inputs(items: list[str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `--input` values by the schema of a recipe: where it declares text, `year=2049` is text, not a number."""
+    texts = {name for name, one in schema.get("properties", {}).items() if one.get("type") == "string"}
+    return _as_text(items, texts)
+
+
+def edited_inputs(items: list[str], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job's `inputs` with the `--input` values applied. Text stays text, though `2049` could be a number."""
+    texts = {name for name, value in inputs.items() if isinstance(value, str)}
+    return {**inputs, **_as_text(items, texts)}
+
+
+def _as_text(items: list[str], names: Collection[str]) -> dict[str, Any]:
     inputs = parse_inputs(items)
-    texts = {name: value for name, equals, value in (item.partition("=") for item in items) if equals}
-    for name, schema in plan.inputs_schema.get("properties", {}).items():
-        value = texts.get(name, "@")
-        if schema.get("type") == "string" and not isinstance(inputs.get(name, ""), str) and not value.startswith("@"):
+    typed = {name: value for name, equals, value in (item.partition("=") for item in items) if equals}
+    for name in names:
+        value = typed.get(name, "@")
+        if not isinstance(inputs.get(name, ""), str) and not value.startswith("@"):
             inputs[name] = value
-    try:
-        return check_inputs(plan, inputs)
-    except BadInput as error:
-        wanted = ", ".join(f"{name}=…" for name in plan.inputs_schema.get("properties", {})) or "none"
-        error.remedy = error.remedy or f"The inputs of {plan.recipe}: {wanted}"
-        raise
+    return inputs
 
 
 def json_or_text(value: str) -> Any:
-    """The JSON value that the text is, or the text itself."""
+    """Return the value of JSON text, or the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -63,13 +67,18 @@ def json_or_text(value: str) -> Any:
 
 def parse_labels(items: Iterable[str]) -> dict[str, str]:
     """Read `--label k=v` values."""
-    labels: dict[str, str] = {}
+    return dict(parse_pairs("--label", items))
+
+
+def parse_pairs(flag: str, items: Iterable[str]) -> list[tuple[str, str]]:
+    """Read `name=value` values of a flag."""
+    pairs: list[tuple[str, str]] = []
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
-            raise BadSetting(f"--label {item!r} is not a label", remedy="Write --label name=value")
-        labels[name] = value
-    return labels
+            raise BadSetting(f"{flag} {item!r} has no name or no value", remedy=f"Write {flag} name=value")
+        pairs.append((name, value))
+    return pairs
 
 
 def parse_seconds(flag: str, value: str | None) -> float | None:
@@ -80,7 +89,7 @@ def parse_seconds(flag: str, value: str | None) -> float | None:
 
 
 def parse_instant(flag: str, value: str | None) -> str | None:
-    """Read a time with its zone, such as 2026-01-31T12:00:00Z; the answer is the same time in UTC."""
+    """Read a time with its zone, such as 2026-01-31T12:00:00Z, and return it in UTC."""
     if value is None:
         return None
     try:
@@ -90,17 +99,17 @@ def parse_instant(flag: str, value: str | None) -> str | None:
         return at.astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         raise BadSetting(
-            f"{flag} {value!r} is no time", remedy="Write it with its zone: 2026-01-31T12:00:00Z"
+            f"{flag} {value!r} is not a time", remedy="Write it with its zone: 2026-01-31T12:00:00Z"
         ) from None
 
 
 def parse_webhook(url: str | None, secret_file: str | None) -> tuple[str, str] | None:
-    """Read `--webhook` and the file that holds its secret. Secrets are not typed: a process list shows what is."""
+    """Read `--webhook` and the file that holds its secret. A process list shows typed arguments, so a file holds it."""
     if url is None and secret_file is None:
         return None
     if url is None or secret_file is None:
         raise BadSetting(
-            "a webhook is an address and a secret", remedy="Give both: --webhook URL --webhook-secret-file FILE"
+            "a webhook needs a URL and a secret", remedy="Give both: --webhook URL --webhook-secret-file FILE"
         )
     return url, _read(secret_file).strip()
 
@@ -131,7 +140,7 @@ def _read(name: str) -> str:
 
 
 def parse_json(flag: str, text: str) -> Any:
-    """Read a JSON value, or the one in `@file` (`@-` reads standard input)."""
+    """Read a JSON value from the text, or from a file for `@file` (`@-` reads standard input)."""
     given = _read(text[1:]) if text.startswith("@") else text
     try:
         return msgspec.json.decode(given)
@@ -142,5 +151,5 @@ def parse_json(flag: str, text: str) -> Any:
 def parse_money(flag: str, text: str) -> Decimal:
     """Read an amount such as 12.50."""
     if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", text):
-        raise BadInput(f"{flag}: {text!r} is no amount", remedy="Write one such as 12.50")
+        raise BadInput(f"{flag}: {text!r} is not an amount", remedy="Write one such as 12.50")
     return Decimal(text)

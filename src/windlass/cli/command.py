@@ -1,7 +1,7 @@
-"""What every command has in common: the options it shares, how it is run, and how it fails.
+"""Shared behaviour of all commands: common options, execution and error reporting.
 
-A command is an ordinary function whose first argument is an `Ambient`. `command` adds the shared options to it, runs
-it (a coroutine function on a loop of its own), and turns what it returns or raises into an exit code.
+A command is an ordinary function whose first argument is an `Ambient`. `command` adds the shared options and runs the
+function; a coroutine function runs on a new event loop. The return value or the exception becomes an exit code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windlass.cli.exits import Exit, exit_for_error
 from windlass.core.errors import BadRecipe, BadSetting, WindlassError
 
 Database = Annotated[
-    str | None, typer.Option("--database", metavar="URL", help="PostgreSQL to use.", rich_help_panel="Shared options")
+    str | None, typer.Option("--database", metavar="URL", help="Use this PostgreSQL.", rich_help_panel="Shared options")
 ]
 Home = Annotated[
     str | None,
@@ -31,17 +31,19 @@ Home = Annotated[
 ]
 Server = Annotated[
     str | None,
-    typer.Option("--server", metavar="URL", help="Ask this server, not a database.", rich_help_panel="Shared options"),
+    typer.Option(
+        "--server", metavar="URL", help="Use this server instead of a database.", rich_help_panel="Shared options"
+    ),
 ]
-# Of commands that work on this machine: taken, so that the refusal can say why, and not offered.
+# Commands that work only on this machine accept the option but hide it, so that their refusal can say why.
 HiddenServer = Annotated[str | None, typer.Option("--server", hidden=True)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.", rich_help_panel="Shared options")]
-Json = Annotated[bool, typer.Option("--json", help="JSON for programs.", rich_help_panel="Shared options")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.", rich_help_panel="Shared options")]
 
 
 @dataclass
 class Ambient:
-    """What surrounds a command: shared options, settings and the screen."""
+    """The environment of a command: shared options, settings and the screen."""
 
     database: str | None = None
     home: str | None = None
@@ -51,7 +53,7 @@ class Ambient:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings that hold for this command."""
+        """The settings, with the shared options of this command applied."""
         return load({"database_url": self.database, "home": self.home, "server": self.server})
 
     @cached_property
@@ -62,14 +64,14 @@ class Ambient:
         return Screen()
 
     def run_extension(self, name: str, act: Callable[[Any], Any]) -> None:
-        """Do what a command of an extension does, and end with its exit code."""
+        """Run `act`, a command of an extension, with the extension's parts, and exit with its code."""
         from windlass.cli.extending import with_parts
 
         raise typer.Exit(perform(self, lambda: with_parts(self, name, act)))
 
 
 _SHARED = {"database": Database, "home": Home, "server": Server, "debug": Debug}
-# What the server and its client are made of; the rest of Windlass runs without.
+# Packages that only the server and the client need, with the extra that installs each.
 _EXTRAS = {
     "cryptography": "service",
     "fastapi": "service",
@@ -84,7 +86,7 @@ _EXTRAS = {
 def command(
     app: typer.Typer, name: str, *, panel: str, has_json: bool = False, is_local: bool = False
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Add a function to an app as a command; see the module's docstring. A local one has no use for a server."""
+    """Add a function to an app as a command. A local command works on this machine and refuses `--server`."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         hints = get_type_hints(function, include_extras=True)
@@ -127,15 +129,28 @@ def command(
     return decorate
 
 
+def group_of(about: str, default: Callable[[Ambient], Any]) -> typer.Typer:
+    """Return a group of commands that runs `default` when the user names no command."""
+    group = typer.Typer(help=about, no_args_is_help=False)
+
+    def run(ctx: typer.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            at = ctx.find_root().obj or Ambient()
+            raise typer.Exit(perform(at, lambda: default(at)))
+
+    group.callback(invoke_without_command=True, help=about)(run)
+    return group
+
+
 def _not_remote(name: str) -> BadSetting:
     return BadSetting(
         f"`{name}` works on this machine and cannot use --server",
-        remedy="Leave --server out; the commands that look at jobs and act on them take it",
+        remedy="Leave --server out; only commands about jobs and the API take it",
     )
 
 
 def _texts(values: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as they are, if all of their text is text: what the locale could not decode is refused."""
+    """Return the arguments unchanged, or raise BadSetting for text that the locale's encoding could not decode."""
     for name, value in values.items():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and not text.isascii() and text.encode(errors="replace").decode() != text:
@@ -147,7 +162,7 @@ def _texts(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def perform(at: Ambient, act: Callable[[], Any]) -> int:
-    """Run a command's body; the answer is the exit code."""
+    """Run a command's body and return the exit code."""
     try:
         found = act()
         if inspect.iscoroutine(found):
@@ -159,7 +174,7 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, asyncio.CancelledError):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough (`| head`). Python would complain again when it closes the stream.
+        # The reader closed the pipe (`| head`). Python would raise again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.DONE
     except OSError as error:
@@ -172,13 +187,13 @@ def perform(at: Ambient, act: Callable[[], Any]) -> int:
 
         if (outage := outage_of(error)) is not None:
             return _tell(at, outage.reason, outage.remedy, Exit.UNREACHABLE)
-        remedy = "This is a fault of Windlass: please report it, with what --debug shows"
+        remedy = "This is a bug in Windlass: please report it with the output of --debug"
         return _tell(at, f"{type(error).__name__}: {error}", remedy, Exit.BROKEN)
     return int(found) if found is not None else Exit.DONE
 
 
 def _frames(error: WindlassError) -> str:
-    """Where an author's own code raised the exception that is reported as a refusal."""
+    """Return the frames of the recipe author's code that caused a refusal, or no text."""
     from windlass.recipe.user_code import frames_text
 
     is_authors = isinstance(error, BadRecipe | BadSetting) and not isinstance(error.__cause__, WindlassError | OSError)

@@ -1,9 +1,8 @@
-"""The graph for other programs: Mermaid, Graphviz and JSON."""
+"""Writes the graph for other programs: Mermaid and Graphviz."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from windlass.cli.graph import Box
 
@@ -28,7 +27,7 @@ def _label(box: Box) -> str:
 
 
 def mermaid(boxes: Sequence[Box]) -> str:
-    """A Mermaid flowchart."""
+    """Return the graph as a Mermaid flowchart."""
     number = {box.name: no for no, box in enumerate(boxes)}
     lines = ["flowchart TD"]
     for no, box in enumerate(boxes):
@@ -41,7 +40,7 @@ def mermaid(boxes: Sequence[Box]) -> str:
 
 
 def dot(boxes: Sequence[Box], name: str) -> str:
-    """A Graphviz digraph."""
+    """Return the graph as a Graphviz digraph."""
 
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -53,16 +52,3 @@ def dot(boxes: Sequence[Box], name: str) -> str:
         lines.append(f"    {quoted(box.name)} [label={quoted(_label(box))}{fill}{rim}];")
     lines += [f"    {quoted(need)} -> {quoted(box.name)};" for box in boxes for need in box.needs]
     return "\n".join([*lines, "}"])
-
-
-def as_json(boxes: Sequence[Box], name: str) -> dict[str, Any]:
-    """Nodes and edges."""
-    return {
-        "recipe": name,
-        "nodes": [
-            {"name": b.name, "kind": b.kind, "run": b.run, "needs": list(b.needs), "state": b.state,
-             "is_fan_out": b.is_fan, "fan": b.fan, "fan_done": b.fan_done, "attempt": b.attempt}
-            for b in boxes
-        ],
-        "edges": [[need, box.name] for box in boxes for need in box.needs],
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The commands of extensions: looked for when a name is none of ours, or when all names are shown."""
+"""Finds the commands of extensions, when Windlass has no command of a name or when the help lists all commands."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ PANEL = "Extensions"
 
 
 class ExtendedGroup(TyperGroup):
-    """`windlass` itself: its own commands, then those of extensions under their names.
+    """The group `windlass`: the built-in commands first, then the commands of each extension under its name.
 
-    A command of ours is found without reading the entry points: they cost a look into every installed package.
+    A built-in command is found without reading the entry points, because that visits every installed package.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands."""
+        """Return the names of all commands."""
         from windlass.extension.installed import names
 
         own = super().list_commands(ctx)
         return [*own, *sorted(names() - set(own))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name."""
+        """Return the command of this name."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -37,7 +37,7 @@ class ExtendedGroup(TyperGroup):
 
 
 def _command(name: str) -> Any:
-    """The commands of an extension, or None if it has none. A broken one says so when it is run, not in the help."""
+    """Return an extension's commands, or None. The command of a broken extension reports the error when it is run."""
     from windlass.app.extending import load
     from windlass.app.settings import load as load_settings
 
@@ -76,7 +76,7 @@ def _broken(name: str, error: WindlassError) -> Any:
 
 
 async def with_parts(at: Any, name: str, act: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Do it with the parts of an extension, on the installation that the command line names."""
+    """Call `act` with the parts of an extension, on the installation that the command line names."""
     from windlass.app.extended import extended
     from windlass.app.extending import folders, load
     from windlass.cli.session import opened

@@ -1,14 +1,14 @@
-"""The graph as lines of text: one per node, fan-outs folded into a bar. One layout for recipes, jobs and live views.
+"""Draws the graph as lines of text, one per node, with each fan-out as a bar. Recipes, jobs and live views share it.
 
-Nodes in one column follow each other; a fork is drawn as branches; a node that joins branches comes back to the
-column in which they parted:
+Nodes in one column follow each other. A fork is drawn as branches. A node that joins branches returns to the column
+in which they parted:
 
     ✓ script
     ├─ ✓ shots   ×6  ████████████████ 6/6
     └─ ✓ poster
     ◐ stitch   ← shots, poster
 
-The column of a node is therefore its immediate dominator's: the last node that every way to it passes through.
+The column of a node is therefore the column of its immediate dominator: the last node that every path to it visits.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windlass.cli.marks import bar, duration, glyph, has_unicode
-from windlass.core.plan import Plan
 
 ROOT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What is known of one node: from the plan alone, or with where its steps stand in a job."""
+    """One node of the picture: from the plan alone, or with the state of its steps in a job."""
 
     name: str
     kind: str
@@ -48,20 +47,8 @@ class Line:
     box: Box
 
 
-def boxes_of(plan: Plan) -> list[Box]:
-    """The nodes of a plan that has not run."""
-    return [
-        Box(node.name, str(node.kind), node.run, node.needs, is_fan=node.each is not None, note=_about(node.when))
-        for node in plan.nodes
-    ]
-
-
-def _about(when: str | None) -> str:
-    return f"when {when}" if when else ""
-
-
 def layout(boxes: Sequence[Box]) -> list[Line]:
-    """Put the nodes, given in an order that respects their needs, on lines."""
+    """Place the nodes on lines. A node must come after the nodes that it needs."""
     number = {box.name: no for no, box in enumerate(boxes)}
     needs = [sorted(number[name] for name in box.needs) for box in boxes]
     parents = _dominators(needs)
@@ -69,7 +56,7 @@ def layout(boxes: Sequence[Box]) -> list[Line]:
     for no, parent in enumerate(parents):
         children.setdefault(parent, []).append(no)
     lines: list[Line] = []
-    # A stack in place of recursion: a chain of thousands of nodes is one column, not thousands of calls.
+    # A stack replaces recursion, because a chain of thousands of nodes would need thousands of nested calls.
     stack: list[tuple[int, str, str]] = [(no, lead, rest) for no, lead, rest in _arranged(ROOT, "", children, needs)]
     stack.reverse()
     while stack:
@@ -80,14 +67,14 @@ def layout(boxes: Sequence[Box]) -> list[Line]:
 
 
 def _dominators(needs: list[list[int]]) -> list[int]:
-    """For each node, the last node that all ways to it pass through, or ROOT."""
+    """Return for each node the last node that every path to it visits, or ROOT."""
     parents: list[int] = []
     depth: list[int] = []
     for own in needs:
         meet = own[0] if own else ROOT
         for other in own[1:]:
             while meet != other:
-                # Walk up from the deeper one until the two ways meet.
+                # Walk up from the deeper node until the two paths meet.
                 if other == ROOT or (meet != ROOT and depth[meet] >= depth[other]):
                     meet = parents[meet]
                 else:
@@ -100,7 +87,7 @@ def _dominators(needs: list[list[int]]) -> list[int]:
 def _arranged(
     parent: int, indent: str, children: dict[int, list[int]], needs: list[list[int]]
 ) -> list[tuple[int, str, str]]:
-    """The children of a node with what is drawn before them and before what follows them."""
+    """Return the children of a node, each with the text before its line and the text before the lines below it."""
     own = children.get(parent, [])
     branches = [no for no in own if len(needs[no]) <= 1]
     joins = [no for no in own if len(needs[no]) > 1]
@@ -115,7 +102,7 @@ def _arranged(
 
 
 def cells(line: Line) -> tuple[str, str, str, str, str]:
-    """The columns of a line: tree and name, fan-out, state, time, and what there is to say."""
+    """Return the columns of a line: tree and name, fan-out, state, time, and remarks."""
     box = line.box
     mark = glyph(box.state) if box.state else ("○" if has_unicode() else "o")
     return (
@@ -151,7 +138,7 @@ def _joins(box: Box) -> str:
 
 
 def plain_lines(boxes: Sequence[Box]) -> list[str]:
-    """The picture without colour, columns aligned."""
+    """Return the picture without colour, with aligned columns."""
     rows = [cells(line) for line in layout(boxes)]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
     out = []

@@ -1,4 +1,4 @@
-"""Following a job: a picture that is redrawn on a terminal, a line per change anywhere else."""
+"""Follows a job: redraws a picture on a terminal, and prints a line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from rich.live import Live
 from rich.text import Text
 
 from windlass.cli import marks
-from windlass.cli.desk import Desk
 from windlass.cli.graph import Box, layout
 from windlass.cli.screen import one_line, picture
 from windlass.cli.snapshot import Snapshot
+from windlass.cli.watching import snapshots
+from windlass.client.async_client import AsyncClient
 from windlass.core.errors import Broken
 from windlass.core.states import JobState
 
@@ -23,29 +24,29 @@ from windlass.core.states import JobState
 MARGIN_LINES = 4
 
 
-async def follow(desk: Desk, job_id: UUID, console: Console, *, hint: str = "") -> JobState:
-    """Show the job on a console until it ends; the answer is how it ended."""
-    show = _redraw(desk, job_id, console, hint) if can_redraw(console) else _tell_changes(desk, job_id, console)
+async def follow(client: AsyncClient, job_id: UUID, console: Console, *, hint: str = "") -> JobState:
+    """Show the job on a console until it ends, and return its final state."""
+    show = _redraw(client, job_id, console, hint) if can_redraw(console) else _tell_changes(client, job_id, console)
     return await show
 
 
 def can_redraw(console: Console) -> bool:
-    """Whether a picture can be drawn over in place."""
+    """Return whether the console can redraw a picture in place."""
     return console.is_terminal and not console.is_dumb_terminal and "CI" not in os.environ
 
 
-async def _redraw(desk: Desk, job_id: UUID, console: Console, hint: str) -> JobState:
+async def _redraw(client: AsyncClient, job_id: UUID, console: Console, hint: str) -> JobState:
     with Live(console=console, auto_refresh=False, transient=False) as live:
-        async with aclosing(desk.watching(job_id)) as snapshots:
-            async for snapshot in snapshots:
+        async with aclosing(snapshots(client, job_id)) as found:
+            async for snapshot in found:
                 live.update(_frame(snapshot, console.height, "" if snapshot.is_over else hint), refresh=True)
                 if snapshot.is_over:
-                    return snapshot.state
+                    return snapshot.status
     raise _early(job_id)
 
 
 def _frame(snapshot: Snapshot, height: int, hint: str) -> Group:
-    boxes, left_out = fitting(snapshot.boxes, max(height - MARGIN_LINES, 5))
+    boxes, left_out = fit_boxes(snapshot.boxes, max(height - MARGIN_LINES, 5))
     parts = [snapshot.headline(), picture(boxes)]
     if left_out:
         parts.append(Text(f"… and {left_out} more steps; `windlass show` prints all", style="bright_black"))
@@ -54,8 +55,8 @@ def _frame(snapshot: Snapshot, height: int, hint: str) -> Group:
     return Group(*parts)
 
 
-def fitting(boxes: list[Box], room: int) -> tuple[list[Box], int]:
-    """As many boxes as there are lines, those with something going on first, in the graph's order."""
+def fit_boxes(boxes: list[Box], room: int) -> tuple[list[Box], int]:
+    """Select as many boxes as there are lines, active nodes first, and keep the graph's order."""
     if len(boxes) <= room:
         return boxes, 0
     rank = {"RUNNING": 0, "FAILED": 0, "PARKED": 1, "HELD": 1, "QUEUED": 1, "READY": 1, "BLOCKED": 2}
@@ -65,27 +66,27 @@ def fitting(boxes: list[Box], room: int) -> tuple[list[Box], int]:
     return shown, len(boxes) - len(shown)
 
 
-async def _tell_changes(desk: Desk, job_id: UUID, console: Console) -> JobState:
+async def _tell_changes(client: AsyncClient, job_id: UUID, console: Console) -> JobState:
     told: dict[str, str] = {}
-    async with aclosing(desk.watching(job_id)) as snapshots:
-        async for snapshot in snapshots:
+    async with aclosing(snapshots(client, job_id)) as found:
+        async for snapshot in found:
             for text in changes(snapshot.boxes, told):
                 console.print(text)
-            state = str(snapshot.state)
+            state = str(snapshot.status)
             if told.get("") != state:
                 told[""] = state
                 console.print(f"{marks.glyph(state)} job {job_id} {state}")
             if snapshot.is_over:
-                return snapshot.state
+                return snapshot.status
     raise _early(job_id)
 
 
 def _early(job_id: UUID) -> Broken:
-    return Broken(f"what is told of job {job_id} stopped before its end")
+    return Broken(f"the stream of job {job_id} stopped before the job ended")
 
 
 def changes(boxes: list[Box], told: dict[str, str]) -> list[str]:
-    """A line for each node whose state, count or attempt is not what was told before."""
+    """Return a line for each node whose state, count or attempt differs from the line in `told`."""
     lines = []
     for line in layout(boxes):
         box = line.box

@@ -1,7 +1,7 @@
-"""The command line: every command by name, and nothing else. What they do is in `commands/`.
+"""The command line: registers every command by name. The modules of `commands/` implement the commands.
 
-`windlass --help` must stay quick, so the modules imported here import neither rich nor the engine; a command does
-that when it runs.
+`windlass --help` must stay quick, so the modules imported here import neither rich nor the engine. A command imports
+them when it runs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from windlass.cli.commands import (
     jobs,
     keys,
     logs,
+    policy,
     providers,
     recipes,
     serve,
@@ -31,9 +32,9 @@ from windlass.cli.commands import (
     watch,
     webhooks,
 )
-from windlass.cli.ending import leave
 from windlass.cli.exits import table
 from windlass.cli.extending import ExtendedGroup
+from windlass.cli.shutdown import leave
 
 app = typer.Typer(
     name="windlass",
@@ -59,6 +60,7 @@ providers.add_to(app)
 keys.add_to(app)
 audit.add_to(app)
 recipes.add_to(app)
+policy.add_to(app)
 database.add_to(app)
 doctor.add_to(app)
 extensions.add_to(app)
@@ -74,7 +76,7 @@ def root(
     debug: Debug = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Durable graphs of steps on PostgreSQL: a recipe becomes a finished job, whatever dies."""
+    """Durable graphs of steps on PostgreSQL: a recipe becomes a finished job, even if processes die."""
     ctx.obj = Ambient(database=database_url, home=home, server=server, debug=debug)
     if version:
         database.print_version()
@@ -85,7 +87,7 @@ def root(
 
 def main() -> None:
     """The console script."""
-    # A shell's `>&-` leaves no stream at all; what is said there is for nobody.
+    # A shell's `>&-` leaves the process without a stream; output to it is discarded.
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:

@@ -1,8 +1,9 @@
-"""How a state looks: a glyph, a colour and always its word, so that no meaning hangs on colour alone."""
+"""Displays a state as a glyph, a colour and always its word, so that no meaning depends on colour alone."""
 
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 
 # Glyphs are one cell wide in every font; the second set is for terminals without UTF-8.
 _GLYPHS: dict[str, tuple[str, str]] = {
@@ -54,24 +55,24 @@ _COLOURS: dict[str, str] = {
 
 
 def has_unicode() -> bool:
-    """Whether the output takes more than ASCII."""
-    # The original stream: while a live picture is shown, `sys.stdout` is a stand-in without an encoding.
+    """Return whether the output can show characters beyond ASCII."""
+    # This reads the original stream, because a live picture replaces `sys.stdout` by an object without an encoding.
     return (getattr(sys.__stdout__, "encoding", None) or "ascii").lower().replace("-", "").startswith("utf")
 
 
 def glyph(state: str) -> str:
-    """The sign of a state."""
+    """Return the glyph of a state."""
     fancy, plain = _GLYPHS.get(state, ("?", "?"))
     return fancy if has_unicode() else plain
 
 
 def colour(state: str) -> str:
-    """The colour of a state, as rich names it."""
+    """Return the colour of a state, as rich names it."""
     return _COLOURS.get(state, "default")
 
 
 def bar(done: int, total: int, width: int = 16) -> str:
-    """A bar that is full only when everything is done, and not empty once anything is."""
+    """Return a bar that is full only when all is done, and not empty once a part is done."""
     full, empty = ("█", "░") if has_unicode() else ("#", ".")
     cells = width if total == 0 else done * width // total
     if done and not cells:
@@ -80,7 +81,7 @@ def bar(done: int, total: int, width: int = 16) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A length of time as people say it."""
+    """Return a duration in words for people."""
     if seconds is None:
         return ""
     if seconds < 0.0995:
@@ -92,3 +93,23 @@ def duration(seconds: float | None) -> str:
     if hours >= 48:
         return f"{hours // 24} d {hours % 24} h"
     return f"{hours} h {minutes:02d} m" if hours else f"{minutes} m {rest:02d} s"
+
+
+def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
+    """Return the seconds between two times, or None if either is unknown."""
+    return (end - start).total_seconds() if start is not None and end is not None else None
+
+
+def instant(text: str | None) -> datetime | None:
+    """Parse a time of a document."""
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def when(text: str) -> str:
+    """Return a time of a document in the local time zone."""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def took(start: str | None, end: str | None) -> str:
+    """Return the duration between two times of a document, in words for people."""
+    return duration(seconds_between(instant(start), instant(end)))

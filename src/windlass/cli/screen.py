@@ -1,7 +1,7 @@
-"""Where output goes: data to standard output, everything else to standard error.
+"""Writes data to standard output, and notes and errors to standard error.
 
-On a terminal people get tables and colour; anywhere else lines have tabs between columns and no colour. Text that
-came from users is never read as markup. Rich is imported only when something is really drawn.
+A terminal shows tables and colour. Other outputs have tabs between columns and no colour. User text is never
+interpreted as markup. Rich is imported only when a command draws.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rich.text import Text
 from windlass.cli import marks
 from windlass.cli.graph import Box, cells, layout
 
-# Longer than any error that people read; a job's failure has 2,000 characters at most.
+# This exceeds every useful error text; the failure of a job has 2,000 characters at most.
 ERROR_MAX = 4_000
 
 
 class Screen:
-    """The two streams, and how tables, pictures, notes and errors look on them."""
+    """The two output streams, with methods that write tables, pictures, notes and errors."""
 
     @cached_property
     def out(self) -> Console:
@@ -36,25 +36,25 @@ class Screen:
         return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def line(self, text: str | Text = "") -> None:
-        """One line of data."""
+        """Write one line of data."""
         self.out.print(text)
 
     def note(self, text: str | Text) -> None:
-        """One line about the data, for people."""
+        """Write one line about the data, for people, to standard error."""
         self.err.print(text)
 
     def document(self, value: Any) -> None:
-        """One JSON document."""
+        """Write one JSON document."""
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
         sys.stdout.flush()
 
     def record(self, value: Any) -> None:
-        """One JSON document on one line, of a stream of them."""
+        """Write one JSON document of a stream, on one line."""
         sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
         sys.stdout.flush()
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, states: Sequence[str] = ()) -> None:
-        """Rows under headings. The columns named in `states` hold states and are drawn as such."""
+        """Write rows under headings. The columns named in `states` hold states and show their glyphs and colours."""
         if not self.out.is_terminal:
             for row in rows:
                 sys.stdout.write("\t".join(one_line(cell) for cell in row) + "\n")
@@ -81,7 +81,7 @@ class Screen:
             self.out.print(text)
 
     def error(self, message: str, remedy: str | None, code: int, frames: str = "") -> None:
-        """What went wrong and what to do, in two lines; between them the frames of a traceback, if there are any."""
+        """Write the error and the remedy, with the frames of a traceback, if any, between them."""
         first = Text("error: ", style="bold red").append(many_lines(message), style="not bold default")
         self.err.print(first)
         if frames:
@@ -92,7 +92,7 @@ class Screen:
 
 
 def picture(boxes: Sequence[Box]) -> Text:
-    """The graph in colour."""
+    """Return the graph in colour."""
     rows = [(line, cells(line)) for line in layout(boxes)]
     widths = [max((len(row[column]) for _, row in rows), default=0) for column in range(4)]
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -111,18 +111,18 @@ def picture(boxes: Sequence[Box]) -> Text:
 
 
 def one_line(text: str) -> str:
-    """User text on one line, without anything that could move the cursor or break a column."""
+    """Return user text on one line, with a space for each character that could move the cursor or break a column."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def many_lines(text: str) -> str:
-    """Text of an error on its own lines. It may quote user text, so it is cut, and other control characters go."""
+    """Return an error's text with its line breaks. It may quote user text, so it is cut and control characters go."""
     cut = text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}… ({len(text):,} characters)"
     return "\n".join(one_line(line) for line in cut.split("\n"))
 
 
 def headline(recipe: str, job_id: object, state: str, seconds: float | None) -> Text:
-    """The line above a job's picture."""
+    """Return the line above a job's picture."""
     text = Text(f"{one_line(recipe)} ", style="bold")
     text.append(f"{job_id} ", style="not bold")
     text.append(f"{marks.glyph(state)} {state}", style=f"not bold {marks.colour(state)}")

@@ -1,4 +1,4 @@
-"""What the commands that run things do, and what they say meanwhile."""
+"""Implements the commands that run processes: `up`, `demo`, `run`, `worker` and `serve`."""
 
 from __future__ import annotations
 
@@ -19,40 +19,37 @@ from rich.text import Text
 from windlass.api.console_files import find_console
 from windlass.app import extending
 from windlass.app.demo.demo import Demo, demonstrating
+from windlass.app.embedded.keeper import Keeper
 from windlass.app.embedded.postmaster import find_running
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.first_key import KEY_FILE, SECRET_FILE
-from windlass.app.job import Job, failure_of
+from windlass.app.job import Job
 from windlass.app.schema import prepare
 from windlass.app.service import App, Serving, holding, is_held, serving
 from windlass.app.settings import Settings, flag, masked
 from windlass.app.windlass import Windlass
 from windlass.cli import marks
 from windlass.cli.answering import answering, answering_if_installed, is_installed, measured
-from windlass.cli.arguments import fitting_inputs
+from windlass.cli.arguments import typed_inputs
 from windlass.cli.command import Ambient
-from windlass.cli.ending import run_on
-from windlass.cli.exits import Exit, exit_for_job
-from windlass.cli.live import follow
-from windlass.cli.local_desk import LocalDesk
+from windlass.cli.exits import Exit
 from windlass.cli.session import opened
-from windlass.cli.wire import error_json
-from windlass.core.errors import WindlassError
+from windlass.cli.shutdown import run_on
 from windlass.core.states import JOB_TERMINAL, JobState
-from windlass.pure.job_failed import fault_frames
+from windlass.pure.service import Services
 from windlass.recipe.app import load
+from windlass.recipe.schema import check_inputs
 from windlass.store.database import Database
 from windlass.telemetry.logs import configure
 from windlass.views import read
 
 _log = logging.getLogger("windlass.process")
 
-REVIVE_EVERY_S = 1.0
 COLLECT_AFTER = 20_000
 EXAMPLES = "windlass.examples"
 DEMO_RECIPE = "trailer"
 DEMO_INPUTS = {"topic": "the sea"}
-# How `run` knows the jobs that it made.
+# The label by which `run` finds the jobs that it made.
 RUN_LABEL = {"windlass": "run"}
 
 
@@ -67,7 +64,7 @@ def start(at: Ambient, main: Coroutine[Any, Any, Exit]) -> Exit:
     async def guarded() -> Exit:
         task = asyncio.current_task()
         assert task is not None
-        # Until a command handles the signal itself, SIGTERM is like Ctrl-C: what was started is stopped in order.
+        # Until a command handles the signal itself, SIGTERM acts like Ctrl-C: the started parts stop in order.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await main
 
@@ -76,16 +73,17 @@ def start(at: Ambient, main: Coroutine[Any, Any, Exit]) -> Exit:
 
 
 def _spare_the_collector() -> None:
-    """What was imported stays for good, and a batch of steps is thousands of objects that live a moment.
+    """Exempt imported objects from garbage collection, and make collections rarer.
 
-    Looking through them every few hundred objects, as Python does by itself, is a good part of what a short step costs.
+    Imported objects live as long as the process, and a batch of steps makes thousands of short-lived objects. With
+    Python's default threshold, collections are a large part of the cost of a short step.
     """
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER, 20, 20)
 
 
 def _note(at: Ambient, text: str) -> None:
-    """Say it to whoever sits there, or, where lines are for machines, in the log."""
+    """Write a note to standard error, or to the log if the log is JSON."""
     if at.settings.log_format == "json":
         _log.info(text)
     else:
@@ -93,38 +91,25 @@ def _note(at: Ambient, text: str) -> None:
 
 
 def _started(at: Ambient, text: str) -> None:
-    """Say what runs, and to people also how to stop it."""
+    """Report what runs. For people, the text also says how to stop it."""
     _note(at, text if at.settings.log_format == "json" else f"{text}; Ctrl-C stops")
 
 
 @asynccontextmanager
 async def _database(settings: Settings, *, is_throwaway: bool = False) -> AsyncIterator[str]:
-    """A database with this release's schema: the one that is set, or an embedded server of our own."""
+    """Yield a database with this release's schema: the configured database, or an embedded server."""
     if settings.database_url is not None:
         await _prepared(settings.database_url, settings)
         yield settings.database_url
         return
     server = EmbeddedPostgres(None if is_throwaway else settings.database_path, durable=not is_throwaway)
-    dsn = await asyncio.to_thread(server.start)
-    keeper = asyncio.create_task(_keep(server), name="windlass-postgres")
+    services = Services()
     try:
-        await _prepared(dsn, settings)
-        yield dsn
+        keeper = await services.start(Keeper(server))
+        await _prepared(keeper.dsn, settings)
+        yield keeper.dsn
     finally:
-        keeper.cancel()
-        await asyncio.wait([keeper])
-        await asyncio.to_thread(server.stop)
-
-
-async def _keep(server: EmbeddedPostgres) -> None:
-    """Start the server again when it has died: everything else waits for it, and nobody else would."""
-    while True:
-        await asyncio.sleep(REVIVE_EVERY_S)
-        try:
-            if await asyncio.to_thread(server.revive):
-                _log.warning("PostgreSQL in %s had ended and was started again; its log is %s", server.path, server.log)
-        except (WindlassError, OSError) as error:
-            _log.warning("PostgreSQL in %s has ended and cannot be started now: %s", server.path, error)
+        await services.stop()
 
 
 async def _prepared(dsn: str, settings: Settings) -> None:
@@ -137,7 +122,7 @@ async def _prepared(dsn: str, settings: Settings) -> None:
 
 @asynccontextmanager
 async def _demo(windlass: Windlass, *, is_wanted: bool) -> AsyncIterator[Demo | None]:
-    """The demo of the first minute, where it is wanted and there is a console to watch it in."""
+    """Yield the demo of the first minute if it is wanted and the server is installed, whose console shows it."""
     if not is_wanted or not is_installed():
         yield None
         return
@@ -154,7 +139,10 @@ async def up(
     *,
     with_demo: bool | None = None,
 ) -> Exit:
-    """Everything in one process, until told to stop. The demo is not said to be wanted: with the examples, then."""
+    """Run everything in one process until a signal stops it.
+
+    If neither `with_demo` nor the setting decides about the demo, it starts when no target is named.
+    """
     began_s = time.monotonic()
     settings = at.settings
     listen, queues = flag("--listen", "listen", listen), flag("--queue", "queues", queues)
@@ -169,7 +157,7 @@ async def up(
                 windlass, app, queues=queues, concurrency=concurrency, is_newest=settings.database_url is None
             ) as service,
             _demo(windlass, is_wanted=is_wanted) as demo,
-            answering_if_installed(windlass, listen, service.services, demo) as url,
+            answering_if_installed(windlass, listen, demo) as url,
         ):
             link = await _link(windlass, url, demo) if url is not None else None
             _report(at, settings, dsn, service)
@@ -177,7 +165,8 @@ async def up(
             _next_commands(at, app, url, link)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
             if demo is not None:
-                demo.start()  # only now: it would take the processor from what somebody waits for
+                # The demo starts last, because it would slow down the start that the user waits for.
+                await service.services.start(demo, is_needed=False)
             await service.until_stopped()
             _note(at, "stopping; once more to stop at once")
     _note(at, "stopped; the data stays, and open jobs go on at the next `windlass up`")
@@ -185,7 +174,7 @@ async def up(
 
 
 async def _link(windlass: Windlass, url: str, demo: Demo | None) -> str:
-    """Where the console begins: at the demo's job if there is a demo, and signed in, if the keys are ours to make."""
+    """Return the console's address: the demo's job if there is a demo, signed in if Windlass makes the keys."""
     from windlass.app.console_link import console_token
 
     page = f"jobs/{await demo.submit()}" if demo is not None else ""
@@ -216,6 +205,7 @@ def _report_api(at: Ambient, settings: Settings, url: str | None) -> None:
         at.screen.line(f"  {'secret':<10}{settings.home / SECRET_FILE}")
     if url is not None:
         _report_console(at)
+        at.screen.line(f"  {'docs':<10}{url}/docs/")
 
 
 def _report_console(at: Ambient) -> None:
@@ -245,16 +235,16 @@ def _next_commands(at: Ambient, app: App, url: str | None, link: str | None) -> 
 
 
 async def demo(at: Ambient) -> Exit:
-    """The example recipe, to its end."""
+    """Run the example recipe to its end."""
     app = load(EXAMPLES)
     plan = app.recipes[DEMO_RECIPE].plan
     return await _one_job(at, app, lambda windlass: windlass.submit(plan, inputs=DEMO_INPUTS), is_demo=True)
 
 
 async def run(at: Ambient, target: str, apps: list[str], inputs: list[str], *, key: str | None, is_new: bool) -> Exit:
-    """One recipe of a file or module, to its end; a run that was cut short goes on where it was."""
+    """Run one recipe of a file or module to its end. An interrupted run continues where it stopped."""
     plan = load(target).recipe().plan
-    given = fitting_inputs(inputs, plan)
+    given = check_inputs(plan, typed_inputs(inputs, plan.inputs_schema))
 
     async def submit(windlass: Windlass) -> Job:
         left = None if is_new or key is not None else await _left_open(windlass, plan.recipe, given)
@@ -267,7 +257,7 @@ async def run(at: Ambient, target: str, apps: list[str], inputs: list[str], *, k
 
 
 async def _left_open(windlass: Windlass, recipe: str, inputs: dict[str, Any]) -> UUID | None:
-    """The job of an earlier run of the same recipe with the same inputs, if that run did not see its end."""
+    """Return the unfinished job of an earlier run of the recipe with the same inputs, if there is such a job."""
     still_open = [state for state in JobState if state not in JOB_TERMINAL]
     found = await read.jobs(windlass.db, states=still_open, recipe=recipe, labels=RUN_LABEL, limit=100)
     return next((job.id for job in found if job.input == inputs), None)
@@ -276,8 +266,12 @@ async def _left_open(windlass: Windlass, recipe: str, inputs: dict[str, Any]) ->
 async def _one_job(
     at: Ambient, app: App, submit: Callable[[Windlass], Awaitable[Job]], *, is_demo: bool = False
 ) -> Exit:
+    from windlass.cli.concluding import conclude
+    from windlass.cli.live import follow
+    from windlass.cli.local.backend import local_client
+
     settings = at.settings
-    # A worker of `up` serves the same queues and may not have this app's steps, so its folder is left alone.
+    # A worker of `up` serves the same queues and may lack this app's steps, so this command leaves its folder alone.
     is_throwaway = settings.database_url is None and is_held(settings.home)
     if is_throwaway:
         at.screen.note(f"`windlass up` holds {settings.home}; this runs on a throwaway database")
@@ -289,51 +283,36 @@ async def _one_job(
         if is_demo:
             _report(at, settings, dsn, service)
         job = await submit(windlass)
+        client = local_client(windlass)
         try:
             if at.as_json:
-                state = await job.wait()
+                status = await job.wait()
             else:
                 console = at.screen.out if is_demo else at.screen.err
-                state = await follow(LocalDesk(windlass), job.id, console, hint="Ctrl-C stops; run it again to go on")
+                status = await follow(client, job.job_id, console, hint="Ctrl-C stops; run it again to go on")
         except asyncio.CancelledError:
-            at.screen.note(f"stopped; job {job.id} goes on when this is run again")
+            at.screen.note(f"stopped; job {job.job_id} goes on when this is run again")
             raise
         # An embedded server stops with this command, so `windlass why` would find nothing.
         is_kept = settings.database_url is not None
-        code = await _conclude(at, windlass, job, state, is_demo=is_demo, is_kept=is_kept)
+        code = await conclude(at, client, job.job_id, has_remedy=is_kept)
+        if is_demo:
+            at.screen.line(Text(str(status), style=f"bold {marks.colour(str(status))}"))
     if code is not Exit.DONE and not is_kept:
         home = f"--home {at.home} " if at.home else ""
         at.screen.note(
             "its database was a throwaway; with --home DIR it would stay"
             if is_throwaway
             else f"its database has stopped with this command. To look at the job: `windlass {home}up`, "
-            f"then `windlass {home}show {job.id}`"
+            f"then `windlass {home}show {job.job_id}`"
         )
-    return code
-
-
-async def _conclude(
-    at: Ambient, windlass: Windlass, job: Job, state: JobState, *, is_demo: bool, is_kept: bool
-) -> Exit:
-    code = exit_for_job(state)
-    output = await job.result() if state is JobState.COMPLETED else None
-    failure = None if state is JobState.COMPLETED else await failure_of(windlass.db, await job.view())
-    if at.as_json:
-        at.screen.document({"id": job.id, "state": state, "output": output, "error": error_json(failure)})
-    elif failure is not None:
-        remedy = failure.remedy if is_kept else None
-        at.screen.error(failure.message, remedy, int(code), fault_frames(failure.fault))
-    else:
-        at.screen.document(output)
-    if is_demo:
-        at.screen.line(Text(str(state), style=f"bold {marks.colour(str(state))}"))
     return code
 
 
 async def worker(
     at: Ambient, targets: list[str] | None, queues: list[str] | None, concurrency: int | None, *, with_loops: bool
 ) -> Exit:
-    """A worker, the engine's loops, or both, until told to stop."""
+    """Run a worker, the engine's loops, or both, until a signal stops them."""
     queues = flag("--queue", "queues", queues)
     app = load(*targets, *extending.targets(at.settings)) if targets is not None else None
     async with (
@@ -349,7 +328,7 @@ async def worker(
 
 
 async def serve_api(at: Ambient, listen: str | None) -> Exit:
-    """The API alone, until told to stop."""
+    """Run the API alone until a signal stops it."""
     listen = flag("--listen", "listen", listen)
     async with (
         opened(at) as windlass,
@@ -370,7 +349,7 @@ async def serve_api(at: Ambient, listen: str | None) -> Exit:
 
 
 async def greet(at: Ambient) -> Exit:
-    """How things stand, and the likeliest next commands."""
+    """Print the number of open jobs and the likeliest next commands."""
     dsn = at.settings.database_url or find_running(at.settings.database_path)
     screen = at.screen
     if dsn is None:

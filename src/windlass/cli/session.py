@@ -1,19 +1,20 @@
-"""How a command finds the database or the server that it asks."""
+"""Finds the database or the server for a command."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from windlass.app.embedded.postmaster import find_running
 from windlass.app.windlass import Windlass
 from windlass.cli.command import Ambient
-from windlass.cli.desk import Desk
+from windlass.client.async_client import AsyncClient
 from windlass.core.errors import BadSetting, DatabaseUnavailable
 
 
 def find_dsn(at: Ambient) -> str:
-    """The database to use: the one that is set, or the embedded server of the home if it runs."""
+    """Return the configured database, or the embedded server of the home folder if it runs."""
     settings = at.settings
     dsn = settings.database_url or find_running(settings.database_path)
     if dsn is None:
@@ -26,26 +27,33 @@ def find_dsn(at: Ambient) -> str:
 
 @asynccontextmanager
 async def opened(at: Ambient) -> AsyncIterator[Windlass]:
-    """Windlass on the database that was found, its schema checked."""
+    """Connect Windlass to the database that `find_dsn` returns, and check its schema."""
     async with Windlass.connect(find_dsn(at), settings=at.settings) as windlass:
         yield windlass
 
 
 @asynccontextmanager
-async def desk(at: Ambient) -> AsyncIterator[Desk]:
-    """Where the command asks: the server that is named, else the database that was found."""
+async def client(at: Ambient) -> AsyncIterator[AsyncClient]:
+    """Yield a client of the configured server, or else of the database that `find_dsn` returns."""
     if at.server is not None and at.database is not None:
-        raise BadSetting("--server and --database name two places", remedy="Give one of them")
-    # A flag wins over the environment and the file, so --database is heard although a server is set there.
-    if at.settings.server is None or at.database is not None:
-        from windlass.cli.local_desk import LocalDesk
+        raise BadSetting("--server and --database cannot be used together", remedy="Give one of them")
+    settings = at.settings
+    # A flag takes precedence over the environment and the file, so --database overrides a server set there.
+    if settings.server is None or at.database is not None:
+        from windlass.cli.local.backend import local_client
 
         async with opened(at) as windlass:
-            yield LocalDesk(windlass)
+            yield local_client(windlass)
         return
-    from windlass.cli.remote_desk import RemoteDesk
-    from windlass.client.async_client import AsyncClient
+    async with AsyncClient(settings.server, api_key=settings.api_key, home=settings.home) as made:
+        yield made
 
-    settings = at.settings
-    async with AsyncClient(settings.server, api_key=settings.api_key, home=settings.home) as client:
-        yield RemoteDesk(client)
+
+async def document(at: Ambient, path: str, query: Sequence[tuple[str, str]] = ()) -> Any:
+    """Return the document at a path. With --json, print the document and return None."""
+    async with client(at) as ask:
+        found = await ask.call("GET", path, query=query)
+    if not at.as_json:
+        return found
+    at.screen.document(found)
+    return None

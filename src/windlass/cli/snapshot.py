@@ -1,4 +1,4 @@
-"""A job at one moment, read for people."""
+"""A job's view and graph at one moment, formatted for people."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ import msgspec
 from rich.text import Text
 
 from windlass.cli.graph import Box
+from windlass.cli.marks import seconds_between
 from windlass.cli.screen import headline, one_line
-from windlass.cli.wire import seconds_between
+from windlass.client.views import JobView
 from windlass.core.states import JobState
 from windlass.pure.job_failed import fault_text
-from windlass.views import read
 
 INPUT_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The job, one box per node of its plan, and when it was read."""
+    """The job, one box per node of its plan, and the time of the read."""
 
-    job: read.JobView
+    job: JobView
     boxes: list[Box]
     now: datetime
 
     @property
-    def state(self) -> JobState:
-        """Where the job stands."""
-        return self.job.state
+    def status(self) -> JobState:
+        """The job's status."""
+        return self.job.status
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the job has ended."""
         return self.job.is_finished
 
     def headline(self) -> Text:
-        """The line above the picture."""
+        """Return the line above the picture."""
         seconds = seconds_between(self.job.created_at, self.job.finished_at or self.now)
-        text = headline(self.job.recipe, self.job.id, str(self.state), seconds)
+        text = headline(self.job.recipe, self.job.job_id, str(self.status), seconds)
         if self.job.is_paused:
             text.append("  paused", style="magenta")
         return text
 
-    def facts(self) -> Iterator[tuple[str, str]]:
-        """What else is known, leaving out what is not."""
+    def facts(self, given: Any) -> Iterator[tuple[str, str]]:
+        """Yield the known facts of the job by name; `given` holds the job's inputs."""
         job = self.job
         labels, error = job.labels or {}, job.error or {}
-        inputs = msgspec.json.encode(job.input).decode()
+        inputs = msgspec.json.encode(given).decode()
         known: dict[str, Any] = {
             "input": inputs if len(inputs) <= INPUT_SHOWN else inputs[:INPUT_SHOWN] + "…",
             "labels": " ".join(f"{name}={value}" for name, value in labels.items()),
@@ -68,7 +68,7 @@ class Snapshot:
                 yield name, one_line(str(value))
 
     def frames(self) -> str:
-        """The last frames of the traceback of the exception that ended the job."""
+        """Return the last traceback frames of the exception that ended the job."""
         return str((self.job.error or {}).get("detail") or "")
 
 

@@ -1,4 +1,4 @@
-"""Flows about running jobs again: retry, rerun, what they would do, and dead letters. See `exchange`."""
+"""Flows that run jobs again: retry, rerun, their previews, and dead letters. `exchange` defines a flow."""
 
 from __future__ import annotations
 
@@ -8,48 +8,45 @@ from urllib.parse import quote
 from uuid import UUID
 
 from windlass.client.asking import converted, get, send
-from windlass.client.exchange import Flow, Means
-from windlass.client.flows import Made
-from windlass.client.views import BulkView, DeadLetterView, JobView, RerunView
+from windlass.client.exchange import Flow, Sources
+from windlass.client.views import BulkView, DeadLetterView
 
 
 class Rerun(NamedTuple):
-    """How a job is to be run again; `inputs` are all of them, None those that it had."""
+    """How to run a job again. `inputs` replaces all inputs of the job; None keeps them."""
 
     action: str
     from_step: str | None = None
     inputs: Mapping[str, Any] | None = None
 
     def body(self, **more: Any) -> dict[str, Any]:
-        """What is sent. A server of an earlier release takes an empty body and no other."""
+        """Return the body of the request. A server of an earlier release accepts only an empty body."""
         given = {"from_step": self.from_step, "inputs": self.inputs, **more}
         return {name: value for name, value in given.items() if value is not None}
 
 
-def again(means: Means, job_id: UUID, wish: Rerun) -> Flow[Made]:
-    """Retry or rerun; sent twice, it makes one job."""
-    headers = {"idempotency-key": means.new_key()}
-    body = yield from send(means, "POST", f"/jobs/{job_id}/{wish.action}", wish.body() or None, headers=headers)
-    view = converted(body, JobView)
-    return Made(view.id, view.is_new)
+def again(sources: Sources, job_id: UUID, wish: Rerun, *, dry_run: bool = False) -> Flow[dict[str, Any]]:
+    """Retry or rerun a job and return the new job's document. A request that is sent twice makes one job.
+
+    With `dry_run`, make no job and return the document of the steps that would run again.
+    """
+    body = wish.body(dry_run=True) if dry_run else wish.body() or None
+    headers = {} if dry_run else {"idempotency-key": sources.new_key()}
+    document: dict[str, Any] = yield from send(sources, "POST", f"/jobs/{job_id}/{wish.action}", body, headers=headers)
+    return document
 
 
-def preview(means: Means, job_id: UUID, wish: Rerun) -> Flow[RerunView]:
-    """What would run again, without making a job."""
-    path = f"/jobs/{job_id}/{wish.action}"
-    return converted((yield from send(means, "POST", path, wish.body(dry_run=True))), RerunView)
+def dead_letters(sources: Sources) -> Flow[list[DeadLetterView]]:
+    """Return the dead letters by kind of failure."""
+    return converted((yield from get(sources, "/dead-letters"))["items"], list[DeadLetterView])
 
 
-def dead_letters(means: Means) -> Flow[list[DeadLetterView]]:
-    """Failed jobs that nobody has dealt with, by kind."""
-    return converted((yield from get(means, "/dead-letters"))["items"], list[DeadLetterView])
+def deal(sources: Sources, fingerprint: str, action: str, wish: Mapping[str, Any]) -> Flow[BulkView]:
+    """Redrive or discard the dead letters of a kind.
 
-
-def deal(means: Means, fingerprint: str, action: str, wish: Mapping[str, Any]) -> Flow[BulkView]:
-    """Redrive or discard a kind.
-
-    Not sent again when the answer is lost: nothing would be done twice, but the second answer would tell of nothing.
+    The client does not send this again after a lost answer. The server would act on no job twice, but the second
+    answer would list no jobs.
     """
     given = {name: value for name, value in wish.items() if value is not None}
     path = f"/dead-letters/{quote(fingerprint, safe='')}/{action}"
-    return converted((yield from send(means, "POST", path, given, is_safe=False)), BulkView)
+    return converted((yield from send(sources, "POST", path, given, is_safe=False)), BulkView)

@@ -1,4 +1,4 @@
-"""Asking until there is an answer: which requests are sent again, when, and how often."""
+"""Sends requests until the server answers, and decides which requests to retry, when, and how often."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from windlass.client.exchange import Answer, Ask, Flow, Lost, Means, Pause
+from windlass.client.exchange import Answer, Ask, Flow, Lost, Pause, Sources
 from windlass.client.problems import error_of, retry_after_s
 from windlass.core.errors import BadInput, BadSetting, Broken, DatabaseUnavailable, ServerUnavailable, WindlassError
 
 TRIES = 5
-# The server has repeated the operation for some seconds before it says that its database is away.
+# The server retries the operation for some seconds before it reports that its database is unavailable.
 DATABASE_TRIES = 2
 PAUSE_S = 0.5
-# A longer wait than this is for the caller to decide about.
+# The client does not wait longer than this. It raises the error, so that the caller decides.
 RETRY_AFTER_MAX_S = 60.0
-# The server refused without having begun: whatever was asked may be asked again.
+# The server refused before it began, so every request may be sent again.
 _NOT_BEGUN = (429,)
-# It may or may not have done what was asked.
+# The server may have done the work of the request, so only a safe request may be sent again.
 _UNCLEAR = (502, 503, 504)
 
 T = TypeVar("T")
 
 
-def asked(means: Means, ask: Ask) -> Flow[Answer]:
-    """The answer to a request, if it is a success; anything else is raised, after it was tried again if that is safe.
+def asked(sources: Sources, ask: Ask) -> Flow[Answer]:
+    """Return the answer to a request if it is a success. Otherwise retry if that is safe, and then raise the error.
 
-    A request that must not be sent twice is sent again only where it cannot have arrived.
+    A request that must not be sent twice is sent again only if the server cannot have begun it.
     """
     outages = 0
     for no in range(TRIES):
@@ -48,27 +48,27 @@ def asked(means: Means, ask: Ask) -> Flow[Answer]:
         is_last = no == TRIES - 1 or outages == DATABASE_TRIES
         if not is_again or is_last or wait_s > RETRY_AFTER_MAX_S:
             raise error
-        yield Pause(max(wait_s, pause_s(no, means)))
+        yield Pause(max(wait_s, pause_s(no, sources)))
     raise Broken("a request was neither answered nor given up")
 
 
-def pause_s(no: int, means: Means) -> float:
-    """How long to wait after the failure of try `no`, from 0: doubling, and no two clients at the same moment."""
-    return float(PAUSE_S * 2 ** min(no, 10) * (0.75 + 0.5 * means.chance()))
+def pause_s(no: int, sources: Sources) -> float:
+    """Return the wait after the failure of try `no`, counted from 0. It doubles; `spread` keeps clients apart."""
+    return float(PAUSE_S * 2 ** min(no, 10) * (0.75 + 0.5 * sources.spread()))
 
 
 def refusal(answer: Answer) -> WindlassError:
-    """What an answer that is no success raises."""
+    """Return the error for an answer that is not a success."""
     if 300 <= answer.status < 400:
         return BadSetting(
-            f"the server points elsewhere: {answer.headers.get('location', 'without saying where')}",
-            remedy="Give that address as the server; a key is never sent on to another one",
+            f"the server redirects to {answer.headers.get('location', 'without saying where')}",
+            remedy="Use that address as the server; a key is never sent to another server",
         )
     return error_of(answer)
 
 
 def unreachable(lost: Lost) -> ServerUnavailable:
-    """What a lost connection raises once it is given up."""
+    """Return the error for a lost connection after the last try."""
     return ServerUnavailable(
         f"the server cannot be reached: {lost.message}",
         remedy="Check that it runs (`windlass up` or `windlass serve api`) and that its address is right",
@@ -76,20 +76,20 @@ def unreachable(lost: Lost) -> ServerUnavailable:
 
 
 def expect_answer(got: object) -> Answer:
-    """What a driver gives for an Ask that was answered."""
+    """Return the answer that a driver sent into the flow, or raise Broken if the value is not an Answer."""
     if not isinstance(got, Answer):
         raise Broken(f"a driver gave {type(got).__name__} where an answer was asked for")
     return got
 
 
-def get(means: Means, path: str, query: Iterable[tuple[str, str]] = ()) -> Flow[Any]:
-    """The JSON value at a path."""
-    answer = yield from asked(means, Ask("GET", path, tuple(query)))
+def get(sources: Sources, path: str, query: Iterable[tuple[str, str]] = ()) -> Flow[Any]:
+    """Return the JSON value at a path."""
+    answer = yield from asked(sources, Ask("GET", path, tuple(query)))
     return decoded(answer)
 
 
 def send(
-    means: Means,
+    sources: Sources,
     method: str,
     path: str,
     body: Any = None,
@@ -97,17 +97,17 @@ def send(
     headers: Mapping[str, str] | None = None,
     is_safe: bool = True,
 ) -> Flow[Any]:
-    """The JSON value that comes back for one that is sent; None when nothing comes back."""
+    """Send a JSON value and return the JSON value of the answer, or None if the answer is empty."""
     content = None if body is None else encoded(body)
     kind = {} if content is None else {"content-type": "application/json"}
     answer = yield from asked(
-        means, Ask(method, path, headers={**kind, **(headers or {})}, body=content, is_safe=is_safe)
+        sources, Ask(method, path, headers={**kind, **(headers or {})}, body=content, is_safe=is_safe)
     )
     return decoded(answer) if answer.body else None
 
 
 def encoded(value: Any) -> bytes:
-    """A value as JSON. What JSON has no words for (NaN, sets of classes) is refused rather than bent."""
+    """Encode a value as JSON. A value that JSON cannot express (NaN, a set of classes) is refused."""
     try:
         return json.dumps(msgspec.to_builtins(value, enc_hook=_dumped), allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
@@ -118,7 +118,7 @@ def encoded(value: Any) -> bytes:
 
 
 def _dumped(value: Any) -> Any:
-    """A Pydantic model as JSON; anything else is refused."""
+    """Return the JSON value of a Pydantic model; refuse other types."""
     dump = getattr(value, "model_dump", None)
     if dump is None or isinstance(value, type):
         raise NotImplementedError(f"a value of type {type(value).__qualname__} is not JSON")
@@ -126,7 +126,7 @@ def _dumped(value: Any) -> Any:
 
 
 def decoded(answer: Answer) -> Any:
-    """The JSON value of an answer."""
+    """Return the JSON value of an answer."""
     try:
         return msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -134,7 +134,7 @@ def decoded(answer: Answer) -> Any:
 
 
 def converted(value: Any, kind: type[T]) -> T:
-    """A value of an answer as one of the client's types. Fields that this release does not know are left out."""
+    """Convert a value of an answer to one of the client's types. Fields unknown to this release are ignored."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

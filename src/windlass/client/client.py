@@ -1,23 +1,24 @@
-"""The client for programs that block: `with Client() as client: client.submit("hello", name="sea").result()`."""
+# Made from async_client.py by scripts/unasync.py: edit that file, then run the script.
+"""The asynchronous client: `with Client() as client: job = client.submit("hello")`."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
-from windlass.client.exchange import Answer, Ask, Flow, Give, Got, Lost, Means, More, Pause, Wish
-from windlass.client.flows import Made, Time, Wanted, joined
-from windlass.client.line import httpx, lost_of, options_of
+from windlass.client.asking import converted
+from windlass.client.exchange import Flow, Give, Got, Sources, Wish
+from windlass.client.flows import Made
+from windlass.client.order import Order
 from windlass.client.place import find
+from windlass.client.submitting import Submitting
 from windlass.client.views import (
     BudgetView,
     BulkView,
@@ -39,10 +40,35 @@ from windlass.pure.argument import job_id_of
 T = TypeVar("T")
 
 
-class Client:
-    """A server, to be spoken to over HTTP. It holds connections and nothing else; close it, or use it in a `with`.
+class Performer(Protocol):
+    """Performs the requests of one flow. It is entered before the first request and left after the last request."""
 
-    Without a server it takes WINDLASS_SERVER, or what `windlass up` of the same folder left; likewise the key.
+    def __enter__(self) -> Performer: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def perform(self, wish: Wish) -> Got:
+        """Perform one request of the flow and return its result, as `exchange` describes."""
+        ...
+
+
+class Backend(Protocol):
+    """Answers requests: a server over HTTP, or the database of the command line."""
+
+    def performer(self) -> Performer:
+        """Return the performer of one flow."""
+        ...
+
+    def close(self) -> None:
+        """Release all resources."""
+        ...
+
+
+class Client(Submitting[str, "RemoteJob"]):
+    """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
+
+    Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the
+    key likewise. `transport` is an httpx transport; a `backend` answers the requests in place of a server.
     """
 
     def __init__(
@@ -51,64 +77,39 @@ class Client:
         *,
         api_key: str | None = None,
         timeout: float = 30.0,
-        transport: httpx.BaseTransport | None = None,
+        transport: Any = None,
         home: str | Path | None = None,
+        backend: Backend | None = None,
     ) -> None:
+        self.sources = Sources()
+        self._backend: Backend
+        if backend is not None:
+            self.server, self._backend = server or "", backend
+            return
+        from windlass.client.sync_line import Http
+
         place = find(server, api_key, home=None if home is None else Path(home))
-        self.server = place.url
-        self._timeout_s = timeout
-        self._means = Means()
-        self._http = httpx.Client(transport=transport, **options_of(place, timeout))
+        self.server, self._backend = place.url, Http(place, timeout, transport)
 
-    def submit(
-        self,
-        recipe: str,
-        /,
-        *,
-        key: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        deadline: Time | None = None,
-        ttl: Time | None = None,
-        version: int | None = None,
-        webhook: tuple[str, str] | None = None,
-        budget: Decimal | float | str | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        **more_inputs: Any,
-    ) -> RemoteJob:
-        """Make a job, durably, and return its handle. The same `key` gives the same job.
+    def _submit(self, recipe: str, order: Order, inputs: Mapping[str, Any], key: str | None) -> RemoteJob:
+        # Without a caller's key the flow makes a key, so that the request can be sent again after a lost answer.
+        document = self.run(flows.submit(self.sources, recipe, order, inputs, key))
+        return self._handle(converted(document, Made))
 
-        Without a key it gets one of its own, so that the request can be sent again when its answer is lost.
-        """
-        wanted = Wanted(recipe, labels, priority, deadline, ttl, webhook, version, budget)
-        return self._handle(self.run(flows.submit(self._means, wanted, joined(inputs, more_inputs), key)))
-
-    def submit_many(
-        self,
-        recipe: str,
-        /,
-        inputs: Sequence[Mapping[str, Any]],
-        *,
-        keys: Sequence[str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        priority: int = 0,
-        deadline: Time | None = None,
-        ttl: Time | None = None,
-        version: int | None = None,
-        budget: Decimal | float | str | None = None,
+    def _submit_many(
+        self, recipe: str, order: Order, inputs: Sequence[Mapping[str, Any]], keys: Sequence[str] | None
     ) -> list[RemoteJob]:
-        """Make a job per element of `inputs`, up to a thousand to a request. A refusal is raised after the others."""
-        wanted = Wanted(recipe, labels, priority, deadline, ttl, None, version, budget)
-        return [self._handle(made) for made in self.run(flows.submit_many(self._means, wanted, inputs, keys))]
+        made = self.run(flows.submit_many(self.sources, recipe, order, inputs, keys))
+        return [self._handle(one) for one in made]
 
     def job(self, job_id: UUID | str) -> RemoteJob:
-        """The handle of a job that exists."""
+        """Return the handle of an existing job."""
         return RemoteJob(self, job_id_of(job_id), is_new=False)
 
     def jobs(
         self,
         *,
-        state: str | Sequence[str] | None = None,
+        status: str | Sequence[str] | None = None,
         recipe: str | None = None,
         labels: Mapping[str, str] | None = None,
         failed_step: str | None = None,
@@ -117,28 +118,43 @@ class Client:
         caller: str | None = None,
         deleted: bool = False,
     ) -> Iterator[JobView]:
-        """The jobs that fit, the newest first; read a page at a time as you go on."""
+        """Iterate over the matching jobs, the newest first. The iterator reads one page at a time."""
         query = flows.filter_query(
-            state=state, recipe=recipe, labels=labels, failed_step=failed_step, since=since, until=until,
+            status=status, recipe=recipe, labels=labels, failed_step=failed_step, since=since, until=until,
             caller=caller, deleted=deleted,
         )  # fmt: skip
-        return self.iterate(flows.jobs(self._means, query))
+        return self.iterate(flows.jobs(self.sources, query))
 
     def stream(self, after: str | None = None) -> Iterator[Event]:
-        """What happens to all of the caller's jobs from now on, or after the event of this id. It does not end."""
-        return self.iterate(following.stream_jobs(self._means, after))
+        """Stream the events of all of the caller's jobs, from now on or after the event `after`. It does not end."""
+        return self.iterate(following.stream_jobs(self.sources, after))
 
     def recipes(self) -> list[RecipeView]:
-        """Every recipe with its newest version."""
-        return self.run(flows.recipes(self._means))
+        """Return every recipe with its newest version."""
+        return self.run(flows.recipes(self.sources))
 
     def recipe(self, name: str, version: int | None = None) -> dict[str, Any]:
-        """One recipe: its description, nodes, edges, schema of inputs and output."""
-        return self.run(flows.recipe(self._means, name, version))
+        """Return one recipe: its description, nodes, edges, schema of inputs and output."""
+        return self.run(flows.recipe(self.sources, name, version))
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, query: Sequence[tuple[str, str]] = (), is_safe: bool = True
+    ) -> Any:
+        """Send any request, and return the document of its answer, or None. Use it where the client has no method.
+
+        With `is_safe=False` the client does not send the request again after a lost answer.
+        """
+        return self.run(flows.call(self.sources, method, path, body, query, is_safe=is_safe))
+
+    def items(
+        self, path: str, query: Sequence[tuple[str, str]] = (), *, after: int | None = None, most: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over the documents of a paged list, after the number `after`, and at most `most` of them."""
+        return self.iterate(flows.pages(self.sources, path, query, after, most))
 
     def me(self) -> dict[str, Any]:
-        """Who the server takes the caller for."""
-        found: dict[str, Any] = self.run(flows.document(self._means, "/me"))
+        """Return the caller's identity and rights, as the server sees them."""
+        found: dict[str, Any] = self.call("GET", "/me")
         return found
 
     def create_key(
@@ -151,50 +167,54 @@ class Client:
         scopes: Sequence[str] | None = None,
         expires_in: float | None = None,
     ) -> tuple[str, KeyView]:
-        """Make a key (for admins): its text, which cannot be asked for again, and what is kept of it."""
+        """Create a key (for admins). Return its text, which the server does not store, and its stored fields."""
         known = {
             "caller": caller, "name": name, "caller_type": caller_type, "tier": tier,
             "scopes": None if scopes is None else list(scopes), "expires_in": expires_in,
         }  # fmt: skip
         wish = {name: value for name, value in known.items() if value is not None}
-        return self.run(flows.create_key(self._means, wish))
+        return self.run(flows.create_key(self.sources, wish))
 
     def keys(self, caller: str | None = None) -> list[KeyView]:
-        """The keys that there are (for admins)."""
-        return self.run(flows.keys(self._means, caller))
+        """Return the keys, of one caller or of all (for admins)."""
+        return self.run(flows.keys(self.sources, caller))
 
     def revoke_key(self, key_id: str) -> None:
-        """End a key's life at once (for admins)."""
-        self.run(flows.revoke_key(self._means, key_id))
+        """Revoke a key at once (for admins)."""
+        self.run(flows.revoke_key(self.sources, key_id))
+
+    def verify_audit(self, head: str | None = None) -> dict[str, Any]:
+        """Verify that the audit's chain is whole, and that it contains `head`, a hash noted earlier."""
+        return self.run(flows.verify_audit(self.sources, head))
 
     def providers(self) -> list[ProviderView]:
-        """Every provider, with who has its places and who waits (for admins)."""
-        return self.run(outside.providers(self._means))
+        """Return every provider, with the steps that hold its slots and the steps that wait (for admins)."""
+        return self.run(outside.providers(self.sources))
 
     def provider(self, name: str) -> ProviderView:
-        """One provider (for admins)."""
-        return self.run(outside.provider(self._means, name))
+        """Return one provider (for admins)."""
+        return self.run(outside.provider(self.sources, name))
 
     def budgets(self) -> list[BudgetView]:
-        """Every budget (for admins)."""
-        return self.run(outside.budgets(self._means))
+        """Return every budget (for admins)."""
+        return self.run(outside.budgets(self.sources))
 
     def set_budget(self, scope: str, name: str, most: Decimal | float | str) -> BudgetView:
-        """Say how much a job, a recipe or a caller may spend in all (for admins)."""
-        return self.run(outside.set_budget(self._means, scope, name, str(most)))
+        """Set the total that a job, a recipe or a caller may spend (for admins)."""
+        return self.run(outside.set_budget(self.sources, scope, name, str(most)))
 
     def remove_budget(self, scope: str, name: str) -> None:
-        """Lift a limit (for admins)."""
-        self.run(outside.remove_budget(self._means, scope, name))
+        """Remove a budget (for admins)."""
+        self.run(outside.remove_budget(self.sources, scope, name))
 
     def overview(self) -> dict[str, Any]:
-        """What needs attention, what was done in the last hour, what waits."""
-        found: dict[str, Any] = self.run(flows.document(self._means, "/overview"))
+        """Return the overview: problems that need attention, the work of the last hour, and the waiting work."""
+        found: dict[str, Any] = self.call("GET", "/overview")
         return found
 
     def dead_letters(self) -> list[DeadLetterView]:
-        """Failed jobs that nobody ran again, discarded or deleted, by kind of failure."""
-        return self.run(again.dead_letters(self._means))
+        """Return the failed jobs that were not run again, discarded or deleted, by kind of failure."""
+        return self.run(again.dead_letters(self.sources))
 
     def redrive(
         self,
@@ -205,20 +225,20 @@ class Client:
         expect: int | None = None,
         reason: str = "",
     ) -> BulkView:
-        """Run the dead letters of a kind again, up to 500: from where they `failed`, or from their `first` step."""
+        """Run at most 500 dead letters of a kind again, from their `failed` steps or from their `first` step."""
         wish = {"start": start, "dry_run": dry_run, "expect": expect, "reason": reason}
-        return self.run(again.deal(self._means, fingerprint, "redrive", wish))
+        return self.run(again.deal(self.sources, fingerprint, "redrive", wish))
 
     def discard(
         self, fingerprint: str, *, dry_run: bool = False, expect: int | None = None, reason: str = ""
     ) -> BulkView:
-        """Leave the dead letters of a kind as they are."""
+        """Discard the dead letters of a kind; the jobs stay failed."""
         wish = {"dry_run": dry_run, "expect": expect, "reason": reason}
-        return self.run(again.deal(self._means, fingerprint, "discard", wish))
+        return self.run(again.deal(self.sources, fingerprint, "discard", wish))
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
+        self._backend.close()
 
     def __enter__(self) -> Client:
         return self
@@ -235,21 +255,21 @@ class Client:
         return RemoteJob(self, made.job_id, is_new=made.is_new)
 
     def run(self, flow: Flow[T]) -> T:
-        """Perform a flow and give its value."""
+        """Perform a flow and return its value."""
         got: Got = None
-        with _Line(self._http, self._timeout_s) as line:
+        with self._backend.performer() as performer:
             while True:
                 try:
                     wish = flow.send(got)
                 except StopIteration as end:
                     value: T = end.value
                     return value
-                got = line.perform(wish)
+                got = performer.perform(wish)
 
     def iterate(self, flow: Flow[None]) -> Iterator[Any]:
-        """Perform a flow and give what it hands out."""
+        """Perform a flow and yield the values that it gives."""
         got: Got = None
-        with _Line(self._http, self._timeout_s) as line:
+        with self._backend.performer() as performer:
             while True:
                 try:
                     wish = flow.send(got)
@@ -259,129 +279,81 @@ class Client:
                     yield wish.value
                     got = None
                 else:
-                    got = line.perform(wish)
-
-
-class _Line:
-    """Performs what one flow asks for; it has one stream open at most."""
-
-    def __init__(self, http: httpx.Client, timeout_s: float) -> None:
-        self._http = http
-        self._timeout_s = timeout_s
-        self._stream = ExitStack()
-        self._chunks: Iterator[bytes] = iter(())
-
-    def __enter__(self) -> _Line:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stream.close()
-
-    def perform(self, wish: Wish) -> Got:
-        match wish:
-            case Pause(seconds):
-                time.sleep(seconds)
-            case Ask():
-                return self._ask(wish)
-            case More():
-                try:
-                    return next(self._chunks, b"")
-                except httpx.TransportError as error:
-                    return lost_of(error)
-            case Give():
-                pass  # nobody iterates over this flow
-        return None
-
-    def _ask(self, ask: Ask) -> Answer | Lost:
-        self._stream.close()
-        self._chunks = iter(())
-        timeout = httpx.Timeout(self._timeout_s, read=ask.timeout_s or self._timeout_s)
-        request = self._http.build_request(
-            ask.method, ask.path, params=ask.query or None, headers=dict(ask.headers), content=ask.body, timeout=timeout
-        )
-        try:
-            response = self._http.send(request, stream=ask.is_stream)
-            if ask.is_stream and response.status_code == 200:
-                self._stream.callback(response.close)
-                self._chunks = response.iter_bytes()
-                return Answer(200, dict(response.headers))
-            if ask.is_stream:
-                response.read()
-        except httpx.TransportError as error:
-            return lost_of(error)
-        return Answer(response.status_code, dict(response.headers), response.content)
+                    got = performer.perform(wish)
 
 
 class RemoteJob:
-    """A handle: an id and what can be asked of it. It holds nothing, so it can be made again from the id."""
+    """A handle of a job. It holds only the id, so a program can make it again from the id."""
 
     def __init__(self, client: Client, job_id: UUID, *, is_new: bool = True) -> None:
         self._client = client
-        self._means = client._means
-        self.id = job_id
+        self.sources = client.sources
+        self.job_id = job_id
         # False when an earlier submission with the same idempotency key made the job.
         self.is_new = is_new
 
     def status(self) -> JobState:
-        """Where the job stands."""
-        return self.view().state
+        """Return the job's status."""
+        view = self.view()
+        return view.status
 
     def view(self) -> JobView:
-        """Everything the server tells of the job, but for its steps."""
-        return self._client.run(flows.job(self._means, self.id))
+        """Return the job's document, without its steps."""
+        return self._client.run(flows.job(self.sources, self.job_id))
 
     def input(self) -> Any:
-        """What the job was given."""
-        return self._client.run(flows.document(self._means, f"/jobs/{self.id}/input"))
+        """Return the job's inputs."""
+        return self._client.call("GET", f"/jobs/{self.job_id}/input")
 
     def steps(self) -> Iterator[StepDocument]:
-        """The job's steps, children of fan-outs among them."""
-        return self._client.iterate(flows.steps(self._means, self.id))
+        """Iterate over the job's steps, including the children of fan-outs."""
+        return self._client.iterate(flows.steps(self.sources, self.job_id))
 
     def wait(self, timeout: float | None = None) -> JobState:
-        """Wait for the end and say which it was; raises WaitTimeout when it does not come in time."""
-        return self._client.run(following.wait(self._means, self.id, timeout)).state
+        """Wait for the job's end and return its final status; raise WaitTimeout after the timeout."""
+        view = self._client.run(following.wait(self.sources, self.job_id, timeout))
+        return view.status
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait for the recipe's return value; raises JobFailed or JobCancelled when there is none."""
-        return self._client.run(flows.result(self._means, self.id, timeout))
+        """Wait for the job and return its output; raise JobFailed or JobCancelled if it has none."""
+        return self._client.run(flows.result(self.sources, self.job_id, timeout))
 
     def stream(self, after: int | None = None) -> Iterator[Event]:
-        """Every event after the given one, as it happens, until the job has ended; across lost connections."""
-        return self._client.iterate(following.stream_job(self._means, self.id, after))
+        """Stream every event after the event `after`, until the job ends. A lost connection is opened again."""
+        return self._client.iterate(following.stream_job(self.sources, self.job_id, after))
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """The events that there are by now, in order."""
-        return self._client.iterate(flows.events(self._means, self.id, after))
+        """Iterate over the existing events in order."""
+        return self._client.iterate(flows.events(self.sources, self.job_id, after))
 
     def graph(self, *, results: bool = False) -> dict[str, Any]:
-        """The job's graph: nodes with their states, edges, what it waits for."""
+        """Return the job's graph: nodes with their states, edges, and reasons for waiting."""
         query = [("results", "true")] if results else []
-        found: dict[str, Any] = self._client.run(flows.document(self._means, f"/jobs/{self.id}/graph", query))
+        found: dict[str, Any] = self._client.call("GET", f"/jobs/{self.job_id}/graph", query=query)
         return found
 
     def why(self, step: str | None = None) -> list[Reason]:
-        """What each unfinished step waits for."""
-        return self._client.run(flows.why(self._means, self.id, step))
+        """Return what each unfinished step waits for."""
+        return self._client.run(flows.why(self.sources, self.job_id, step))
 
     def cancel(self, reason: str = "") -> JobView:
-        """Ask for the end: open steps are cancelled, running ones are told to stop."""
-        return self._client.run(flows.control(self._means, self.id, "cancel", {"reason": reason}))
+        """Cancel the job: open steps are cancelled, and running steps are asked to stop."""
+        return self._client.run(flows.control(self.sources, self.job_id, "cancel", {"reason": reason}))
 
     def pause(self) -> JobView:
-        """Start no further steps; running ones finish."""
-        return self._client.run(flows.control(self._means, self.id, "pause"))
+        """Pause the job: no further steps start, and running steps finish."""
+        return self._client.run(flows.control(self.sources, self.job_id, "pause"))
 
     def resume(self) -> JobView:
-        """Go on."""
-        return self._client.run(flows.control(self._means, self.id, "resume"))
+        """Resume the paused job."""
+        return self._client.run(flows.control(self.sources, self.job_id, "resume"))
 
     def send_event(self, name: str, body: Any = None, *, id: str | None = None) -> str:
-        """Tell the job something that a step waits for: `delivered`, or `kept` until one does.
+        """Send an event to the job. Return `delivered` if a step waits for it, or `kept` until a step does.
 
-        The same `id` again changes nothing, and is answered `already`.
+        An event with a known `id` changes nothing, and the server answers `already`.
         """
-        return self._client.run(outside.send_event(self._means, self.id, name, {} if body is None else body, id))
+        return self._client.run(outside.send_event(self.sources, self.job_id, name, {} if body is None else body, id))
 
     def complete(
         self,
@@ -397,45 +369,51 @@ class RemoteJob:
         preview: Any = None,
         cost: Mapping[str, Any] | None = None,
     ) -> CompletedView:
-        """Report on a step that was done elsewhere: `success`, `failed` or `progress` (for internal services).
+        """Report `success`, `failed` or `progress` of a step's external work (for internal services).
 
-        The token is `ctx.token` of the attempt that handed the work over. A report that comes twice, or too late,
-        changes nothing.
+        The token is `ctx.token` of the attempt that started the external work. A repeated or late report changes
+        nothing.
         """
         wish = {
             "token": token, "status": status, "result": result, "error_code": error_code, "is_retryable": is_retryable,
             "error_message": error_message, "progress_pct": progress_pct, "progress_message": progress_message,
             "preview": preview, "cost": cost,
         }  # fmt: skip
-        return self._client.run(outside.complete(self._means, self.id, wish))
+        return self._client.run(outside.complete(self.sources, self.job_id, wish))
 
     def costs(self) -> CostsView:
-        """What the job's attempts cost."""
-        return self._client.run(outside.costs(self._means, self.id))
+        """Return the costs of the job's attempts."""
+        return self._client.run(outside.costs(self.sources, self.job_id))
 
     def retry(self) -> RemoteJob:
-        """Run a failed job again from where it failed, as a new job."""
-        return self._client._handle(self._client.run(again.again(self._means, self.id, Rerun("retry"))))
+        """Run a failed job again from its failed steps, as a new job."""
+        return self._again(Rerun("retry"))
 
     def rerun(self, *, from_step: str | None = None, inputs: Mapping[str, Any] | None = None) -> RemoteJob:
-        """Run a finished job again as a new job: from the start, or from a step with the other finished ones kept.
+        """Run a finished job again as a new job, from the start or from a step; other finished steps are kept.
 
-        `inputs`, if given, are all of its inputs, in place of those that it had.
+        `inputs` replaces all inputs of the job; None keeps them.
         """
-        wish = Rerun("rerun", from_step, inputs)
-        return self._client._handle(self._client.run(again.again(self._means, self.id, wish)))
+        return self._again(Rerun("rerun", from_step, inputs))
 
     def preview_retry(self) -> RerunView:
-        """What `retry` would run again."""
-        return self._client.run(again.preview(self._means, self.id, Rerun("retry")))
+        """Return the steps that `retry` would run again."""
+        return self._preview(Rerun("retry"))
 
     def preview_rerun(self, *, from_step: str | None = None, inputs: Mapping[str, Any] | None = None) -> RerunView:
-        """What `rerun` would run again, and what it would keep."""
-        return self._client.run(again.preview(self._means, self.id, Rerun("rerun", from_step, inputs)))
+        """Return the steps that `rerun` would run again, and the steps that it would keep."""
+        return self._preview(Rerun("rerun", from_step, inputs))
 
     def delete(self) -> None:
         """Hide a finished job from lists; retention removes it later."""
-        self._client.run(flows.delete(self._means, self.id))
+        self._client.run(flows.delete(self.sources, self.job_id))
+
+    def _again(self, wish: Rerun) -> RemoteJob:
+        document = self._client.run(again.again(self.sources, self.job_id, wish))
+        return self._client._handle(converted(document, Made))
+
+    def _preview(self, wish: Rerun) -> RerunView:
+        return converted(self._client.run(again.again(self.sources, self.job_id, wish, dry_run=True)), RerunView)
 
     def __repr__(self) -> str:
-        return f"RemoteJob({self.id})"
+        return f"RemoteJob({self.job_id})"

@@ -1,4 +1,4 @@
-"""What a flow and its driver say to each other. A flow is a generator that decides; a driver does what it asks.
+"""The messages between a flow and its driver. A flow is a generator that decides; a driver performs its requests.
 
     flow                          driver
     Ask(…)            ──────►     sends the request
@@ -7,10 +7,10 @@
     More()            ──────►     reads on in the open stream
                       ◄──────     bytes; b"" at its end; Lost
     Pause(seconds)    ──────►     waits
-    Give(value)       ──────►     hands the value to whoever iterates
+    Give(value)       ──────►     yields the value to the caller's loop
 
-So retries, paging, waiting and resuming are written once, and tested without a socket; the two clients differ only in
-how they perform these five.
+So retries, paging, waiting and resuming are written once and tested without a socket. The two clients differ only in
+how they perform these five messages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request. `is_safe` says that sending it twice does no more than sending it once."""
+    """A request. `is_safe` means that sending it twice has the same effect as sending it once."""
 
     method: str
     path: str
@@ -36,13 +36,13 @@ class Ask:
     body: bytes | None = None
     is_stream: bool = False
     is_safe: bool = True
-    # How long an answer, or in a stream the next bytes, may take. None: as the client was told.
+    # The time limit for the answer, or for the next bytes of a stream. None means the client's timeout.
     timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. Names of headers are in small letters; the body of an open stream is empty."""
+    """An answer of the server. Header names are in lower case; the body of an open stream is empty."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """There was no answer. `is_sent`: the request may have arrived all the same."""
+    """A request without an answer. If `is_sent`, the request may still have reached the server."""
 
     message: str
     is_sent: bool = True
@@ -59,19 +59,19 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """Read on in the open stream."""
+    """Read the next bytes of the open stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait."""
+    """Wait for some seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """Hand a value to whoever iterates over the flow."""
+    """Yield a value to the caller that iterates over the flow."""
 
     value: Any
 
@@ -82,9 +82,9 @@ Flow: TypeAlias = Generator[Wish, Got, T]
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What flows take from the world: a clock, chance, and keys that nobody else makes."""
+class Sources:
+    """The outside inputs of flows: a clock, random numbers, and unique idempotency keys."""
 
     clock: Callable[[], float] = time.monotonic
-    chance: Callable[[], float] = random.random
+    spread: Callable[[], float] = random.random
     new_key: Callable[[], str] = lambda: uuid.uuid4().hex

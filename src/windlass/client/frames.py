@@ -1,7 +1,7 @@
-"""Server-sent events as a pure machine: bytes in, frames out, wherever the bytes were cut.
+"""Parses server-sent events: takes bytes in pieces of any length and returns frames, without input or output.
 
-It reads what https://html.spec.whatwg.org/multipage/server-sent-events.html describes, but for one thing: a frame that
-has a name or an id and no data is given too, because ours mean something by themselves.
+It follows https://html.spec.whatwg.org/multipage/server-sent-events.html with one exception. It also returns frames
+with a name or an id but no data, because such frames of a Windlass server have a meaning.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from windlass.core.errors import Broken
 
-# Longer than any frame of ours: payloads above 16 KiB are left out of streams.
+# This exceeds every frame of a Windlass server: streams omit payloads above 16 KiB.
 FRAME_MAX_BYTES = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One event of a stream; `id` is None where the frame names none."""
+    """One event of a stream; `id` is None if the frame has no id."""
 
     event: str = "message"
     id: str | None = None
@@ -26,7 +26,7 @@ class Frame:
 
 
 class Frames:
-    """Takes bytes as they come and gives the frames that are complete."""
+    """Takes bytes as they arrive and returns the complete frames."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -38,7 +38,7 @@ class Frames:
         self._retry_ms: int | None = None
 
     def feed(self, more: bytes) -> list[Frame]:
-        """The frames that these bytes complete."""
+        """Return the frames that these bytes complete."""
         self._rest += more
         if self._is_first and len(self._rest) >= len(_BOM):
             self._rest, self._is_first = self._rest.removeprefix(_BOM), False
@@ -56,7 +56,7 @@ class Frames:
         return found
 
     def _lines(self) -> list[bytes]:
-        # A carriage return at the very end may be half of a line's end: the next bytes tell.
+        # A final carriage return may be half of a line end, so it is held back until the next bytes arrive.
         held = b"\r" if self._rest.endswith(b"\r") else b""
         text = self._rest[: len(self._rest) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *lines, rest = text.split(b"\n")
@@ -76,7 +76,7 @@ class Frames:
             case b"retry" if value.isascii() and value.isdigit():
                 self._retry_ms = int(value)
             case _:
-                pass  # the format says: fields that are not known are left alone
+                pass  # the format requires that unknown fields are ignored
 
     def _frame(self) -> Frame | None:
         if not (self._event or self._data or self._id is not None or self._retry_ms is not None):

@@ -1,4 +1,4 @@
-"""What both clients have in common towards httpx."""
+"""The httpx settings and errors that both clients share."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ except ModuleNotFoundError as missing:
         "the client needs httpx: pip install 'windlass[client]'", name=missing.name, path=missing.path
     ) from None
 
-# The request cannot have arrived: there was no connection for it.
+# After these errors the request cannot have arrived, because it had no connection.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError)
 
 
 def options_of(place: Place, timeout_s: float) -> dict[str, Any]:
-    """How the connections are set up."""
+    """Return the arguments of the httpx client for a server."""
     headers = {"user-agent": f"windlass-python/{_version()}", "accept": "application/json"}
     if place.api_key is not None:
         headers["x-api-key"] = place.api_key
-    # Redirects are not followed: a key must not go to an address that nobody named. A proxy is of no use towards this
-    # machine, and the environment's would be asked all the same.
+    # Redirects are not followed, because a key must not go to an address that the user did not name. For a server on
+    # this machine the environment is not trusted, because httpx would send the requests to the proxy that it names.
     return {
         "base_url": place.url,
         "headers": headers,
@@ -36,7 +36,7 @@ def options_of(place: Place, timeout_s: float) -> dict[str, Any]:
 
 
 def lost_of(error: httpx.TransportError) -> Lost:
-    """A failed exchange, in a word and without what was sent."""
+    """Describe a failed exchange without the contents of the request."""
     told = str(error) or type(error).__name__
     return Lost(told, is_sent=not isinstance(error, _NOT_SENT))
 

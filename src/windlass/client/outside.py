@@ -1,4 +1,4 @@
-"""Flows about work that others do: events for jobs, callbacks, providers, budgets, costs. See `exchange`."""
+"""Flows about external work: events for jobs, callbacks, providers, budgets, costs. `exchange` defines a flow."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from urllib.parse import quote
 from uuid import UUID
 
 from windlass.client.asking import asked, converted, get, send
-from windlass.client.exchange import Ask, Flow, Means
+from windlass.client.exchange import Ask, Flow, Sources
 from windlass.client.views import BudgetView, CompletedView, CostsView, ProviderView
 
 
-def send_event(means: Means, job_id: UUID, name: str, body: Any, id: str | None) -> Flow[str]:
-    """Send a job an event; sent again, it is the same one. Says `delivered`, `kept` or `already`.
+def send_event(sources: Sources, job_id: UUID, name: str, body: Any, id: str | None) -> Flow[str]:
+    """Send an event to a job and return `delivered`, `kept` or `already`. A retry sends the same event.
 
-    The first answer may be lost: then the second try is told `already`, which is as good.
+    If the first answer is lost, the retry gets `already`, which also means success.
     """
-    wish = {"name": name, "body": body, "id": id or means.new_key()}
-    answer = yield from send(means, "POST", f"/jobs/{job_id}/events", wish)
+    wish = {"name": name, "body": body, "id": id or sources.new_key()}
+    answer = yield from send(sources, "POST", f"/jobs/{job_id}/events", wish)
     return str(answer["status"])
 
 
-def complete(means: Means, job_id: UUID, wish: Mapping[str, Any]) -> Flow[CompletedView]:
-    """Report on work that was done elsewhere; sent again, it changes nothing."""
+def complete(sources: Sources, job_id: UUID, wish: Mapping[str, Any]) -> Flow[CompletedView]:
+    """Report on external work. A repeated report changes nothing."""
     given = {name: value for name, value in wish.items() if value is not None}
     if wish["status"] == "success":
         given["result"] = wish.get("result")
-    return converted((yield from send(means, "POST", f"/jobs/{job_id}/complete", given)), CompletedView)
+    return converted((yield from send(sources, "POST", f"/jobs/{job_id}/complete", given)), CompletedView)
 
 
-def costs(means: Means, job_id: UUID) -> Flow[CostsView]:
-    """What a job's attempts cost."""
-    return converted((yield from get(means, f"/jobs/{job_id}/costs")), CostsView)
+def costs(sources: Sources, job_id: UUID) -> Flow[CostsView]:
+    """Return the costs of a job's attempts."""
+    return converted((yield from get(sources, f"/jobs/{job_id}/costs")), CostsView)
 
 
-def providers(means: Means) -> Flow[list[ProviderView]]:
-    """Every provider."""
-    return converted((yield from get(means, "/providers"))["items"], list[ProviderView])
+def providers(sources: Sources) -> Flow[list[ProviderView]]:
+    """Return every provider."""
+    return converted((yield from get(sources, "/providers"))["items"], list[ProviderView])
 
 
-def provider(means: Means, name: str) -> Flow[ProviderView]:
-    """One provider."""
-    return converted((yield from get(means, f"/providers/{quote(name, safe='')}")), ProviderView)
+def provider(sources: Sources, name: str) -> Flow[ProviderView]:
+    """Return one provider."""
+    return converted((yield from get(sources, f"/providers/{quote(name, safe='')}")), ProviderView)
 
 
-def budgets(means: Means) -> Flow[list[BudgetView]]:
-    """Every budget."""
-    return converted((yield from get(means, "/budgets"))["items"], list[BudgetView])
+def budgets(sources: Sources) -> Flow[list[BudgetView]]:
+    """Return every budget."""
+    return converted((yield from get(sources, "/budgets"))["items"], list[BudgetView])
 
 
-def set_budget(means: Means, scope: str, name: str, most: str) -> Flow[BudgetView]:
-    """Say how much may be spent."""
-    return converted((yield from send(means, "PUT", _budget(scope, name), {"most": most})), BudgetView)
+def set_budget(sources: Sources, scope: str, name: str, most: str) -> Flow[BudgetView]:
+    """Set a budget's limit."""
+    return converted((yield from send(sources, "PUT", _budget(scope, name), {"most": most})), BudgetView)
 
 
-def remove_budget(means: Means, scope: str, name: str) -> Flow[None]:
-    """Lift a limit."""
-    yield from asked(means, Ask("DELETE", _budget(scope, name)))
+def remove_budget(sources: Sources, scope: str, name: str) -> Flow[None]:
+    """Remove a budget."""
+    yield from asked(sources, Ask("DELETE", _budget(scope, name)))
 
 
 def _budget(scope: str, name: str) -> str:

@@ -1,7 +1,7 @@
-"""Which server a client speaks to, and with which key.
+"""Finds the server that a client uses, and the key for it.
 
-What was given comes first, then `WINDLASS_SERVER` and `WINDLASS_API_KEY`, then `windlass.toml`, then what `windlass up`
-of the same folder left: its address, and its key, which is sent to this machine only.
+The arguments come first, then `WINDLASS_SERVER` and `WINDLASS_API_KEY`, then `windlass.toml`. Last come the files that
+`windlass up` left in the same folder: its address and its key. That key is sent only to this machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def find(
     environ: Mapping[str, str] = os.environ,
     folder: Path | None = None,
 ) -> Place:
-    """Where the server is; raises BadSetting when nobody says."""
+    """Return the server's address and key; raise BadSetting if no source names a server."""
     start = folder or Path.cwd()
     settings = _settings(environ, start)
     home = home or start / Path(settings.get("home") or ".windlass").expanduser()
@@ -60,7 +60,7 @@ def find(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine by itself; other names are not looked up."""
+    """Return whether a host is `localhost` or a loopback address. No name is resolved."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -75,7 +75,7 @@ def _checked(url: str) -> str:
     except ValueError:
         is_fine = False
     if not is_fine:
-        raise BadSetting(f"the server {url!r} is no address", remedy="It looks like https://windlass.example")
+        raise BadSetting(f"the server {url!r} is not an address", remedy="It looks like https://windlass.example")
     return text
 
 

@@ -1,4 +1,4 @@
-"""A refusal of the server as the error that the engine itself would have raised, by its code."""
+"""Turns a refusal of the server into the error that the engine would raise, by the code of the problem."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _BY_STATUS: dict[int, type[WindlassError]] = {
 _REMEDY: dict[type[WindlassError], str] = {
     errors.Unauthenticated: "Give a key: WINDLASS_API_KEY or api_key=…; `windlass keys create` makes one",
     errors.Forbidden: "Ask for a key with the scope that this needs; `windlass keys create --scope` makes one",
-    errors.ServerUnavailable: "Try again; if it stays so, look at the server's log",
-    errors.Broken: "This is a fault of the server: report it with the request's id",
+    errors.ServerUnavailable: "Try again; if it fails again, read the server's log",
+    errors.Broken: "This is a bug in the server: report it with the request's id",
 }
-# What a proxy's page says of itself is of no use beyond its first lines.
+# Only the first lines of a proxy's error page are useful.
 _TEXT_MAX = 200
 
 
@@ -51,7 +51,7 @@ _BY_CODE = {kind.code: kind for kind in _kinds(WindlassError)}
 
 
 def error_of(answer: Answer) -> WindlassError:
-    """The error that an answer which is no success stands for."""
+    """Return the error for an answer that is not a success."""
     told = problem_in(answer.body)
     error = error_from(told, answer.status, retry_after_s=retry_after_s(answer))
     request_id = told.get("request_id") or answer.headers.get("x-request-id")
@@ -61,10 +61,10 @@ def error_of(answer: Answer) -> WindlassError:
 
 
 def error_from(told: dict[str, Any], status: int, *, retry_after_s: float | None = None) -> WindlassError:
-    """The same for a problem document that came inside of an answer, such as one item of a batch."""
+    """Return the error for a problem document, which may be one item of a batch."""
     kind = _BY_CODE.get(str(told.get("code"))) or _kind_of(status)
     message = str(told.get("detail") or told.get("title") or f"the server answered {status}")
-    # A server tells how to send a key; whoever uses this client wants to know where to put it.
+    # The server's hint says how to send a key over HTTP. A user of this client must know where to configure it.
     hint = _REMEDY[kind] if kind is errors.Unauthenticated else told.get("hint") or _REMEDY.get(kind)
     remedy = None if hint is None else str(hint)
     if issubclass(kind, errors.Limited):
@@ -77,17 +77,17 @@ def error_from(told: dict[str, Any], status: int, *, retry_after_s: float | None
 
 
 def problem_in(body: bytes) -> dict[str, Any]:
-    """The problem document of an answer; of anything else, its first words as the detail."""
+    """Return the problem document of an answer. For another body, return its first words as the detail."""
     try:
         told = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         text = " ".join(body[: 4 * _TEXT_MAX].decode(errors="replace").split())[:_TEXT_MAX]
-        return {"detail": f"the server, or a proxy before it, said: {text}"} if text else {}
+        return {"detail": f"the server, or a proxy before it, answered: {text}"} if text else {}
     return told if isinstance(told, dict) else {}
 
 
 def retry_after_s(answer: Answer) -> float | None:
-    """The wait that an answer asks for, in seconds; None if it asks for none that can be read."""
+    """Return the seconds of an answer's `Retry-After` header, or None if it is missing or cannot be parsed."""
     text = answer.headers.get("retry-after", "").strip()
     if not text:
         return None

@@ -1,6 +1,6 @@
-"""What the client gives back. The server says `job_id` and `status`; Python says `id` and `state`, as everywhere here.
+"""The documents of the server as Python values. The client and the handles of the SDK return them.
 
-Fields that a server of another release adds are left out; those that it lacks have their defaults.
+Fields that a server of another release adds are ignored. Fields that it lacks have their defaults.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from windlass.pure.job_failed import JobCancelled, JobFailed
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job, without its payloads."""
 
-    id: UUID = msgspec.field(name="job_id")
-    state: JobState = msgspec.field(name="status")
+    job_id: UUID
+    status: JobState
     recipe: str
     created_at: datetime
     recipe_version: int | None = None
@@ -43,6 +43,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     updated_at: datetime | None = None
+    stuck_for: int | None = None
     deadline_at: datetime | None = None
     expires_at: datetime | None = None
     deleted_at: datetime | None = None
@@ -52,13 +53,13 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_finished(self) -> bool:
         """Whether the job has ended."""
-        return self.state in JOB_TERMINAL
+        return self.status in JOB_TERMINAL
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to a job. `id` is where a stream goes on after it.
+    """An event of a job. A stream that resumes from its `id` continues after it.
 
-    An event of a stream has the job's `state` as of then; one of a page has `source` and what it was caused by.
+    An event of a stream has the job's `status` at that time. An event of a page has its `source` and its cause.
     """
 
     type: str
@@ -66,14 +67,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     seq: int = 0
     at: datetime | None = None
     id: str = ""
-    state: JobState | None = msgspec.field(name="status", default=None)
+    status: JobState | None = None
     recipe: str | None = None
     step: str | None = None
     no: int | None = None
     attempt: int | None = None
     source: str = ""
     payload: Any = None
-    # The payload was too big for a stream; a page of events has it.
+    # True if the payload was too large for the stream; a page of events has it.
     has_payload: bool = False
     progress_pct: float | None = None
     progress_message: str | None = None
@@ -83,10 +84,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """A step, its state, and in a sentence what it waits for or why it ended so."""
+    """A step, its status, and a sentence that says what it waits for or why it ended."""
 
     step: str
-    state: str = msgspec.field(name="status")
+    status: str
     because: str
     detail: dict[str, Any] = {}
 
@@ -96,12 +97,12 @@ class StepDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     no: int
     step: str
-    state: str = msgspec.field(name="status")
+    status: str
     index: int | None = None
     kind: str = "task"
     run: str = ""
     queue: str = ""
-    needs_unmet: int = 0
+    parent: int | None = None
     attempt: int = 0
     failures: int = 0
     losses: int = 0
@@ -125,7 +126,7 @@ class RecipeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
-    """A key, without what makes it one. `text` is the whole key, once, in the answer that made it."""
+    """A key without its secret. Only the answer that creates a key has the whole key, in `text`."""
 
     id: str
     caller: str
@@ -142,7 +143,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """A step that has one of a provider's places, or is the next to have one."""
+    """A step that holds one of a provider's slots, or is the next to get a slot."""
 
     job_id: UUID
     step: str
@@ -168,7 +169,7 @@ class ProviderView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetView(msgspec.Struct, frozen=True, kw_only=True):
-    """How much may be spent, was spent, is reserved by attempts under way, and is left."""
+    """A budget: its limit, the amount spent, the amount reserved by running attempts, and the rest."""
 
     scope: str
     name: str
@@ -179,7 +180,7 @@ class BudgetView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostView(msgspec.Struct, frozen=True, kw_only=True):
-    """What an attempt cost."""
+    """The cost of an attempt."""
 
     no: int
     step: str
@@ -193,7 +194,7 @@ class CostView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostsView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job's attempts cost, in all and each, and the job's own budget if it has one."""
+    """The costs of a job's attempts, in total and each, and the job's budget if it has one."""
 
     total: Decimal
     tokens_in: int = 0
@@ -205,7 +206,7 @@ class CostsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompletedView(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a callback: the job's status after it, `job_failed`, `noted`, or `already_advanced`."""
+    """The result of a callback: the job's status after it, `job_failed`, `noted`, or `already_advanced`."""
 
     status: str
     job_status: str = ""
@@ -214,12 +215,12 @@ class CompletedView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_heard(self) -> bool:
-        """Whether it changed anything."""
+        """Whether the callback changed the job."""
         return self.status != "already_advanced"
 
 
 class RerunView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job that runs again would do: which steps run, which are kept, and which of those are stale."""
+    """A preview of a job that runs again: the steps that run, the kept steps, and the kept steps that are stale."""
 
     run_again: list[str]
     kept: list[str] = []
@@ -229,7 +230,7 @@ class RerunView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadLetterView(msgspec.Struct, frozen=True, kw_only=True):
-    """Failed jobs of one kind that nobody has dealt with; `message` is the newest one's."""
+    """Dead letters of one kind of failure; `message` comes from the newest job."""
 
     fingerprint: str
     code: str
@@ -245,21 +246,21 @@ class DeadLetterView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was acted on, and the new one if one was made."""
+    """A job that an action changed, and the new job if the action made it."""
 
     job_id: UUID
     new_job_id: UUID | None = None
 
 
 class BulkRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that could not be acted on, and the code of the reason."""
+    """A job that refused an action, and the code of the reason."""
 
     job_id: UUID
     code: str
 
 
 class BulkView(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done to many jobs, or would be."""
+    """The result, or the preview, of an action on many jobs."""
 
     action: str
     dry_run: bool
@@ -270,6 +271,6 @@ class BulkView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failure_of(view: JobView) -> JobFailed:
-    """The error that stands for a job which ended badly."""
-    kind = JobCancelled if view.state is JobState.CANCELLED else JobFailed
-    return kind(view.id, view.state, view.failed_step, dict(view.error or {}))
+    """Return the error for a job that did not complete."""
+    kind = JobCancelled if view.status is JobState.CANCELLED else JobFailed
+    return kind(view.job_id, view.status, view.failed_step, dict(view.error or {}))

@@ -1,26 +1,26 @@
-"""Bells: the closed set of messages that tell another process to look at the database now.
+"""Bells: the closed set of messages that make another process read the database now.
 
-A bell carries no truth. It names what to look at, so that a listener need not wait for its own slow look. Losing every
-bell costs time and nothing else; hearing one twice costs a look.
+A bell carries no state. It names the rows to read, so that a listener need not wait for its next periodic read. A lost
+bell costs only time; a duplicate bell costs only a read.
 
-A bell without particulars, such as `WorkQueued()`, means "look at everything": a bus rings it after it was deaf for
+A bell without details, such as `WorkQueued()`, means "read everything". A bus rings it after it lost its connection for
 a while.
 
-    kind            rung when                                              heard by
-    WorkQueued      steps may be claimed from these queues                 workers, followers of the feed, streams
-    RouteDue        steps became READY, or a child job told its parent     router, parent notifier
-    TimerSet        something falls due sooner than the engine looks       the engine's loops
-    JobsEnded       jobs have ended; may tell one small output             waiters, followers of the feed, streams
-    JobsCancelled   attempts of these jobs are to stop                     workers
-    GrantDue        a line of steps may have moved on                      granter
-    AnswerDue       a kept webhook can be applied now                      answerer
-    PollDue         a provider is to be asked sooner than planned          poller
-    DeliveryDue     a webhook to a client is due                           webhook sender
-    KeyRevoked      a key is good no more                                  key cache, streams
-    SessionEnded    a session of the console has ended                     streams
+        kind            rung when                                              listeners
+        WorkQueued      steps may be claimed from these queues                 workers, followers of the feed, streams
+        RouteDue        steps became READY, or a child job reported its end    router, parent notifier
+        TimerSet        a timer is due before the engine's next periodic read  the engine's loops
+        JobsEnded       jobs have ended; may carry one small output            waiters, followers of the feed, streams
+        JobsCancelled   attempts of these jobs must stop                       workers
+        GrantDue        a slot may have become free                            granter
+        AnswerDue       a stored webhook can be applied now                    webhook applier
+        PollDue         a provider must be polled sooner than planned          poller
+        DeliveryDue     a webhook to a client is due                           webhook sender
+        KeyRevoked      a key was revoked                                      key cache, streams
+        SessionEnded    a session of the console has ended                     streams
 
 Each kind has one channel. The channel names appear in this file only. `payloads` writes a bell as texts of at most
-PAYLOAD_BYTES_MAX bytes, `parse` reads one, `merged` joins bells that were rung at about the same time.
+PAYLOAD_BYTES_MAX bytes, and `parse` reads a text. `merged` joins bells that were rung at about the same time.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from uuid import UUID
 
 # PostgreSQL carries payloads shorter than 8,000 bytes; no other bus has a lower limit.
 PAYLOAD_BYTES_MAX = 7_999
-# An output that a JobsEnded bell may tell.
+# A JobsEnded bell carries an output of at most this size.
 TOLD_BYTES_MAX = 500
 _IDS_MAX = PAYLOAD_BYTES_MAX // 33
 
 
 class ToldOutput(NamedTuple):
-    """The number of the one step that completed a job, and its output as JSON text."""
+    """The output, as JSON text, that a JobsEnded bell carries, and the number of the job's only completed step."""
 
     no: int
     output: str
@@ -46,7 +46,7 @@ class ToldOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkQueued:
-    """Steps wait in these queues."""
+    """Steps are queued in these queues."""
 
     channel: ClassVar[str] = "windlass_work"
     queues: tuple[str, ...] = ()
@@ -54,21 +54,21 @@ class WorkQueued:
 
 @dataclass(frozen=True, slots=True)
 class RouteDue:
-    """Steps are READY, or the inbox of a parent job has news."""
+    """Steps are READY, or the inbox of a parent job has new reports."""
 
     channel: ClassVar[str] = "windlass_route"
 
 
 @dataclass(frozen=True, slots=True)
 class TimerSet:
-    """Something falls due soon."""
+    """A timer is due soon."""
 
     channel: ClassVar[str] = "windlass_timer"
 
 
 @dataclass(frozen=True, slots=True)
 class JobsEnded:
-    """These jobs have ended. `told` is the output of the only one, if it is small."""
+    """These jobs have ended. A bell for a single job may carry its output as `told`, if the output is small."""
 
     channel: ClassVar[str] = "windlass_done"
     jobs: tuple[UUID, ...] = ()
@@ -77,7 +77,7 @@ class JobsEnded:
 
 @dataclass(frozen=True, slots=True)
 class JobsCancelled:
-    """Attempts of these jobs are to stop."""
+    """Attempts of these jobs must stop."""
 
     channel: ClassVar[str] = "windlass_cancel"
     jobs: tuple[UUID, ...] = ()
@@ -85,21 +85,21 @@ class JobsCancelled:
 
 @dataclass(frozen=True, slots=True)
 class GrantDue:
-    """A line of steps may have moved on."""
+    """A slot may have become free."""
 
     channel: ClassVar[str] = "windlass_grant"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerDue:
-    """A kept webhook can be applied now."""
+    """A stored webhook can be applied now."""
 
     channel: ClassVar[str] = "windlass_answer"
 
 
 @dataclass(frozen=True, slots=True)
 class PollDue:
-    """A provider is to be asked now."""
+    """A provider must be polled now."""
 
     channel: ClassVar[str] = "windlass_poll"
 
@@ -113,7 +113,7 @@ class DeliveryDue:
 
 @dataclass(frozen=True, slots=True)
 class KeyRevoked:
-    """The caller's key of this id is good no more. Without an id: any key may be."""
+    """A caller's key was revoked. An empty id means that any key may have been."""
 
     channel: ClassVar[str] = "windlass_keys"
     key_id: str = ""
@@ -122,7 +122,7 @@ class KeyRevoked:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """A console session of this caller has ended. Without a caller: any may have."""
+    """A console session of this caller has ended. An empty caller means any session."""
 
     channel: ClassVar[str] = "windlass_sessions"
     caller: str = ""
@@ -141,7 +141,7 @@ BY_CHANNEL: dict[str, type[Bell]] = {kind.channel: kind for kind in KINDS}
 
 
 def payloads(bell: Bell) -> list[str]:
-    """The bell as texts, one for most; a bell with many particulars is split."""
+    """Return the bell as payload texts. Most bells need one text; a bell with many details is split."""
     match bell:
         case WorkQueued(queues):
             return _joined(queues)
@@ -151,16 +151,16 @@ def payloads(bell: Bell) -> list[str]:
             parts = range(0, len(jobs), _IDS_MAX)
             return [",".join(job.hex for job in jobs[at : at + _IDS_MAX]) for at in parts] or [""]
         case KeyRevoked(key_id, caller):
-            return [_fitting(f"{key_id} {caller}") if key_id else ""]
+            return [_text_or_all(f"{key_id} {caller}") if key_id else ""]
         case SessionEnded(caller):
-            return [_fitting(caller)]
+            return [_text_or_all(caller)]
         case RouteDue() | TimerSet() | GrantDue() | AnswerDue() | PollDue() | DeliveryDue():
             return [""]
     assert_never(bell)
 
 
 def parse(channel: str, payload: str) -> Bell:
-    """The bell that a payload of this channel was written from, or a part of it."""
+    """Return the bell of a payload. A split bell gives one bell for each of its payloads."""
     kind = BY_CHANNEL[channel]
     if not payload:
         return kind()
@@ -181,7 +181,7 @@ def parse(channel: str, payload: str) -> Bell:
 
 
 def merged(bells: Iterable[Bell]) -> list[Bell]:
-    """As few bells that say the same: queues united, ids joined, equal bells once."""
+    """Merge bells into as few as possible: unite queues, join ids, drop duplicates."""
     found: dict[Bell, None] = {}
     queues: set[str] = set()
     jobs: dict[type[JobsEnded] | type[JobsCancelled], dict[UUID, None]] = {}
@@ -197,12 +197,12 @@ def merged(bells: Iterable[Bell]) -> list[Bell]:
         found[WorkQueued(tuple(sorted(queues)))] = None
     for kind, ids in jobs.items():
         found[kind(tuple(ids))] = None
-    # "Look at everything" says all that others of its kind could.
+    # "Read everything" covers every other bell of its kind, except a bell that carries an output.
     return [bell for bell in found if bell == type(bell)() or type(bell)() not in found or _has_own_news(bell)]
 
 
 def told(no: int, output: str) -> ToldOutput | None:
-    """What a JobsEnded bell may tell of an output: nothing if that is long or not plain ASCII."""
+    """Return the output for a JobsEnded bell, or None if it is too long or not plain ASCII."""
     return ToldOutput(no, output) if len(output) <= TOLD_BYTES_MAX and output.isascii() else None
 
 
@@ -210,8 +210,8 @@ def _has_own_news(bell: Bell) -> bool:
     return isinstance(bell, JobsEnded) and bell.told is not None
 
 
-def _fitting(text: str) -> str:
-    """The text, or nothing ("look at everything") if it is too long to be sent."""
+def _text_or_all(text: str) -> str:
+    """Return the text, or an empty text ("read everything") if it is too long for a payload."""
     return text if len(text.encode()) <= PAYLOAD_BYTES_MAX else ""
 
 

@@ -1,4 +1,4 @@
-"""Birth: the first state of a step's row, decided in one place for submit, fan-out, retry and re-run.
+"""Birth: decides the first state of a step's row, for submit, fan-out, retry and re-run.
 
 A step with unmet dependencies is born BLOCKED. A step that the engine must resolve first (a condition, a fan-out, a
 timer, a child job, a slot) is born READY, for the router. Any other step is born QUEUED, for a worker. Holds that the
@@ -16,7 +16,7 @@ from windlass.core.states import JobState, StepState
 
 
 class Birth(NamedTuple):
-    """How a step begins."""
+    """The first state of a step."""
 
     state: StepState
     unmet: int = 0
@@ -24,7 +24,7 @@ class Birth(NamedTuple):
 
 
 def born(node: Node, *, unmet: int = 0, holds: Hold = NO_HOLD, is_child: bool = False) -> Birth:
-    """Return how a step of this node begins; `is_child` for a child of its fan-out."""
+    """Return the first state of a step of this node. `is_child` marks a child of the node's fan-out."""
     if unmet:
         return Birth(StepState.BLOCKED, unmet)
     is_routed = node.is_child_routed if is_child else node.is_routed
@@ -34,7 +34,7 @@ def born(node: Node, *, unmet: int = 0, holds: Hold = NO_HOLD, is_child: bool = 
 
 
 def births(plan: Plan, holds: Hold = NO_HOLD) -> tuple[Birth, ...]:
-    """Return how every step of a new job begins, in the order of the plan's nodes."""
+    """Return the first state of every step of a new job, in the order of the plan's nodes."""
     return tuple(born(node, unmet=len(node.needs), holds=holds) for node in plan.nodes)
 
 

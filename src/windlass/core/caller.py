@@ -1,7 +1,7 @@
-"""Who asks: a caller's identity, type, tier and rights, as a value that is filled from whatever is known of it.
+"""The caller of a request: its identity, type, tier and rights, built from claims that may be incomplete.
 
-What is not known has a safe default. So a Membership service that says only "valid" today, and names the caller, its
-type, its tier or its limits tomorrow, changes no code that uses the context.
+A missing claim has a safe default. A Membership service may at first say only "valid", and later also send the caller's
+name, type, tier or limits. Code that uses the context does not change then.
 """
 
 from __future__ import annotations
@@ -16,10 +16,19 @@ from windlass.core.errors import BadInput, Forbidden, Unauthenticated
 NAME_LENGTH_MAX = 255
 PRIORITY_MAX = 100
 CALLER_TYPES = ("user", "service")
+UNKNOWN_TYPE = "unknown"
+
+
+class CallerType(StrEnum):
+    """What a caller is, as far as its key or a Membership service says."""
+
+    USER = "user"
+    SERVICE = "service"
+    UNKNOWN = "unknown"
 
 
 class Scope(StrEnum):
-    """What a key allows."""
+    """The rights that a key may have."""
 
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
@@ -29,72 +38,72 @@ class Scope(StrEnum):
 
 
 class Role(StrEnum):
-    """What a caller is, in one word."""
+    """The role of a caller."""
 
     USER = "user"
     SERVICE = "service"
     ADMIN = "admin"
 
 
-# What a Membership answer without scopes means; never admin.
+# The scopes of a Membership answer that lists none; never admin.
 USER_SCOPES: frozenset[str] = frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE})
 
 
 @dataclass(frozen=True, slots=True)
 class CallerContext:
-    """A caller, as far as it is known. The key itself is no part of it, only the public part of a built-in key."""
+    """A caller and its known claims. It never contains the key, only the public id of a built-in key."""
 
     caller_id: str
-    caller_type: str = "unknown"
+    caller_type: str = UNKNOWN_TYPE
     tier: str | None = None
     scopes: frozenset[str] = frozenset()
-    # Whatever a service said of the caller; not shown, as nobody knows what is in it.
+    # All claims that the Membership service sent. `repr` leaves them out, because they may contain secrets.
     raw_claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     key_id: str | None = None
 
     @property
     def role(self) -> Role:
-        """Admin by scope, service by type, else a user."""
+        """Return ADMIN by scope, SERVICE by type, otherwise USER."""
         if Scope.ADMIN in self.scopes:
             return Role.ADMIN
         return Role.SERVICE if self.caller_type == "service" else Role.USER
 
     @property
     def owner(self) -> str | None:
-        """Whose jobs it may know of: None means everybody's."""
+        """The caller whose jobs this caller may see. None means the jobs of all callers."""
         return None if self.role is Role.ADMIN else self.caller_id
 
     def has(self, scope: Scope) -> bool:
-        """Whether it may do this. Admin may do all, and who may write jobs may read them."""
+        """Return whether the caller has the right. Admin includes every scope; JOBS_WRITE includes JOBS_READ."""
         if scope in self.scopes or Scope.ADMIN in self.scopes:
             return True
         return scope is Scope.JOBS_READ and Scope.JOBS_WRITE in self.scopes
 
 
 def priority_max(ctx: CallerContext, most: int) -> int:
-    """The highest priority that it may give a job; `most` is what a caller has without a scope for more."""
+    """Return the highest priority that the caller may give a job. `most` applies without the scope for more."""
     return PRIORITY_MAX if ctx.has(Scope.PRIORITY_HIGH) else most
 
 
 def check_priority(ctx: CallerContext, priority: int, most: int) -> None:
-    """Refuse a priority above what the caller may give."""
+    """Raise Forbidden if the priority is above the caller's maximum."""
     if priority > priority_max(ctx, most):
         raise Forbidden(
-            f"a priority of {priority} takes the scope {Scope.PRIORITY_HIGH}",
+            f"a priority of {priority} needs the scope {Scope.PRIORITY_HIGH}",
             remedy=f"Ask for {most} or less, or use a key that has the scope",
         )
 
 
-# Whoever runs commands on the database itself.
+# The caller of commands that connect to the database directly.
 LOCAL = CallerContext("local", "user", None, frozenset({Scope.ADMIN}))
 
 
 def context_of(claims: Mapping[str, Any], fallback_id: str, key_id: str | None = None) -> CallerContext:
-    """The caller that these claims describe; a claim that cannot be read counts as not made."""
+    """Build a caller from its claims. An unreadable claim counts as absent."""
     caller_type = claims.get("caller_type")
     return CallerContext(
         caller_id=_name(claims.get("caller_id")) or fallback_id,
-        caller_type=caller_type if caller_type in CALLER_TYPES else "unknown",
+        caller_type=caller_type if caller_type in CALLER_TYPES else UNKNOWN_TYPE,
         tier=_name(claims.get("tier")),
         scopes=_scopes(claims.get("scopes")),
         raw_claims=claims,
@@ -103,12 +112,12 @@ def context_of(claims: Mapping[str, Any], fallback_id: str, key_id: str | None =
 
 
 def is_internal(ctx: CallerContext, internal_callers: Collection[str]) -> bool:
-    """Whether it is one of our own: a service, or named in the settings."""
+    """Return whether the caller is internal: a service, or named in the settings."""
     return ctx.caller_type == "service" or ctx.caller_id in internal_callers
 
 
 def stranger() -> Unauthenticated:
-    """The one refusal for a key that is missing, malformed, unknown, revoked or expired: which of these is not told."""
+    """Return the error for a missing, malformed, unknown, revoked or expired key. It does not reveal which."""
     return Unauthenticated(
         "no API key was given, or it is not valid",
         remedy="Send a key in the header X-API-Key, or as Authorization: Bearer",
@@ -116,7 +125,7 @@ def stranger() -> Unauthenticated:
 
 
 def check_name(what: str, text: str) -> str:
-    """The text, if it can be stored and shown as a name."""
+    """Return the text if it can be stored and shown as a name; raise BadInput otherwise."""
     if not _is_name(text):
         raise BadInput(f"{what} must be 1 to {NAME_LENGTH_MAX} printable characters")
     return text

@@ -1,4 +1,4 @@
-"""What a caller may do to a job that is under way: cancel, pause, resume; and what time does to it."""
+"""The actions on a job in progress: cancel, pause and resume by a caller; deadline and time to live by the clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from uuid import UUID
 
 from windlass.core.draft import Draft, Event
 from windlass.core.errors import WrongState
+from windlass.core.event import EventType
 from windlass.core.graph import end
 from windlass.core.hold import Hold
 from windlass.core.outcome import Fault
@@ -16,14 +17,14 @@ BulkAction = Literal["cancel", "retry"]
 
 
 class Targets(NamedTuple):
-    """The jobs that one action concerns, the newest first, and whether there may be more."""
+    """The jobs of a bulk action, newest first, and whether there may be more."""
 
     job_ids: tuple[UUID, ...]
     is_more: bool
 
 
 def cancel(draft: Draft, reason: str) -> bool:
-    """End the job as CANCELLED. A job that has already ended stays as it is; says whether anything changed."""
+    """Cancel the job unless it has ended. Return whether anything changed."""
     if draft.is_finished:
         return False
     end(draft, JobState.CANCELLED, Fault("cancelled", reason or "cancelled by the caller"))
@@ -31,7 +32,7 @@ def cancel(draft: Draft, reason: str) -> bool:
 
 
 def overdue(draft: Draft, *, is_deadline: bool) -> bool:
-    """The job ran past its deadline (TIMEOUT), or past its time to live (EXPIRED)."""
+    """End a job that ran past its deadline (TIMEOUT) or its time to live (EXPIRED)."""
     if draft.is_finished:
         return False
     if is_deadline:
@@ -42,15 +43,15 @@ def overdue(draft: Draft, *, is_deadline: bool) -> bool:
 
 
 def pause(draft: Draft) -> bool:
-    """Start nothing new: queued steps are held. Attempts that run go on, and their results count."""
+    """Hold all queued steps and start no new ones. Running attempts continue, and their results count."""
     if draft.is_finished:
         raise WrongState(
             f"the job is already {draft.job.state}", remedy="Only a job that is not finished can be paused"
         )
     if draft.job.is_paused:
         return False
-    draft.job.is_paused = draft.has_line = True
-    draft.events.append(Event("job.paused", draft.source))
+    draft.job.is_paused = True
+    draft.events.append(Event(EventType.JOB_PAUSED, draft.source))
     for no in sorted(draft.steps):
         step = draft.steps[no]
         draft.hold(step, Hold.PAUSED)
@@ -64,9 +65,9 @@ def resume(draft: Draft) -> bool:
     if not draft.job.is_paused:
         return False
     draft.job.is_paused = False
-    draft.events.append(Event("job.resumed", draft.source))
-    # A step that the router has yet to look at was left READY; it needs a new look now.
-    draft.has_ready = draft.has_line = True
+    draft.events.append(Event(EventType.JOB_RESUMED, draft.source))
+    # The router left the job's READY steps alone while it was paused, so it must check them now.
+    draft.has_ready = True
     for no in sorted(draft.steps):
         step = draft.steps[no]
         draft.release(step, Hold.PAUSED)

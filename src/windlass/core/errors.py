@@ -1,53 +1,54 @@
-"""Every error that Windlass raises, in one tree with three branches, by who must act.
+"""Every error that Windlass raises: one tree with three branches, ordered by the party that must act.
 
     WindlassError
     ├── Refused                fix the request; trying it again changes nothing
     │   ├── BadRecipe          a recipe that cannot be compiled; has `place`
     │   │   └── BadExpression  a `${…}` that cannot be parsed or is over a limit
+    │   ├── BadPolicy          a policy that cannot be used; has `place` and `line`
     │   ├── BadInput           inputs that do not fit the recipe's schema
     │   ├── BadRequest         a body, header, cursor or query that cannot be read
-    │   ├── BadMedia           a body of a kind that is not taken
-    │   ├── BadRange           a range outside of what there is
+    │   ├── BadMedia           a body of an unsupported media type
+    │   ├── BadRange           a byte range outside of the content
     │   ├── BadUrl             an address that may not be called
     │   ├── BadSetting         a setting, flag or file that cannot be used
     │   ├── TooLarge           over a stated limit
     │   │   ├── HeadTooLarge   the headers of a request are over a limit
     │   │   └── UrlTooLong     the URL of a request is over a limit
     │   ├── TooSlow            a request that did not arrive in time
-    │   ├── Unauthenticated    no key, or none that is good
-    │   │   └── BadSignature   a provider's webhook, or a token, that is not signed as it must be
-    │   ├── Forbidden          the key is good and does not allow this
-    │   │   └── BadCsrf        a change by a browser that its own page did not make
+    │   ├── Unauthenticated    no key, or a key that is not valid
+    │   │   └── BadSignature   a webhook or a token with an invalid or expired signature
+    │   ├── Forbidden          the key is valid but does not allow this
+    │   │   └── BadCsrf        a browser's change that the console's page did not make
     │   ├── NotFound           no such job, step, recipe or artifact
-    │   ├── MethodNotAllowed   the path is known, the method is not
+    │   ├── MethodNotAllowed   the path exists but does not support the method
     │   ├── Conflict           the same idempotency key with another body
     │   │   └── CountChanged   a bulk action would touch another number of jobs than was shown
     │   └── WrongState         the job or step is not in a state that allows it
-    │       └── OutputQuarantined  the output policy decides who may see it
-    ├── Unavailable            nothing is wrong with the request; try again
+    │       └── OutputQuarantined  the output policy hides the content
+    ├── Unavailable            the request is correct; try again
     │   ├── DatabaseUnavailable
     │   ├── MembershipUnavailable
     │   ├── ServerUnavailable  the client cannot reach the server
-    │   ├── ProviderUnavailable  a provider does not answer, or says that it cannot now
+    │   ├── ProviderUnavailable  a provider does not answer, or reports that it is unavailable
     │   ├── Limited            over the caller's limit; has `retry_after_s`
-    │   │   ├── Busy           too much waits in the queues already
+    │   │   ├── Busy           too many steps wait in the queues
     │   │   └── TooManyStreams
     │   └── WaitTimeout        the job did not finish in the time the caller gave
-    ├── Broken                 a fault of ours; please report it
+    ├── Broken                 a bug in Windlass; please report it
     │   └── IllegalMove        a transition that the state tables do not have
-    └── JobFailed              the job that was waited for has no result (pure/job_failed.py)
+    └── JobFailed              the awaited job ended without a result (pure/job_failed.py)
         └── JobCancelled
 
-Each class has a stable `code`. What a handler says of its own work (failed, snooze, parked, cancel) is a value in
-`core/outcome.py`, not an error of this tree; `Permanent` and `Transient`, which handlers may raise, stand apart for
-that reason.
+Each class has a stable `code`. An outcome of a handler (failed, snooze, parked, cancel) is a value in
+`core/outcome.py`, not an error of this tree. For the same reason `Permanent` and `Transient`, which handlers may
+raise, are not part of the tree.
 """
 
 from __future__ import annotations
 
 
 class WindlassError(Exception):
-    """The root. `remedy` is the sentence that tells the reader what to do next."""
+    """The root of the tree. `remedy` is a sentence that tells the reader what to do next."""
 
     code = "windlass_error"
 
@@ -61,13 +62,13 @@ class WindlassError(Exception):
 
 
 class Refused(WindlassError):
-    """Fix the request."""
+    """The request is wrong: fix it before trying again."""
 
     code = "refused"
 
 
 class BadRecipe(Refused):
-    """The recipe cannot be compiled; `place` says where, as `steps.render.with.scene`."""
+    """The recipe cannot be compiled; `place` is the position, such as `steps.render.with.scene`."""
 
     code = "bad_recipe"
 
@@ -77,13 +78,25 @@ class BadRecipe(Refused):
 
 
 class BadExpression(BadRecipe):
-    """An expression that cannot be parsed, or is over a limit."""
+    """The expression cannot be parsed, or is over a limit."""
 
     code = "bad_expression"
 
 
+class BadPolicy(Refused):
+    """The policy cannot be used; `place` is the position, such as `rules[3].match.topics`, and `line` its line."""
+
+    code = "bad_policy"
+
+    def __init__(self, message: str, *, place: str = "", line: int | None = None, remedy: str | None = None) -> None:
+        told = f"{place}: {message}" if place else message
+        super().__init__(told if line is None else f"{told} (line {line})", remedy=remedy)
+        self.place = place
+        self.line = line
+
+
 class BadInput(Refused):
-    """The inputs do not fit the recipe's schema; `errors` says where (JSON pointers) and what, if there is more."""
+    """The inputs do not fit the recipe's schema. `errors` lists further errors as (JSON pointer, message)."""
 
     code = "bad_input"
 
@@ -93,19 +106,19 @@ class BadInput(Refused):
 
 
 class BadRequest(Refused):
-    """A body, header, cursor or query that cannot be read."""
+    """A body, header, cursor or query cannot be read."""
 
     code = "bad_request"
 
 
 class BadMedia(Refused):
-    """A body of a kind that is not taken."""
+    """The body has an unsupported media type."""
 
     code = "bad_media"
 
 
 class BadRange(Refused):
-    """A range outside of what there is; `size` is how much that is."""
+    """The byte range lies outside of the content; `size` is the content's length."""
 
     code = "bad_range"
 
@@ -115,19 +128,19 @@ class BadRange(Refused):
 
 
 class BadUrl(Refused):
-    """An address that may not be called. It is never said what the name resolved to."""
+    """The address may not be called. The error never reveals what the host name resolved to."""
 
     code = "bad_url"
 
 
 class BadSetting(Refused):
-    """A setting, flag or file that cannot be used."""
+    """A setting, flag or file cannot be used."""
 
     code = "bad_setting"
 
 
 class TooLarge(Refused):
-    """Over a stated limit."""
+    """A value is over a stated limit."""
 
     code = "too_large"
 
@@ -145,43 +158,43 @@ class UrlTooLong(TooLarge):
 
 
 class TooSlow(Refused):
-    """A request whose head or body did not arrive in time."""
+    """The head or body of a request did not arrive in time."""
 
     code = "too_slow"
 
 
 class Unauthenticated(Refused):
-    """No key, or none that is good: unknown, revoked, expired. Which of these is not told."""
+    """The key is missing, unknown, revoked or expired. The error does not reveal which."""
 
     code = "unauthenticated"
 
 
 class BadSignature(Unauthenticated):
-    """A webhook or a token that is not signed as it must be, or too old."""
+    """The signature of a webhook or a token is invalid or too old."""
 
     code = "bad_signature"
 
 
 class Forbidden(Refused):
-    """The key is good and does not allow this."""
+    """The key is valid but does not allow this."""
 
     code = "forbidden"
 
 
 class BadCsrf(Forbidden):
-    """A browser's cookie was sent, without the sign that only the console's own page has."""
+    """A browser sent the session cookie without the token that only the console's page has."""
 
     code = "bad_csrf"
 
 
 class NotFound(Refused):
-    """No such thing."""
+    """The job, step, recipe or artifact does not exist."""
 
     code = "not_found"
 
 
 class MethodNotAllowed(Refused):
-    """The path is known, the method is not; `allowed` are those that are."""
+    """The path exists but does not support the method; `allowed` lists the supported methods."""
 
     code = "method_not_allowed"
 
@@ -191,13 +204,13 @@ class MethodNotAllowed(Refused):
 
 
 class Conflict(Refused):
-    """The same idempotency key was used for another body."""
+    """The idempotency key was already used with another body."""
 
     code = "conflict"
 
 
 class CountChanged(Conflict):
-    """A bulk action would touch another number of jobs than was shown before."""
+    """A bulk action would touch another number of jobs than the caller confirmed."""
 
     code = "count_changed"
 
@@ -209,13 +222,13 @@ class WrongState(Refused):
 
 
 class OutputQuarantined(WrongState):
-    """The output policy quarantined what was asked for."""
+    """The output policy quarantined the requested content."""
 
     code = "output_quarantined"
 
 
 class Unavailable(WindlassError):
-    """Try again."""
+    """The request is correct but cannot be served now: try again."""
 
     code = "unavailable"
 
@@ -227,7 +240,7 @@ class DatabaseUnavailable(Unavailable):
 
 
 class MembershipUnavailable(Unavailable):
-    """The Membership service does not answer, so nobody can say whether the key is good."""
+    """The Membership service does not answer, so the key cannot be validated."""
 
     code = "membership_unavailable"
 
@@ -239,13 +252,13 @@ class ServerUnavailable(Unavailable):
 
 
 class ProviderUnavailable(Unavailable):
-    """A provider does not answer, or says that it cannot now."""
+    """A provider does not answer, or reports that it is unavailable."""
 
     code = "provider_unavailable"
 
 
 class Limited(Unavailable):
-    """Over the caller's limit; there is room again after `retry_after_s`."""
+    """The caller is over its limit and may try again after `retry_after_s`."""
 
     code = "rate_limited"
 
@@ -255,31 +268,31 @@ class Limited(Unavailable):
 
 
 class Busy(Limited):
-    """Too much waits in the queues already, whoever asks."""
+    """Too many steps wait in the queues. This limit applies to all callers."""
 
     code = "busy"
 
 
 class TooManyStreams(Limited):
-    """The caller, or this process, has as many open streams as it may."""
+    """The caller, or this process, already has as many open streams as allowed."""
 
     code = "too_many_streams"
 
 
 class WaitTimeout(Unavailable):
-    """The job did not finish in the time that the caller gave it; it goes on."""
+    """The job did not finish in the time that the caller gave; the job continues."""
 
     code = "wait_timeout"
 
 
 class Broken(WindlassError):
-    """A fault of ours."""
+    """A bug in Windlass."""
 
     code = "broken"
 
 
 class IllegalMove(Broken):
-    """A transition that the state tables do not have."""
+    """The state tables do not have this transition."""
 
     code = "illegal_move"
 

@@ -1,14 +1,14 @@
-"""What may stand between `${` and `}`: CEL, read token by token.
+"""Parses and checks the CEL expressions between `${` and `}`, token by token.
 
-Nothing is evaluated here. An expression is split into tokens, checked against the limits that keep it cheap, printed
-in one canonical spelling (so that equal recipes have equal hashes), and searched for what it refers to:
+This module evaluates nothing. It splits an expression into tokens, checks the limits that keep it cheap, and prints it
+in one canonical spelling. So equal recipes have equal hashes. It also collects the references:
 
     inputs.<name> …                 the job's inputs
-    steps.<name>.outputs …          what a step returned
-    item, index                     the item of a fan-out, and its place
+    steps.<name>.outputs …          the output of a step
+    item, index                     the item of a fan-out, and its index
 
-The limits are not a proof that an expression is harmless; the evaluator's own process is what holds a hostile one.
-They are there so that honest mistakes are refused at registration, where somebody reads the message.
+The limits do not prove that an expression is harmless; the evaluator's separate process contains a hostile expression.
+The limits refuse honest mistakes at registration, where the recipe's author reads the message.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ MACRO_DEPTH_MAX = 2
 BRACKET_DEPTH_MAX = 32
 
 ROOTS = ("inputs", "steps", "item", "index")
+# An expression of a policy, and of a recipe.
+_EXAMPLES = ('caller.tier == "gold"', "${inputs.topic}")
 MACROS = frozenset({"all", "exists", "exists_one", "existsOne", "filter", "map"})
 _WORDS = frozenset({"true", "false", "null", "in"})
 _TYPES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"})
@@ -45,7 +47,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# A string that reads the same in every quoting: it is printed between double quotes.
+# A string with the same meaning in every quoting; it is printed in double quotes.
 _PLAIN_STRING = re.compile(r"""(?:'[^'"\\\n]*'|"[^'"\\\n]*")""")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -55,7 +57,7 @@ Path = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of an expression: what kind it is, its text, and where in the expression it starts."""
+    """A token of an expression: its kind, its text, and its position in the expression."""
 
     kind: str
     text: str
@@ -66,8 +68,9 @@ class Token:
 class Expression:
     """An expression that passed the checks, in its canonical spelling.
 
-    `path` is set when it is a plain path, which needs no evaluator. `paths` are all that it refers to, each as far as
-    it is known before evaluation: `steps.a.outputs.list[inputs.n]` refers to `steps.a.outputs.list` and `inputs.n`.
+    `path` is set if the expression is a plain path, which needs no evaluator. `paths` are all references, as far as
+    they are known before evaluation: `steps.a.outputs.list[inputs.n]` refers to `steps.a.outputs.list` and
+    `inputs.n`.
     """
 
     text: str
@@ -76,37 +79,41 @@ class Expression:
 
     @property
     def steps(self) -> frozenset[str]:
-        """The names of the steps it refers to."""
+        """The names of the referenced steps."""
         return frozenset(str(path[1]) for path in self.paths if path[0] == "steps")
 
     @property
     def inputs(self) -> frozenset[str]:
-        """The names of the inputs it refers to; the bare `inputs` names none."""
+        """The names of the referenced inputs; the bare `inputs` names none."""
         return frozenset(str(path[1]) for path in self.paths if path[0] == "inputs" and len(path) > 1)
 
     def uses(self, root: str) -> bool:
-        """Whether it refers to this root."""
+        """Return whether the expression refers to this root."""
         return any(path[0] == root for path in self.paths)
 
 
 @lru_cache(maxsize=4096)
-def parse_expression(text: str, *, is_condition: bool = False) -> Expression:
-    """Check an expression and say what it refers to; raises `BadExpression` with the reason, without a place."""
+def parse_expression(text: str, *, is_condition: bool = False, roots: tuple[str, ...] = ROOTS) -> Expression:
+    """Check an expression and collect its references. Raises `BadExpression` with the reason but without a place.
+
+    `roots` are the names with which references begin. Conditions of policies have other roots than recipes.
+    """
     if len(text) > EXPRESSION_CHARS_MAX:
         raise BadExpression(f"an expression of {len(text):,} characters; at most {EXPRESSION_CHARS_MAX:,} are allowed")
-    tokens = _tokens(text)
-    if not tokens:
-        raise BadExpression("an empty expression", remedy="Write for example ${inputs.topic}")
-    walk = _Walk(tokens, is_condition)
+    found = tokens(text)
+    if not found:
+        raise BadExpression("an empty expression", remedy=f"Write for example {_EXAMPLES[roots == ROOTS]}")
+    walk = _Walk(found, is_condition, roots)
     paths = walk.run()
     path = paths[0] if len(paths) == 1 and walk.is_path else None
-    for each in paths:
-        _check_path(each)
-    return Expression(path_text(path) if path else _canonical(tokens), path, tuple(dict.fromkeys(paths)))
+    if roots == ROOTS:
+        for each in paths:
+            _check_path(each)
+    return Expression(path_text(path) if path else _canonical(found), path, tuple(dict.fromkeys(paths)))
 
 
 def lint(text: str, place: str = "", *, is_condition: bool = False) -> Expression:
-    """The same as `parse_expression`, with the place in the error."""
+    """Parse an expression like `parse_expression`, and add the place to the error."""
     try:
         return parse_expression(text.strip(), is_condition=is_condition)
     except BadExpression as error:
@@ -114,7 +121,7 @@ def lint(text: str, place: str = "", *, is_condition: bool = False) -> Expressio
 
 
 def path_text(path: Path) -> str:
-    """A path as it is written: names after dots, everything else in brackets."""
+    """Return a path as an expression spells it: names after dots, other parts in brackets."""
     out = [str(path[0])]
     for part in path[1:]:
         if isinstance(part, str) and _NAME.fullmatch(part) and part not in _WORDS:
@@ -125,17 +132,17 @@ def path_text(path: Path) -> str:
 
 
 def literal(value: str | int | float | bool | None) -> str:
-    """A value as CEL spells it; CEL took its literals from JSON."""
+    """Return a value as CEL spells it. CEL took its literals from JSON."""
     return msgspec.json.encode(value).decode()
 
 
 def closing_brace(text: str, start: int) -> int:
-    """Where the `}` is that ends the expression which starts here; -1 when there is none."""
+    """Return the position of the `}` that ends the expression starting at `start`, or -1."""
     depth = 0
     at = start
     while at < len(text):
         match = _TOKEN.match(text, at)
-        # What is no token is reported later, with the expression around it.
+        # `parse_expression` later reports a character that starts no token, with the expression around it.
         piece = match.group() if match else text[at]
         if piece == "{":
             depth += 1
@@ -148,7 +155,7 @@ def closing_brace(text: str, start: int) -> int:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: the closest one that exists, or all of them when none is close."""
+    """Return a hint for a misspelt name: the closest known name, or all names if none is close."""
     names = sorted(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
@@ -159,7 +166,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"there is {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def _tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[Token]:
+    """Return the tokens of an expression. Raises `BadExpression` for a character that starts no token."""
     found: list[Token] = []
     at = 0
     while at < len(text):
@@ -189,10 +197,11 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Walk:
-    """One pass over the tokens with a stack of open brackets: limits and references together."""
+    """One pass over the tokens, with a stack of open brackets, that checks limits and collects references."""
 
     tokens: list[Token]
     is_condition: bool
+    roots: tuple[str, ...]
     frames: list[_Frame] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
     is_path: bool = False
@@ -235,7 +244,7 @@ class _Walk:
             raise BadExpression(f"brackets are nested deeper than {BRACKET_DEPTH_MAX}")
         before = self.tokens[at - 1] if at else None
         if token.text == "{" and before is not None and before.kind == "name":
-            raise BadExpression(f"`{before.text}{{…}}` makes a message, and there are none here")
+            raise BadExpression(f"`{before.text}{{…}}` constructs a message, and messages are not supported")
         frame = _Frame(token.text)
         is_call = token.text == "(" and before is not None and before.kind == "name"
         if is_call and before is not None and before.text in MACROS and self._text(at - 2) == ".":
@@ -253,12 +262,12 @@ class _Walk:
         variable = self._text(at + 1)
         if self._text(at + 2) != "," or not _NAME.fullmatch(variable):
             raise BadExpression(f"`{macro}` takes a variable and an expression, as in list.{macro}(x, x > 0)")
-        if variable in ROOTS or variable in _WORDS:
+        if variable in self.roots or variable in _WORDS:
             raise BadExpression(f"`{variable}` cannot be the variable of `{macro}`", remedy="Call it x")
         return variable
 
     def _is_root(self, token: Token, at: int) -> bool:
-        """Whether a name stands for a value of the scope: not a field, a function, a type, or a macro's variable."""
+        """Return whether a name refers to the scope: it is not a field, a function, a type or a macro's variable."""
         if self._text(at - 1) == ".":
             if at == 1 or not _ends_value(self.tokens[at - 2]):
                 raise BadExpression(f"a dot before `{token.text}` with nothing in front of it")
@@ -267,14 +276,14 @@ class _Walk:
             return False
         if any(frame.variable == token.text for frame in self.frames):
             return False
-        if token.text in ROOTS:
+        if token.text in self.roots:
             return True
         if token.text in _TYPES:
             return False
-        raise BadExpression(f"`{token.text}` is not known here", remedy=f"Names begin with {', '.join(ROOTS)}")
+        raise BadExpression(f"`{token.text}` is not known here", remedy=f"Names begin with {', '.join(self.roots)}")
 
     def _root(self, at: int) -> int:
-        """Follow `.name` and `["name"]` and `[0]` as far as they are known before evaluation."""
+        """Follow `.name`, `["name"]` and `[0]` as far as they are known before evaluation."""
         path: list[Part] = [self.tokens[at].text]
         start = at
         at += 1
@@ -317,7 +326,7 @@ def _ends_value(token: Token) -> bool:
 
 
 def _check_path(path: Path) -> None:
-    """A step is named outright, or it could not become a dependency."""
+    """Refuse a path that does not name its step literally: it could not become a dependency."""
     if path[0] == "steps":
         if len(path) < 2 or not isinstance(path[1], str):
             raise BadExpression("`steps` must name a step", remedy="Write steps.<name>.outputs")
@@ -333,7 +342,7 @@ def _check_path(path: Path) -> None:
 
 
 def _canonical(tokens: list[Token]) -> str:
-    """The tokens in one spelling: comments gone, one space around operators, plain strings in double quotes."""
+    """Return the tokens in one spelling: no comments, one space around operators, plain strings in double quotes."""
     out: list[str] = []
     previous: Token | None = None
     is_prefix = False
@@ -343,7 +352,7 @@ def _canonical(tokens: list[Token]) -> str:
             text = f'"{text[1:-1]}"'
         if previous is not None and not is_prefix and _has_space(previous, token):
             out.append(" ")
-        # A minus is a sign, and not an operator, where no value is in front of it.
+        # A minus without a value in front of it is a sign, not an operator.
         is_prefix = text == "!" or (text == "-" and (previous is None or not _ends_value(previous)))
         out.append(text)
         previous = token
@@ -352,7 +361,7 @@ def _canonical(tokens: list[Token]) -> str:
 
 def _has_space(left: Token, right: Token) -> bool:
     if left.text in (".", "(", "[", "{") or right.text in (".", ")", "]", "}", ",", ":"):
-        # `a ? b : c` and `{a: b}` both print their colon as `a: b`; so no rule needs to know which it is.
+        # `a ? b : c` and `{a: b}` both print their colon as `a: b`, so the rule need not tell them apart.
         return False
     if right.text in ("(", "["):
         return not _ends_value(left) or left.text == "in"

@@ -1,7 +1,7 @@
-"""What a provider says of the work it was given, whichever way it says so, and what that means for the step.
+"""A provider's statements about its work, from a webhook, a poll or a callback, and their meaning for the step.
 
-Only SUCCEEDED, FAILED and CANCELLED end anything. UNKNOWN (it does not answer, or does not know the work) ends nothing:
-the wait has a deadline of its own.
+Only SUCCEEDED, FAILED and CANCELLED end the work. UNKNOWN (the provider does not answer, or does not know the work)
+ends nothing, because the step's wait has its own deadline.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import msgspec
 
 from windlass.core.outcome import Cost, Failure, Fault, Success
 
-# The source documents' 30, 60, 120 s, and then 120 s for ever.
+# The intervals of the source documents: 30, 60, 120 s, then always 120 s.
 POLL_S = (30.0, 60.0, 120.0)
-# How long a step waits for a provider if nobody said.
+# The default time that a step waits for a provider.
 WAIT_S = 3600.0
 _KEY_PREFIX = "wl"
-# What a provider calls its work, or its event, is kept in an index.
+# The longest id of a provider's work or event: the ids are in an index.
 ID_MAX = 500
 _NUMBER_MAX = 2**31
 
 
 class ProviderStatus(StrEnum):
-    """Where external work stands, in one vocabulary for all providers."""
+    """The states of external work, in one vocabulary for all providers."""
 
     QUEUED = "QUEUED"
     RUNNING = "RUNNING"
@@ -37,13 +37,22 @@ class ProviderStatus(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the provider is done with it."""
+        """Return whether the provider has finished the work."""
         return self in (ProviderStatus.SUCCEEDED, ProviderStatus.FAILED, ProviderStatus.CANCELLED)
+
+
+class WorkState(StrEnum):
+    """Where the engine stands with one piece of external work."""
+
+    SUBMITTING = "SUBMITTING"  # the provider has not accepted it yet, as far as the engine knows
+    RUNNING = "RUNNING"
+    CANCELLING = "CANCELLING"
+    ENDED = "ENDED"
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One statement of a provider about one piece of work. `output` and `preview` are JSON texts."""
+    """A provider's statement about one piece of work. `output` and `preview` are JSON texts."""
 
     status: ProviderStatus
     output: str | None = None
@@ -57,7 +66,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class WorkKey:
-    """What makes a request to a provider the same request: the job, the step and the round."""
+    """The idempotency key of a request to a provider: the job, the step and the round."""
 
     job_id: UUID
     no: int
@@ -68,7 +77,7 @@ class WorkKey:
 
     @classmethod
     def parse(cls, text: str) -> WorkKey | None:
-        """The key that this text is, None if it is none."""
+        """Parse a key; return None if the text is not a key."""
         prefix, dash, rest = text.partition("-")
         parts = rest.rsplit("-", 2)
         if prefix != _KEY_PREFIX or not dash or len(parts) != 3:
@@ -82,14 +91,14 @@ class WorkKey:
 
 
 def is_id(text: str) -> bool:
-    """Whether this can be kept as a provider's name for its work or its event."""
+    """Return whether the text can be stored as a provider's id for its work or its event."""
     return 0 < len(text) <= ID_MAX and "\x00" not in text and _is_text(text)
 
 
 def sound(said: Said) -> Said:
-    """The statement as it can be stored. One piece of nonsense from a provider must not hold up what others said.
+    """Return the statement in a form that can be stored. Invalid data of one provider must not delay other statements.
 
-    An output that is not JSON ends the work as a failure; a preview or a cost that makes no sense is dropped.
+    An output that is not JSON ends the work as a failure. An invalid preview or cost is dropped.
     """
     fault = said.fault and replace(said.fault, **{key: _text(getattr(said.fault, key)) for key in _FAULT_TEXTS})
     said = replace(
@@ -102,7 +111,7 @@ def sound(said: Said) -> Said:
     if said.output is None or _is_json(said.output):
         return said
     is_lost = said.status is ProviderStatus.SUCCEEDED
-    bad = Fault("bad_output", "what the provider gave as its output is not JSON")
+    bad = Fault("bad_output", "the provider's output is not JSON")
     return replace(
         said,
         output=None,
@@ -120,7 +129,7 @@ def _text(text: str) -> str:
 
 
 def _is_text(text: str) -> bool:
-    # What came out of JSON may hold half a character.
+    # Decoded JSON may contain a lone surrogate.
     return _text(text) == text
 
 
@@ -133,20 +142,20 @@ def _is_json(text: str) -> bool:
 
 
 def outcome_of(said: Said) -> Success | Failure | None:
-    """What the statement makes of the attempt; None while there is nothing to settle."""
+    """Return the outcome of the attempt, or None if the work has not ended."""
     match said.status:
         case ProviderStatus.SUCCEEDED:
             return Success(said.output if said.output is not None else "null")
         case ProviderStatus.FAILED:
-            fault = said.fault or Fault("provider_failed", "the provider says that it failed, and not why")
+            fault = said.fault or Fault("provider_failed", "the provider reported a failure without a reason")
             return Failure(fault, is_retryable=said.is_retryable)
         case ProviderStatus.CANCELLED:
-            fault = said.fault or Fault("provider_cancelled", "the provider says that it was cancelled there")
+            fault = said.fault or Fault("provider_cancelled", "the provider reported that the work was cancelled")
             return Failure(fault, is_retryable=False)
     return None
 
 
-def poll_wait_s(polls: int, chance: float, *, waits_s: Sequence[float] = POLL_S, jitter: float = 0.1) -> float:
-    """How long after this many polls to ask again; the last wait is repeated. `chance` in [0, 1) spreads them."""
+def poll_wait_s(polls: int, spread: float, *, waits_s: Sequence[float] = POLL_S, jitter: float = 0.1) -> float:
+    """Return the wait before the next poll; the last interval repeats. `spread` in [0, 1) spreads the polls."""
     wait_s = waits_s[min(polls, len(waits_s) - 1)]
-    return wait_s * (1.0 + jitter * (2.0 * chance - 1.0))
+    return wait_s * (1.0 + jitter * (2.0 * spread - 1.0))

@@ -1,8 +1,8 @@
-"""How much may be asked of a provider now: its rate, its own word that it is busy, and a breaker for when it is silent.
+"""Decides how many requests a provider may get now, from its rate limit, its pause and its circuit breaker.
 
-The rate is kept as one time, `free_at`: when the next request would be due if requests came evenly. A request moves it
-on by the rate's interval, whoever makes it, so all processes share one rate. A fast provider may be asked for several
-at once, as many as a tenth of a second brings; in any `w` seconds there are at most `rate * w + burst` requests.
+`free_at` stores the rate limit as one time: the next request's due time if requests came evenly. Every request advances
+it by the rate's interval, in any process, so all processes share one rate. A fast provider accepts several requests at
+once: the requests of a tenth of a second. Any `w` seconds contain at most `rate * w + burst` requests.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from datetime import datetime, timedelta
 
 from windlass.core.breaker import Breaker
 
-# The finest step of the database's clock.
+# The resolution of the database's clock.
 _TICK = timedelta(microseconds=1)
 BREAKER = Breaker(failures_max=5, open_s=30.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What decides whether a provider may be asked. The breaker's seconds are those since the epoch."""
+    """The rate, pause and breaker of one provider. The breaker counts seconds since the epoch."""
 
     rate: float
     free_at: datetime | None = None
@@ -29,16 +29,16 @@ class Gate:
 
     @property
     def burst(self) -> int:
-        """How many requests may be made at once after a rest."""
+        """The number of requests that may be sent at once after an idle time."""
         return max(1, int(self.rate / 10))
 
     @property
     def _interval(self) -> timedelta:
-        # Rounded up: a rate is never exceeded.
+        # Rounded up, so that requests never exceed the rate.
         return timedelta(microseconds=math.ceil(1e6 / self.rate))
 
     def room(self, now: datetime) -> int:
-        """How many requests may be made now."""
+        """Return how many requests may be sent now."""
         if self.paused_until is not None and now < self.paused_until:
             return 0
         passes, tried = self.breaker.may_pass(now.timestamp())
@@ -49,14 +49,14 @@ class Gate:
         return min(1, by_rate) if tried.is_open else by_rate
 
     def taken(self, count: int, now: datetime) -> Gate:
-        """After so many requests, of those there was room for."""
+        """Return the gate after `count` requests; `count` is at most `room`."""
         if count == 0:
             return self
         _, breaker = self.breaker.may_pass(now.timestamp())
         return replace(self, free_at=self._promised(now) + count * self._interval, breaker=breaker)
 
     def opens_at(self, now: datetime) -> datetime:
-        """When there is room again, as far as is known; `now` if there is."""
+        """Return the earliest known time at which a request may be sent; `now` if one may be sent now."""
         waits = [now, self._promised(now) - (self.burst - 1) * self._interval]
         if self.paused_until is not None:
             waits.append(self.paused_until)

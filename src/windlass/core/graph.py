@@ -1,17 +1,18 @@
-"""How a graph moves on: what a finished step makes ready, what a failed one makes impossible, when the job ends."""
+"""Advances a job's graph: done steps make dependents ready, failed steps abandon them, the last step ends the job."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from windlass.core.draft import Draft, Step
-from windlass.core.outcome import Fault
+from windlass.core.effect import Sweep
+from windlass.core.outcome import TIMEOUTS, Fault
 from windlass.core.plan import OnFailure
 from windlass.core.states import JobState, StepState
 
 
 def complete(draft: Draft, step: Step, output: str | None, *, idempotency_key: str | None = None) -> None:
-    """The step is done; whatever waited only for it may start."""
+    """Complete the step and make the dependents ready that waited only for it."""
     step.output = output
     step.wait = step.wake_at = None
     draft.move_step(step, StepState.COMPLETED, idempotency_key=idempotency_key)
@@ -19,23 +20,25 @@ def complete(draft: Draft, step: Step, output: str | None, *, idempotency_key: s
 
 
 def skip(draft: Draft, step: Step) -> None:
-    """The step's condition is false; it counts as done."""
+    """Skip a step whose condition is false. A skipped step counts as done."""
     step.output = '{"skipped":true}'
     draft.move_step(step, StepState.SKIPPED)
     _settled(draft, step)
 
 
 def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None = None) -> None:
-    """The step has failed for good; nothing that needs it can ever run."""
+    """Fail the step for good, and abandon the steps that need it."""
     step.error = fault
     step.wait = step.wake_at = None
     draft.move_step(step, StepState.FAILED, payload={"error": fault.as_json()}, idempotency_key=idempotency_key)
+    if not draft.job.steps_failed:
+        draft.job.failure_code = fault.code
     draft.job.steps_failed += 1
     named = replace(fault, step=draft.plan.nodes[step.node].name)
     if draft.job.error is None:
         draft.job.error = named
     if draft.plan.on_failure is OnFailure.STOP:
-        end(draft, JobState.FAILED, named)
+        end(draft, _failed_state(draft), named)
         return
     if not step.is_child:
         _abandon_dependents(draft, step)
@@ -43,11 +46,11 @@ def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None 
 
 
 def end(draft: Draft, state: JobState, fault: Fault | None = None) -> None:
-    """The job ends now, whatever its steps were doing; those still open are swept."""
+    """End the job now and sweep all steps that are still open."""
     if fault is not None and draft.job.error is None:
         draft.job.error = fault
-    # Steps changed by this very draft and still open are swept with the rest.
-    draft.sweep = True
+    # The sweep includes open steps that this draft changed.
+    draft.effects.append(Sweep())
     draft.job.steps_open = 0
     draft.move_job(state, payload={"error": fault.as_json()} if fault is not None else None)
 
@@ -60,14 +63,19 @@ def _settled(draft: Draft, step: Step) -> None:
         for no in draft.plan.successors[step.node]:
             after = draft.steps[no]
             if after.state is not StepState.BLOCKED:
-                # Abandoned before: a write would give it a new end.
+                # The dependent was abandoned before; a write would give it a second end.
                 continue
             after.unmet -= 1
             draft.changed[no] = after
             if after.unmet == 0:
                 draft.make_ready(after)
     if draft.job.steps_open == 0 and not draft.is_finished:
-        draft.move_job(JobState.FAILED if draft.job.steps_failed else JobState.COMPLETED)
+        draft.move_job(_failed_state(draft) if draft.job.steps_failed else JobState.COMPLETED)
+
+
+def _failed_state(draft: Draft) -> JobState:
+    """How a job with failed steps ends: as its first failure says."""
+    return JobState.TIMEOUT if draft.job.failure_code in TIMEOUTS else JobState.FAILED
 
 
 def _child_settled(draft: Draft, fan: Step, has_failed: bool) -> None:
@@ -79,9 +87,9 @@ def _child_settled(draft: Draft, fan: Step, has_failed: bool) -> None:
 
 
 def finish_fan(draft: Draft, fan: Step) -> None:
-    """All children of a fan-out are settled: it is as good as they are."""
+    """End a fan-out after its last child: FAILED if any child failed, otherwise COMPLETED."""
     if fan.failures:
-        # The children's own failures are already counted; the fan-out only passes them on.
+        # The failed children are already counted; the fan-out only propagates them.
         fan.error = Fault("children_failed", f"{fan.failures} of {fan.fan} children failed")
         fan.wait = None
         draft.move_step(fan, StepState.FAILED, payload={"error": fan.error.as_json()})

@@ -7,32 +7,40 @@ last hold queues the step. The database checks the same rule (`steps_held`).
 | hold | owner | added | removed |
 |---|---|---|---|
 | PAUSED | `core/control.py` | the job is paused | the job is resumed |
-| SLOT | `core/slot.py` | the step needs a provider's place, a key's or money | the granter reserved all of them |
+| SLOT | `core/slot.py` | the step needs places, a concurrency key or money | the granter reserved all of them |
 | ROUTE | `core/birth.py` | a step is born held, still to be routed | with the last other hold: it is READY then |
 
-A held step holds no resource. So SLOT is granted last: the granter looks only at steps that have no other hold, and a
-step that gets another hold gives its place back.
+A held step holds no resource. So the granter grants SLOT last: it considers only steps that have no other hold. A step
+that gets another hold gives its slot back.
 
-A new hold is a member here with a row above, its owner's calls of `Draft.hold` and `Draft.release`, and a sentence in
-`views/explain.py`.
+A new hold is a member here with a name and a row above, its owner's calls of `Draft.hold` and `Draft.release`, and a
+sentence in `views/explain.py`.
 """
 
 from __future__ import annotations
 
-from enum import IntFlag
+from enum import IntFlag, StrEnum
+
+
+class HoldName(StrEnum):
+    """The name of a hold, as users see it. Every hold has one."""
+
+    PAUSED = "paused"
+    SLOT = "slot"
+    ROUTE = "route"
 
 
 class Hold(IntFlag):
-    """One reason; combined with `|` into a set. The values are stored: they never change."""
+    """A reason to hold a step; `|` combines reasons into a set. The values are stored, so they never change."""
 
     PAUSED = 1
     SLOT = 2
     ROUTE = 4
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the holds in the set, in the order of their values, as users see them."""
-        return tuple((hold.name or "").lower() for hold in Hold if hold in self)
+    def names(self) -> tuple[HoldName, ...]:
+        """The names of the holds in the set, in the order of their values. Users see these names."""
+        return tuple(HoldName[hold.name or ""] for hold in Hold if hold in self)
 
 
 NO_HOLD = Hold(0)

@@ -1,16 +1,16 @@
-"""How many requests a caller may make: the strategies that say so, and the sliding window that counts them.
+"""Rate limits: the strategies that choose a caller's limit, and the sliding window that counts its requests.
 
-The window is cut into sixty slices. Time fills the newest one and pushes the others along; a slice counts whole until
-all of it has left the window, which makes 61:
+The window is divided into sixty slices. New requests count in the newest slice, and time shifts the older slices. A
+slice counts fully until all of it has left the window, so the window keeps 61 slices:
 
     newest                                              oldest
     [ 3 ][ 0 ][ 7 ] …  58 more …                   [ 2 ][ 5 ]
-      └ being filled, `into_slice` of it is past            └ partly out, counts whole
+      └ being filled, `into_slice` of it is past            └ partly out, counts fully
 
-So no window holds more than the limit, wherever one lets it begin, and a request is forgotten at most a sixtieth of
-the window late. What is refused is not counted: a caller who asks too often is served as much as one who does not.
+So no window exceeds the limit, at any starting point, and a request expires at most a sixtieth of the window late.
+Refused requests do not count: a caller that asks too often gets as much as a caller that does not.
 
-PostgreSQL does the counting (`windlass.limit_take`), under a row lock; `take` is its arithmetic as a pure function.
+PostgreSQL does the counting (`windlass.limit_take`) under a row lock; `take` is its arithmetic as a pure function.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, TypeGuard
 
 from windlass.core.caller import CallerContext, is_internal
 
 SLICES = 60
-# What one row can count.
+# One row can count this many requests.
 MOST_MAX = 2**31 - 1
 WINDOW_MAX_S = 31 * 86400
 INTERNAL_MULTIPLIER = 20
@@ -31,7 +32,7 @@ INTERNAL_MULTIPLIER = 20
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """So many requests in any window of this length, and as many more as `burst` says."""
+    """A limit of `requests`, plus `burst`, in any window of this length."""
 
     requests: int
     window_s: int
@@ -39,26 +40,26 @@ class RateLimit:
 
     @property
     def most(self) -> int:
-        """The most that any window may hold."""
+        """The highest number of requests in any window."""
         return min(self.requests + self.burst, MOST_MAX)
 
     @property
     def slice_s(self) -> float:
-        """How long a slice is."""
+        """The length of a slice."""
         return self.window_s / SLICES
 
 
 class Strategy(Protocol):
-    """Says how many requests a caller may make."""
+    """Chooses the rate limit of a caller."""
 
     def limit(self, ctx: CallerContext, active: int) -> RateLimit:
-        """The caller's limit, when so many callers are active."""
+        """Return the caller's limit while `active` callers are active."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FairShare:
-    """Those who are active share the capacity, nobody has less than the floor, and internal callers have their own."""
+    """Active callers share the capacity; each gets at least the floor. Internal callers have a fixed limit."""
 
     capacity: int
     floor: int
@@ -67,7 +68,7 @@ class FairShare:
     internal: frozenset[str] = frozenset()
 
     def limit(self, ctx: CallerContext, active: int) -> RateLimit:
-        """See `Strategy`."""
+        """Return an equal share of the capacity, or the fixed limit of an internal caller."""
         if is_internal(ctx, self.internal):
             return RateLimit(self.floor * INTERNAL_MULTIPLIER, self.window_s, 0)
         share = max(self.floor, self.capacity // max(1, active))
@@ -76,13 +77,13 @@ class FairShare:
 
 @dataclass(frozen=True, slots=True)
 class MembershipTier:
-    """What Membership says of the caller: limits of its own, else its tier; what is not known is shared fairly."""
+    """The caller's limits from Membership, then its tier's limit, then a fair share if neither is known."""
 
     tiers: Mapping[str, int]
     fair: FairShare
 
     def limit(self, ctx: CallerContext, active: int) -> RateLimit:
-        """See `Strategy`."""
+        """Return the caller's own limit, its tier's limit, or a fair share."""
         own = _claimed(ctx.raw_claims.get("rate_limits"), self.fair.window_s)
         if own is not None:
             return own
@@ -93,33 +94,34 @@ class MembershipTier:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A caller of whom Membership says more than that it is valid has its tier's limits; the others share fairly."""
+    """Callers with a tier or limits from Membership get them; all other callers share fairly."""
 
     fair: FairShare
     tier: MembershipTier
 
     def limit(self, ctx: CallerContext, active: int) -> RateLimit:
-        """See `Strategy`."""
+        """Return the limit from Membership if it sent one, otherwise a fair share."""
         if ctx.tier or ctx.raw_claims.get("rate_limits"):
             return self.tier.limit(ctx, active)
         return self.fair.limit(ctx, active)
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, as its headers are made once for all requests that share the window.
+@dataclass(frozen=True)
 class Window:
-    """What a caller has used and has left."""
+    """The used and remaining requests of a caller."""
 
     limit: int
     window_s: int
     used: int
     remaining: int
-    # Until all of it is free again, and until what was asked for has room: 0 when it has.
+    # Seconds until the whole window is free again, and until the refused request fits (0 if it fits now).
     reset_s: int
     retry_after_s: int
 
     @property
     def headers(self) -> dict[str, str]:
-        """The same as headers of an answer: as most clients read them, and as the coming standard has them."""
+        """The window as response headers: the names that most clients read, and the draft standard's."""
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
@@ -129,9 +131,20 @@ class Window:
             "RateLimit": f'"requests";r={self.remaining};t={self.reset_s}',
         }
 
+    @cached_property
+    def lines(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers as they are sent."""
+        return tuple((name.lower().encode(), value.encode()) for name, value in self.headers.items())
+
+
+def full(limit: int, window_s: float, reset_s: float) -> Window:
+    """A window in which nothing is left until `reset_s` have passed."""
+    left_s = max(1, math.ceil(reset_s))
+    return Window(limit, math.ceil(window_s), limit, 0, left_s, left_s)
+
 
 def window(taken: Sequence[int], into_slice: float, limit: RateLimit, cost: int = 1) -> Window:
-    """What these slices mean under a limit, for a request of this cost."""
+    """Return the state of the window under a limit, for a request of this cost."""
     used = sum(taken)
     return Window(
         limit=limit.most,
@@ -146,9 +159,9 @@ def window(taken: Sequence[int], into_slice: float, limit: RateLimit, cost: int 
 def take(
     before: tuple[int, Sequence[int]] | None, at: float, costs: Sequence[int], most: int
 ) -> tuple[int, list[int], list[bool]]:
-    """Count the requests that fit, in order: the newest slice's number, the slices and which requests were granted.
+    """Count the requests that fit, in order. Return the newest slice's number, the slices, and which requests fit.
 
-    `before` is the number and the slices as they were, `at` the time in slices.
+    `before` is the previous slice number and slices; `at` is the time, measured in slices.
     """
     here = math.floor(at)
     was, counts = (here, [0] * (SLICES + 1)) if before is None else (before[0], list(before[1]))
@@ -166,7 +179,7 @@ def take(
 
 
 def _room_s(taken: Sequence[int], into_slice: float, limit: RateLimit, at_most: int) -> int:
-    """In how many whole seconds no more than `at_most` will be left of what was taken."""
+    """Return after how many whole seconds at most `at_most` of the taken requests still count."""
     left = sum(taken)
     if left <= at_most:
         return 0
@@ -174,12 +187,12 @@ def _room_s(taken: Sequence[int], into_slice: float, limit: RateLimit, at_most: 
         left -= taken[place]
         if left <= at_most:
             return max(1, math.ceil((SLICES + 1 - place - into_slice) * limit.slice_s))
-    # Not even an empty window has room for it.
+    # Even an empty window has no room for this request.
     return math.ceil((SLICES + 1) * limit.slice_s)
 
 
 def _claimed(claim: Any, window_s: int) -> RateLimit | None:
-    """A limit that Membership states; None if it cannot be read."""
+    """Return the limit that Membership stated, or None if it cannot be read."""
     if not isinstance(claim, Mapping):
         return None
     requests, window, burst = claim.get("requests"), claim.get("window_seconds", window_s), claim.get("burst", 0)

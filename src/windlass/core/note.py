@@ -1,6 +1,6 @@
-"""What an attempt says before it ends: progress, a preview, a checkpoint, what it logged. Fenced like a report.
+"""Notes: an attempt's progress, preview, checkpoint and log lines before its end, fenced like a report.
 
-A running attempt speaks for itself. Of one that waits for work done elsewhere, whoever does the work speaks.
+A running attempt writes its own notes. For an attempt that waits for external work, the provider's reports write them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from typing import Any
 from uuid import UUID
 
 from windlass.core.draft import Draft, Event
+from windlass.core.event import EventType
 from windlass.core.states import JobState, StepState
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Words of one attempt; what is None was not said. `preview` and `checkpoint` are JSON texts.
+    """A note of one attempt; a field that is None is absent. `preview` and `checkpoint` are JSON texts.
 
-    `source` is who says so (`worker`, `webhook`, `poller`, `callback`). `worker` is as in a report.
+    `source` is the origin of the note (`worker`, `webhook`, `poller`, `callback`). `worker` is as in `Report`.
     """
 
     job_id: UUID
@@ -27,21 +28,21 @@ class Note:
     message: str | None = None
     preview: str | None = None
     checkpoint: str | None = None
-    # `lines`, each with `at`, `level` and `text`, and how many before them were `dropped`.
+    # `lines`, each with `at`, `level` and `text`, and `dropped`, the number of lines lost before them.
     log: dict[str, Any] | None = None
     source: str = "worker"
     worker: UUID | None = None
 
     @property
     def progress(self) -> dict[str, Any] | None:
-        """Percentage and message together."""
+        """The percentage and the message together."""
         if self.progress_pct is None and self.message is None:
             return None
         return {"pct": self.progress_pct, "message": self.message}
 
 
 def note(draft: Draft, said: Note, preview: Any = None) -> bool:
-    """Take down what was said, if the attempt is still under way. `preview` is the decoded value."""
+    """Record the note if its attempt is still in progress. `preview` is the decoded value."""
     step = draft.steps.get(said.no)
     if step is None or draft.is_finished or step.attempt != said.attempt:
         return False
@@ -54,13 +55,13 @@ def note(draft: Draft, said: Note, preview: Any = None) -> bool:
     if said.preview is not None:
         if draft.job.state is JobState.PROCESSING:
             draft.move_job(JobState.PREVIEW)
-        draft.events.append(Event("step.preview", said.source, step.no, step.attempt, {"value": preview}))
+        draft.events.append(Event(EventType.STEP_PREVIEW, said.source, step.no, step.attempt, {"value": preview}))
     elif progress is not None and draft.job.state is JobState.PREVIEW:
         draft.move_job(JobState.PROCESSING)
     if progress is not None:
-        draft.events.append(Event("step.progress", said.source, step.no, step.attempt, progress))
+        draft.events.append(Event(EventType.STEP_PROGRESS, said.source, step.no, step.attempt, progress))
     if said.checkpoint is not None:
-        draft.events.append(Event("step.checkpoint", said.source, step.no, step.attempt))
+        draft.events.append(Event(EventType.STEP_CHECKPOINT, said.source, step.no, step.attempt))
     if said.log is not None:
-        draft.events.append(Event("step.log", said.source, step.no, step.attempt, said.log))
+        draft.events.append(Event(EventType.STEP_LOG, said.source, step.no, step.attempt, said.log))
     return True

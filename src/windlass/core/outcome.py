@@ -1,6 +1,6 @@
-"""What an attempt says of itself. A closed union of values; `settle` is the only reader.
+"""The outcomes that an attempt may report: a closed union of values. `settle` is the only reader.
 
-Outputs travel as JSON text: the law never looks inside them.
+Outputs travel as JSON text: no decision reads them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 from uuid import UUID
 
-# Of one attempt, in whatever money is counted.
+# The faults of a step that was given a time and used it up: an attempt's `timeout`, or the `wait` for work outside.
+ATTEMPT_TIMEOUT = "attempt_timeout"
+WAIT_TIMEOUT = "wait_timeout"
+TIMEOUTS = frozenset({ATTEMPT_TIMEOUT, WAIT_TIMEOUT})
+
+# The limit for one attempt, in any currency.
 COST_MAX = 10**12
 COST_PLACES_MAX = 18
 _COUNT_MAX = 2**53
@@ -19,7 +24,7 @@ _COUNT_MAX = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why something failed: a stable code, a sentence for people, and what kind of exception it was.
+    """The cause of a failure: a stable code, a message for people, and the kind of exception.
 
     A job's fault also names the step that failed first.
     """
@@ -31,7 +36,7 @@ class Fault:
     step: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """What is stored and shown; empty parts are left out."""
+        """Return the fault as it is stored and shown, without empty parts."""
         return {k: v for k in ("code", "message", "kind", "detail", "step") if (v := getattr(self, k))}
 
 
@@ -44,9 +49,9 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The attempt failed. A retryable failure is tried again within the step's policy; a final one is not.
+    """The attempt failed. A retryable failure is tried again within the step's policy; a final failure is not.
 
-    One that is not counted (a provider was busy, not wrong) leaves the policy as it was.
+    A failure that is not counted leaves the policy's attempts as they were: the provider was busy, not wrong.
     """
 
     fault: Fault
@@ -57,16 +62,16 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Not now: run me again after this long. It does not count as a failure."""
+    """The handler asks to run again after `after_s`. A snooze does not count as a failure."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """The work goes on elsewhere; the worker is free. Someone reports the end, or `within_s` passes and it fails.
+    """Another system continues the work, and the worker is free. The step fails if no report arrives within `within_s`.
 
-    `external_id` is what a provider calls the work; it is kept in the same commit.
+    `external_id` is the provider's id for the work. It is stored in the same commit.
     """
 
     waiting_for: str
@@ -76,23 +81,23 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The handler asks that the whole job be cancelled."""
+    """The handler asks to cancel the whole job."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The worker hands the step back unfinished (it drains); nothing is counted."""
+    """The worker hands the step back unfinished because it drains. The attempt does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The worker died while the attempt was its own.
+    """The worker died while it held the attempt.
 
-    `company` is how many other attempts had begun in that process: 0 means that this one ran alone. It is None when
-    only the end of the lease is known; then the handler may or may not have begun. The rest is the evidence: how the
-    process ended, its peak memory and its last log lines.
+    `company` counts the other attempts that had begun in the same process: 0 means that this attempt ran alone. It is
+    None if only the end of the lease is known; then the handler may or may not have begun. The other fields are
+    evidence: how the process ended, its peak memory and its last log lines.
     """
 
     company: int | None = None
@@ -103,7 +108,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an attempt cost: money as a decimal text, and what it was paid for."""
+    """The cost of an attempt: the amount as decimal text, and the usage that was paid for."""
 
     amount: str = "0"
     tokens_in: int = 0
@@ -113,7 +118,7 @@ class Cost:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it can be stored and added up."""
+        """Return whether the cost can be stored and added up."""
         try:
             amount = Decimal(self.amount)
         except InvalidOperation:
@@ -131,10 +136,10 @@ class Cost:
 Outcome = Success | Failure | Snooze | Parked | Cancel | Released | Lost
 
 
-# The two below are made for every step that runs. A named tuple is as frozen as a frozen dataclass, and made in a
-# quarter of the time.
+# Both classes below are created for every step that runs. A named tuple is as immutable as a frozen dataclass, and is
+# created in a quarter of the time.
 class Seen(NamedTuple):
-    """The job and the step as their claim saw them. It saves reading them again if nothing has moved since."""
+    """The job and the step as their claim read them. If nothing changed since, settle need not read them again."""
 
     version: int
     is_preview: bool
@@ -149,14 +154,14 @@ class Seen(NamedTuple):
 
 
 class Report(NamedTuple):
-    """An outcome, the attempt it speaks for, and who says so (`worker`, `rescuer`, `webhook`, …).
+    """An outcome, its attempt, and its source (`worker`, `rescuer`, `webhook`, …).
 
-    A report whose attempt is no longer the step's current one changes nothing (law 4). Whoever knows the step's plan
-    and node says so, which saves looking them up.
+    A report for an attempt that is no longer the step's current attempt changes nothing (law 4). A reporter that knows
+    the step's plan and node fills them in, which saves a lookup.
 
-    `worker` is the worker that ran the attempt, for every report about its run: by itself, or by the rescuer that found
-    it lost. A failover may lose the last commits, and then the same attempt number is given out twice. Reports from
-    outside (webhook, callback, child) speak for a step that waits and has no worker: theirs is None.
+    `worker` is the worker that ran the attempt. The worker sets it, and so does the rescuer when it finds the attempt
+    lost. It is needed because a failover may lose the last commits; then the same attempt number is assigned twice.
+    Reports from outside (webhook, callback, child) are about a waiting step without a worker: theirs is None.
     """
 
     job_id: UUID

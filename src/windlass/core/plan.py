@@ -1,8 +1,7 @@
 """A plan: the immutable, canonical graph that a recipe compiles to, named by the hash of its content.
 
-Nodes are listed in an order in which every node comes after all that it needs, so a node's place in the list is its
-`no`, the number its step row has in every job. The step rows of a fan-out come after them: child i of any fan-out
-takes the next free number.
+Every node comes after all nodes that it needs. A node's position in the list is its `no`, the number of its step row in
+every job. The step rows of fan-outs come after the nodes: each child takes the next free number.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ import msgspec
 from windlass.core.retry import Retry
 
 PLAN_FORMAT = 1
-# How long a job may live when neither its caller nor its recipe says: this, and the waits that the recipe declares.
+# The default lifetime of a job, to which the waits that the recipe declares are added.
 TTL_S = 24 * 3600.0
-# The handler of a step that names a provider and no handler: it only asks the provider.
+# The handler of a step that names a provider and no handler: it only calls the provider.
 PROVIDER_HANDLER = "windlass.provider"
 
 
 class NodeKind(StrEnum):
-    """Who does a node's work."""
+    """The party that does a node's work."""
 
     TASK = "task"  # a handler on a worker
     RECIPE = "recipe"  # a child job
-    TIMER = "timer"  # nobody: time passes
-    EVENT = "event"  # whoever sends the job an event of this name
+    TIMER = "timer"  # none: time passes
+    EVENT = "event"  # the sender of an event of this name
 
 
 class OnFailure(StrEnum):
-    """What a job does with its other branches once a step has failed for good."""
+    """The fate of a job's other branches after a step has failed for good."""
 
     FINISH = "finish"  # they run to their end, then the job is FAILED
     STOP = "stop"  # they are cancelled and the job is FAILED at once
@@ -44,14 +43,15 @@ class OnFailure(StrEnum):
 class Node:
     """One step of the graph.
 
-    `with_` holds the arguments, a tree in which strings may hold `${…}`; `when` and `each` are whole expressions
-    without the `${}`; `each` makes the node a fan-out, one child per item, with `item` and `index` in scope.
-    For a TIMER, `with_["seconds"]` is how long it waits; for an EVENT, `with_` is what the event must hold. `run` is
-    the handler's, the recipe's or the event's name.
+    `with_` holds the arguments, a tree in which strings may contain `${…}`. `when` and `each` are whole expressions
+    without the `${}`. `each` makes the node a fan-out: one child per item, with `item` and `index` in scope.
+    For a TIMER, `with_["seconds"]` is its length; for an EVENT, `with_` is what the event must contain. `run` is the
+    name of the handler, the recipe or the event.
 
-    Before a TASK with a `provider`, a `concurrency` key (a template) or a `cost` runs, it stands in line for them:
-    `limit` is how many steps with one key may run at once, `cost` what an attempt is expected to cost at most.
-    `wait_s` is how long it may wait for an answer from outside, `ttl_s` how long a child job may live.
+    A TASK with a `provider`, a `concurrency` key (a template) or a `cost` waits for a slot before it runs. `limit` is
+    the capacity of one key and `takes` the share that a step takes. `places` is how many of the provider's places a
+    step takes. `cost` is the expected maximum cost of an attempt.
+    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job.
     """
 
     name: str
@@ -70,15 +70,17 @@ class Node:
     cost: float | None = None
     wait_s: float | None = None
     ttl_s: float | None = None
+    takes: int = 1
+    places: int = 1
 
     @property
     def is_routed(self) -> bool:
-        """Whether the engine must resolve something before the step can run or be skipped."""
+        """Return whether the engine must resolve something before the step can run or be skipped."""
         return self.when is not None or self.each is not None or self.kind is not NodeKind.TASK or self.is_slotted
 
     @property
     def waits_s(self) -> float:
-        """How long the step may wait by its declaration: for an event, an answer, a child job with a TTL, a timer."""
+        """The longest wait that the node declares: for an event, an answer, a child job with a TTL, or a timer."""
         if self.kind is NodeKind.TIMER:
             seconds = (self.with_ or {}).get("seconds")
             return float(seconds) if isinstance(seconds, int | float) else 0.0
@@ -86,20 +88,20 @@ class Node:
 
     @property
     def is_child_routed(self) -> bool:
-        """The same for the children of a fan-out."""
+        """Return whether the engine must resolve something before a child of this fan-out can run."""
         return self.kind is not NodeKind.TASK or self.is_slotted
 
     @property
     def is_slotted(self) -> bool:
-        """Whether its steps stand in line before they run."""
+        """Return whether the node's steps need a slot before they run."""
         return bool(self.provider) or self.concurrency is not None or self.cost is not None
 
 
 class Descendants:
-    """The nodes after each node, found when they are asked for.
+    """The descendants of each node, computed on demand.
 
-    All of them together grow with the square of the graph: 50 million numbers for a chain of 10,000 steps. So only as
-    many are kept as `KEPT_MAX` allows, which is all of them for graphs of usual size.
+    The sets of all nodes together grow with the square of the graph: 50 million numbers for a chain of 10,000 steps.
+    So the cache holds at most `KEPT_MAX` numbers, which covers graphs of usual size completely.
     """
 
     KEPT_MAX = 100_000
@@ -131,24 +133,24 @@ class Descendants:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole graph. Equal recipes have equal plans and so equal hashes, however they were written."""
+    """The whole graph. Equal recipes have equal plans, and so equal hashes, in either front end."""
 
     recipe: str
     nodes: tuple[Node, ...]
     inputs_schema: dict[str, Any] = field(default_factory=dict)
     output: Any = None
     on_failure: OnFailure = OnFailure.FINISH
-    # How long its jobs may live; None: as `lives_s` says.
+    # The lifetime of the plan's jobs; None: `lives_s` computes it.
     ttl_s: float | None = None
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """Node name to number."""
+        """The number of each node, by name."""
         return {node.name: no for no, node in enumerate(self.nodes)}
 
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
-        """For each node, the numbers of the nodes that need it."""
+        """For each node, the numbers of its direct dependents."""
         after: list[list[int]] = [[] for _ in self.nodes]
         for no, node in enumerate(self.nodes):
             for name in node.needs:
@@ -157,12 +159,12 @@ class Plan:
 
     @cached_property
     def descendants(self) -> Descendants:
-        """For each node, the numbers of all nodes that need it, directly or through others."""
+        """For each node, the numbers of its direct and indirect dependents."""
         return Descendants(self.successors)
 
     @cached_property
     def lives_s(self) -> float:
-        """How long a job may live whose caller does not say: never less than the longest declared wait."""
+        """The lifetime of a job without a TTL from its caller: never shorter than the declared waits in a row."""
         if self.ttl_s is not None:
             return self.ttl_s
         until: list[float] = []
@@ -173,17 +175,33 @@ class Plan:
 
     @cached_property
     def is_slotted(self) -> bool:
-        """Whether any of its steps stands in line before it runs."""
-        return any(node.is_slotted for node in self.nodes)
+        """Return whether any step needs a slot before it runs."""
+        return bool(self.slotted)
+
+    @cached_property
+    def slotted(self) -> frozenset[int]:
+        """The nodes whose steps need a slot before they run."""
+        return frozenset(no for no, node in enumerate(self.nodes) if node.is_slotted)
+
+    @cached_property
+    def lined(self) -> frozenset[int]:
+        """The nodes whose success changes a slot: a node with a slot, or a direct predecessor of such a node."""
+        before = (no for no, after in enumerate(self.successors) if not self.slotted.isdisjoint(after))
+        return self.slotted.union(before)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Return whether the steps need no slots and no events, so that only their states are written."""
+        return not self.is_slotted and not self.has_events
 
     @cached_property
     def has_events(self) -> bool:
-        """Whether any of its steps waits to be told something."""
+        """Return whether any step waits for an event."""
         return any(node.kind is NodeKind.EVENT for node in self.nodes)
 
     @cached_property
     def canonical(self) -> bytes:
-        """The bytes that are hashed and stored: keys sorted, defaults left out."""
+        """The bytes that are hashed and stored: sorted keys, no defaults."""
         return msgspec.json.encode(_plan_json(self), order="deterministic")
 
     @cached_property
@@ -193,8 +211,8 @@ class Plan:
 
 
 _NODE_DEFAULTS = Node(name="")
-# What newer versions added, and reads as its name says.
-_ADDED_KEYS = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s")
+# Keys that newer versions added. Each has the same name in the stored plan.
+_ADDED_KEYS = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s", "takes", "places")
 _NODE_KEYS = ("kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s", *_ADDED_KEYS)
 
 
@@ -225,7 +243,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def plan_from_json(body: bytes | str) -> Plan:
-    """The plan that `canonical` was made from. For stored plans only: nothing is validated again."""
+    """Rebuild the plan from its `canonical` bytes. Only for stored plans: it validates nothing."""
     raw = msgspec.json.decode(body)
     nodes = tuple(
         Node(

@@ -1,4 +1,4 @@
-"""The five queues that every deployment has. A queue is only a name: a worker says which ones it takes from."""
+"""The five queues of every deployment. A queue is only a name; each worker is configured with the queues it serves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 RECIPE_EXECUTORS = "recipe_executors"  # graphs, dispatch, templates
 BACKGROUND_PROCESSING = "background_processing"  # work that keeps a core busy: images, video
-WEBHOOK_LISTENERS = "webhook_listeners"  # what providers report
-POLLING_WATCHDOGS = "polling_watchdogs"  # asking providers that do not report
-MAIN_PROCESSING = "main_processing"  # everything else
+WEBHOOK_LISTENERS = "webhook_listeners"  # reports of providers
+POLLING_WATCHDOGS = "polling_watchdogs"  # polling of providers that send no webhooks
+MAIN_PROCESSING = "main_processing"  # all other work
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
@@ -25,7 +25,7 @@ def apart(queue: str) -> str:
 
 
 def is_apart(queue: str) -> bool:
-    """Whether the queue holds steps that run alone."""
+    """Return whether the queue holds steps that run alone."""
     return queue.endswith(_APART)
 
 
@@ -35,5 +35,5 @@ def ordinary(queue: str) -> str:
 
 
 def is_queue_name(name: str) -> bool:
-    """Whether a step may wait in a queue of this name."""
+    """Return whether a step may wait in a queue of this name."""
     return _NAME.fullmatch(name) is not None

@@ -1,10 +1,10 @@
-"""Running a job again from one of its steps, with other inputs if wished: what runs again and what is kept.
+"""Runs a job again from one of its steps, with other inputs if requested: decides which steps run and which are kept.
 
-The step, and everything that depends on it, begins afresh. Of the rest, what is done is kept with its output and what
-is not runs, as in a retry. What is told beforehand is read off the very rows that the new job then starts with.
+The step and its descendants start again. Of the other steps, done steps are kept with their outputs and unfinished
+steps run, as in a retry. A preview is computed from the same rows that the new job then starts with.
 
-A kept step whose arguments, condition or items read an input that has changed is stale: its output was made from
-what the input was before. So is one that reads a stale step's output. It is kept all the same, and told.
+A kept step is stale if its arguments, condition or items read a changed input: its output was made from the old value.
+A step that reads a stale step's output is stale too. The new job keeps stale steps, and reports them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SHOWN_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """What a new job would do. Steps by name, in the order of the plan.
+    """The effect of running a job again. Steps are listed by name, in the order of the plan.
 
-    A fan-out that keeps some of its children runs again all the same; `kept_children` has how many it keeps.
+    A fan-out that keeps some of its children still runs again; `kept_children` counts the children it keeps.
     """
 
     run_again: tuple[str, ...]
@@ -41,13 +41,13 @@ class Again:
 
 
 def changed_inputs(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the inputs that are not what they were."""
+    """Return the names of the inputs whose values differ."""
     names = sorted({*before, *after})
     return tuple(n for n in names if n not in before or n not in after or not same(before[n], after[n]))
 
 
 def restart_from(plan: Plan, old: Iterable[Kept], step: str | None, changed: Sequence[str]) -> Restart:
-    """What begins afresh when a job runs again from this step, `render` or `render[3]`; None is what a retry does."""
+    """Return the steps that start again for a re-run from `step` (`render` or `render[3]`), or for a retry if None."""
     nodes: frozenset[int] = frozenset()
     child = None
     if step is not None:
@@ -58,13 +58,13 @@ def restart_from(plan: Plan, old: Iterable[Kept], step: str | None, changed: Seq
         else:
             child = (no, index)
             _check_child(step, child, old)
-    # A fan-out that never got all its children goes on where it was, which is of no use if its items may be others.
+    # An incomplete fan-out would continue where it was. With changed inputs its items may differ, so it starts again.
     half = {row.node for row in old if row.fan is not None and row.fan != row.fanned} if changed else ()
     return Restart(nodes | frozenset(half), child)
 
 
 def again(plan: Plan, rows: Sequence[Kept], changed: Sequence[str]) -> Again:
-    """What a job that starts with these rows runs, and what it has already."""
+    """Describe the steps that a job with these rows runs and keeps."""
     static, children = rows[: len(plan.nodes)], rows[len(plan.nodes) :]
     is_kept = [row.state in STEP_DONE for row in static]
     partly: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _stale(plan: Plan, is_kept: Sequence[bool], partly: Mapping[str, int], chang
     if changed:
         for node, kept, templates in zip(plan.nodes, is_kept, plan_templates(plan).nodes, strict=True):
             has_old = kept or node.name in partly
-            # In the order of the plan, so what it reads was looked at before.
+            # Nodes come in the order of the plan, so the steps that this node reads were checked before.
             if has_old and any(_reads(one, changed) or one.steps & found.keys() for one in _all(templates)):
                 found[node.name] = None
     return tuple(found)

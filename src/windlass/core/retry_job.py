@@ -1,7 +1,7 @@
-"""Running a finished job again, keeping what succeeded: the rows that the new job starts with.
+"""Decides the rows that a new job starts with when it runs a finished job again.
 
-A retry keeps every step that is done. A re-run from a step lets that step and all that come after it begin afresh, as
-if they had never run (`Restart`); beside them it is a retry. Children of fan-outs are numbered anew, without gaps.
+A retry keeps every step that is done. A re-run from a step restarts that step and all its descendants (`Restart`), and
+treats all other steps like a retry. The children of fan-outs get new numbers without gaps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windlass.core.wait import Wait, WaitKind, waiting_for
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A step row of the old job, and then of the new one."""
+    """A step row of the old job, and the row of the new job made from it."""
 
     no: int
     node: int
@@ -33,19 +33,19 @@ class Kept:
 
     @property
     def waiting_for(self) -> str | None:
-        """What people are shown that the step waits for: the names of its holds, or its wait."""
+        """The step's wait as people see it: the names of its holds, or its wait."""
         return waiting_for(self.wait, self.holds)
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """What begins afresh though it may be done: nodes with all their children, and one child of a fan-out."""
+    """The steps that start again even if they are done: nodes with all their children, and one child of a fan-out."""
 
     nodes: frozenset[int] = frozenset()
     child: tuple[int, int] | None = None
 
     def is_kept(self, row: Kept) -> bool:
-        """Whether a step stays as it is: it is done, and nothing of it begins afresh."""
+        """Return whether the new job keeps the step: the step is done and does not start again."""
         if row.state not in STEP_DONE or row.node in self.nodes:
             return False
         return self.child is None or row.node != self.child[0] or row.index not in (None, self.child[1])
@@ -55,9 +55,9 @@ NOTHING = Restart()
 
 
 def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING, holds: Hold = NO_HOLD) -> list[Kept]:
-    """Done steps stay done. A fan-out that was under way keeps its finished children. All else starts afresh.
+    """Return the rows of the new job. `holds` are the holds that the new job is submitted with.
 
-    `holds` are those that the new job is submitted with.
+    Done steps stay done. An unfinished fan-out keeps its finished children. All other steps start again.
     """
     by_no = {row.no: row for row in old}
     of_fan: dict[int, list[Kept]] = {}
@@ -92,7 +92,7 @@ def _fan_again(node: Node, fan: Kept, children: list[Kept], holds: Hold) -> Kept
     again = replace(fan, unmet=unmet, fanned=len(children), output=None)
     if is_whole:
         return replace(again, state=StepState.PARKED, wait=Wait(WaitKind.FAN))
-    # A fan-out that never got all its children goes back to the router for the rest.
+    # The fan-out never got all its children, so the router must add the rest.
     birth = born(node, holds=holds)
     return replace(again, state=birth.state, holds=birth.holds)
 

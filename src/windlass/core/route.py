@@ -1,4 +1,4 @@
-"""What becomes of a step whose condition, fan-out, timer or child recipe the engine has now resolved."""
+"""Applies a resolved condition, fan-out, timer, child recipe or event to its READY step, and wakes PARKED steps."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from datetime import timedelta
 from typing import Any, assert_never
 
 from windlass.core.birth import born
-from windlass.core.draft import Draft, NewChild, NewJob, Step
+from windlass.core.draft import Draft, Step
+from windlass.core.effect import AddChildren, ExpectEvent, NewChild, StartJob, UseKey
+from windlass.core.event import EventType
 from windlass.core.graph import complete, fail, finish_fan, skip
-from windlass.core.outcome import Failure, Fault
+from windlass.core.outcome import WAIT_TIMEOUT, Failure, Fault
 from windlass.core.plan import NodeKind
 from windlass.core.settle import failed
 from windlass.core.states import JobState, StepState
 from windlass.core.wait import Wait, WaitKind
 
-# One commit adds at most this many children; a larger fan-out takes several.
+# One commit adds at most this many children; a larger fan-out takes several commits.
 FAN_BATCH_MAX = 5_000
 
 
@@ -26,14 +28,15 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The condition holds: let a worker do it, under this concurrency key if it has one."""
+    """The condition holds: queue the step for a worker. `key` is its concurrency key, `queue` replaces its queue."""
 
     key: str | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """The items of the next batch as JSON texts, the first one's index, and how many there are in all."""
+    """The next batch of a fan-out: items as JSON texts, the index of the first item, and the number of all items."""
 
     items: tuple[str, ...]
     start: int
@@ -42,21 +45,21 @@ class Fan:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """A timer, with its length."""
+    """A timer and its length."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A child job, with its resolved inputs."""
+    """A child job and its resolved inputs."""
 
     inputs: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """An event, with what it must hold (JSON text); `early` is the body of one that has come already."""
+    """An event wait. The event must contain `match` (JSON text); `early` is the body of an event already received."""
 
     match: str
     early: str | None = None
@@ -64,7 +67,7 @@ class Await:
 
 @dataclass(frozen=True, slots=True)
 class Unresolvable:
-    """The expression has no value; trying again would not help."""
+    """The expression has no value, and another attempt would not help."""
 
     fault: Fault
 
@@ -73,7 +76,7 @@ Resolution = Skip | Run | Fan | Sleep | Call | Await | Unresolvable
 
 
 def route(draft: Draft, no: int, resolution: Resolution) -> bool:
-    """Apply what was resolved for a READY step; False if the step is no longer READY, or the job paused or over."""
+    """Apply the resolution to a READY step. Return False if the step is not READY or the job is paused or finished."""
     step = draft.steps.get(no)
     if step is None or draft.is_finished or draft.job.is_paused or step.state is not StepState.READY:
         return False
@@ -86,7 +89,9 @@ def route(draft: Draft, no: int, resolution: Resolution) -> bool:
             skip(draft, step)
         case Run():
             if resolution.key is not None:
-                draft.keys[no] = resolution.key
+                draft.effects.append(UseKey(no, resolution.key))
+            if resolution.queue is not None:
+                draft.requeue(step, resolution.queue)
             draft.admit(step)
         case Fan():
             _fan_out(draft, step, resolution)
@@ -116,7 +121,7 @@ def _fan_out(draft: Draft, fan: Step, batch: Fan) -> None:
     birth = born(draft.plan.nodes[fan.node], is_child=True)
     added = [NewChild(first + i, batch.start + i, item, birth.state) for i, item in enumerate(batch.items)]
     if added:
-        draft.children = {**(draft.children or {}), fan.no: added}
+        draft.effects.append(AddChildren(fan.no, tuple(added)))
     fan.fanned += len(added)
     draft.changed[fan.no] = fan
     draft.job.steps_total += len(added)
@@ -127,38 +132,38 @@ def _fan_out(draft: Draft, fan: Step, batch: Fan) -> None:
     else:
         draft.queues |= {draft.plan.nodes[fan.node].queue}
     if fan.fanned < batch.total:
-        # Stays READY: the router comes back for the rest.
+        # The fan-out stays READY, so the router returns for the rest.
         draft.has_ready = True
-        draft.note("step.fanned", fan, span)
+        draft.note(EventType.STEP_FANNED, fan, span)
         return
-    draft.note("step.fanned", fan, span)
+    draft.note(EventType.STEP_FANNED, fan, span)
     draft.park(fan, Wait(WaitKind.FAN), None)
     if fan.unmet == 0:
         finish_fan(draft, fan)
 
 
 def _call(draft: Draft, step: Step, call: Call) -> None:
-    # A child job answers to an attempt like any other work; a worker never claims this step, so it is made here.
+    # A child job reports to an attempt, like external work. No worker claims this step, so its attempt begins here.
     step.attempt += 1
     node = draft.plan.nodes[step.node]
-    draft.child_jobs += (NewJob(step.no, step.attempt, step.index, node.run, call.inputs),)
+    draft.effects.append(StartJob(step.no, step.attempt, step.index, node.run, call.inputs))
     draft.park(step, Wait(WaitKind.CHILD), None, recipe=node.run)
 
 
 def _await(draft: Draft, step: Step, awaited: Await) -> None:
-    # As for a child job: whoever brings the event answers to this attempt.
+    # The sender of the event reports to this attempt, as a child job does.
     step.attempt += 1
     if awaited.early is not None:
         complete(draft, step, awaited.early)
         return
     node = draft.plan.nodes[step.node]
-    draft.matches[step.no] = awaited.match
+    draft.effects.append(ExpectEvent(step.no, awaited.match))
     until = None if node.wait_s is None else draft.now + timedelta(seconds=node.wait_s)
     draft.park(step, Wait(WaitKind.EVENT, node.run), until)
 
 
 def wake(draft: Draft, no: int) -> bool:
-    """A PARKED step's time has come: a retry or a snooze runs again, a timer is done, a wait outside was too long."""
+    """Wake a PARKED step that is due: run a retry or a snooze, complete a timer, time out an outside wait."""
     step = draft.steps.get(no)
     if step is None or draft.is_finished or step.state is not StepState.PARKED:
         return False
@@ -169,8 +174,8 @@ def wake(draft: Draft, no: int) -> bool:
     if kind is WaitKind.TIMER:
         complete(draft, step, "null")
     elif step.waits_outside:
-        fault = Fault("wait_timeout", f"nothing was heard of {step.wait} in time")
-        # A provider may do better next time; a person or a child job was given all the time there was.
+        fault = Fault(WAIT_TIMEOUT, f"no report for {step.wait} arrived in time")
+        # A provider may succeed at the next attempt. A person or a child job already had the whole time.
         failed(draft, step, Failure(fault, is_retryable=bool(node.provider)))
     elif node.kind is NodeKind.TASK:
         draft.admit(step)

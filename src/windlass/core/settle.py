@@ -1,11 +1,11 @@
-"""What a report means: the one decision through which every attempt ends.
+"""Settle: decides what a report about an attempt changes. Every attempt ends here.
 
-A report is heard only if it speaks for the step's current attempt, and the step is RUNNING on the worker that the
-report names, or is PARKED and waits for exactly such a report from outside. All else is late or doubled, and changes
-nothing: the worker that was presumed dead, the webhook that comes after the poller, the callback sent twice.
+`settle` accepts a report only for the step's current attempt. The step must be RUNNING on the worker that the report
+names, or PARKED and waiting for a report from outside. Any other report is late or a duplicate and changes nothing:
+a report of a worker that was presumed dead, a webhook after the poller's answer, a second callback.
 
-The number alone is not enough. After a failover that lost the last commits, or a crash that undid a claim, another
-worker gets the same number, and the first one still runs.
+The attempt number alone is not enough. A failover may lose the last commits, and a crash may undo a claim. Then another
+worker gets the same attempt number while the first worker still runs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from datetime import timedelta
 from typing import assert_never
 
 from windlass.core.draft import Draft, Step
+from windlass.core.effect import Charge, GiveUpWork, RecordWork
 from windlass.core.external import ID_MAX, WAIT_S, is_id
 from windlass.core.graph import complete, end, fail
 from windlass.core.outcome import (
     Cancel,
+    Cost,
     Failure,
     Fault,
     Lost,
@@ -35,12 +37,12 @@ from windlass.core.wait import Wait, WaitKind
 
 DATABASE_LOST = "database_lost"
 WORKER_LOST = "worker_lost"
-# How many of the last log lines the fault's sentence shows; its detail has all that were kept.
+# The fault's message shows this many of the last log lines; its detail has all lines that were kept.
 LINES_SHOWN = 3
 
 
 def is_current(draft: Draft, report: Report) -> bool:
-    """Whether the report speaks for an attempt that is still under way."""
+    """Return whether the report is about an attempt that is still in progress."""
     step = draft.steps.get(report.no)
     if step is None or draft.is_finished or step.attempt != report.attempt:
         return False
@@ -49,35 +51,35 @@ def is_current(draft: Draft, report: Report) -> bool:
     return step.waits_outside and report.worker is None and isinstance(report.outcome, Success | Failure | Cancel)
 
 
-def settle(draft: Draft, report: Report, chance: float) -> bool:
-    """Apply the report, if it is current; `chance` in [0, 1) spreads the retries. Returns whether it took effect."""
+def settle(draft: Draft, report: Report, spread: float) -> bool:
+    """Apply a current report; return whether it took effect. `spread` in [0, 1) spreads the retries."""
     if not is_current(draft, report):
         return False
     step = draft.steps[report.no]
     draft.source = report.source
     outcome = report.outcome
     if report.cost is not None and report.cost.is_sound:
-        draft.costs.append((step, report.cost))
+        draft.effects.append(charge(draft, step, report.cost))
     match outcome:
         case Success():
             complete(draft, step, outcome.output, idempotency_key=report.idempotency_key)
         case Failure():
-            failed(draft, step, outcome, chance, report.idempotency_key)
+            failed(draft, step, outcome, spread, report.idempotency_key)
         case Snooze():
             draft.park(step, Wait(WaitKind.SNOOZE), draft.now + timedelta(seconds=outcome.after_s))
         case Parked() if outcome.external_id is not None and not is_id(outcome.external_id):
             fault = Fault(
-                "bad_external_id", f"what a provider calls the work is not a text of 1 to {ID_MAX} characters"
+                "bad_external_id", f"the provider's id for the work must be a text of 1 to {ID_MAX} characters"
             )
-            failed(draft, step, Failure(fault, is_retryable=False), chance, report.idempotency_key)
+            failed(draft, step, Failure(fault, is_retryable=False), spread, report.idempotency_key)
         case Parked():
             within_s = _within_s(draft.plan.nodes[step.node], outcome)
             until = None if within_s is None else draft.now + timedelta(seconds=within_s)
             draft.park(step, Wait(WaitKind.EXTERNAL, outcome.waiting_for), until)
             if outcome.external_id is not None:
-                draft.external_ids[step.no] = outcome.external_id
+                draft.effects.append(RecordWork(step.no, outcome.external_id))
         case Cancel():
-            reason = outcome.reason or "the handler asked for it"
+            reason = outcome.reason or "the handler cancelled the job"
             end(draft, JobState.CANCELLED, Fault("cancelled", reason))
         case Released():
             draft.admit(step, payload={"because": "released"}, keeps_slot=True)
@@ -88,8 +90,14 @@ def settle(draft: Draft, report: Report, chance: float) -> bool:
     return True
 
 
-def failed(draft: Draft, step: Step, failure: Failure, chance: float = 0.0, idempotency_key: str | None = None) -> None:
-    """The step is tried again later, as its policy says, or has failed for good."""
+def charge(draft: Draft, step: Step, cost: Cost, attempt: int | None = None) -> Charge:
+    """Return the charge for an attempt. The provider that the cost names is paid, by default the step's own."""
+    provider = cost.provider or draft.plan.nodes[step.node].provider
+    return Charge(step.no, attempt or step.attempt, provider, cost)
+
+
+def failed(draft: Draft, step: Step, failure: Failure, spread: float = 0.0, idempotency_key: str | None = None) -> None:
+    """Schedule a retry if the step's policy allows it; otherwise fail the step for good."""
     policy = draft.plan.nodes[step.node].retry
     fault = failure.fault
     step.failures += failure.is_counted
@@ -97,10 +105,10 @@ def failed(draft: Draft, step: Step, failure: Failure, chance: float = 0.0, idem
         fail(draft, step, fault, idempotency_key=idempotency_key)
         return
     backoff = DATABASE_ATTEMPT if fault.code == DATABASE_LOST else policy.backoff
-    wait_s = backoff.wait_s(max(1, step.failures), chance) if failure.after_s is None else failure.after_s
+    wait_s = backoff.wait_s(max(1, step.failures), spread) if failure.after_s is None else failure.after_s
     step.error = fault
     if step.state is StepState.PARKED:
-        draft.given_up |= {step.no}
+        draft.effects.append(GiveUpWork(step.no))
     draft.park(step, Wait(WaitKind.RETRY), draft.now + timedelta(seconds=wait_s), error=fault.as_json())
 
 
@@ -109,32 +117,32 @@ def _within_s(node: Node, parked: Parked) -> float | None:
         return parked.within_s
     if node.wait_s is not None:
         return node.wait_s
-    # It holds one of the provider's places meanwhile, and must not do so for ever.
+    # The step holds a place at the provider while it waits, so the wait must end.
     return WAIT_S if node.provider else None
 
 
 def _lost(draft: Draft, step: Step, lost: Lost) -> None:
-    """Queue the step again: in its queue at first, then apart. Fail it if it was lost too often while it ran alone.
+    """Queue the step again: first in its own queue, later in the apart queue. Fail it after too many losses alone.
 
-    A step runs alone exactly when it waits in the apart twin of its queue, so the losses beyond SUSPECT_LOSSES are
-    those while it ran alone.
+    A step runs alone exactly when it waits in the apart twin of its queue. So the losses beyond SUSPECT_LOSSES all
+    happened while the step ran alone.
     """
     queue = step.queue or draft.plan.nodes[step.node].queue
-    # A suspect that had company was not alone after all: its loss proves nothing.
+    # A suspect must run alone. If it had company, the loss proves nothing.
     is_proof = is_apart(queue) and not lost.company
     step.losses += not is_apart(queue) or is_proof
     if is_proof and step.losses >= (LOSSES_MAX if lost.company == 0 else SILENT_LOSSES_MAX):
         fail(draft, step, _poison(step, lost))
         return
     if step.losses >= SUSPECT_LOSSES:
-        step.queue = apart(queue)
+        draft.requeue(step, apart(queue))
     told = {"because": WORKER_LOST, "company": lost.company, "how": lost.how}
-    # The work that a provider was asked for may still run there, so its place is kept.
+    # The provider may still run the step's work, so the step keeps its slot.
     draft.admit(step, payload={key: value for key, value in told.items() if value not in (None, "")}, keeps_slot=True)
 
 
 def _poison(step: Step, lost: Lost) -> Fault:
-    """The fault of a step that was lost too often while it ran alone, with the evidence."""
+    """Return the fault, with the evidence, of a step that was lost too often while it ran alone."""
     times = step.losses - SUSPECT_LOSSES
     parts = [f"{lost.how or 'the worker was lost'} while it ran this step alone, {times} times"]
     if lost.peak_bytes:

@@ -1,4 +1,4 @@
-"""Named events that jobs are sent, and which of them a step that waits is content with."""
+"""Matches the events that are sent to a job with the steps that wait for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def fits(match: Mapping[str, Any], body: Any) -> bool:
-    """Whether an event holds what the step waits for: every key of `match`, with an equal value."""
+    """Return whether an event matches a step's wait: it has every key of `match`, with an equal value."""
     if not match:
         return True
     if not isinstance(body, Mapping):
@@ -16,7 +16,7 @@ def fits(match: Mapping[str, Any], body: Any) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal. To Python `true` is 1, and to JSON it is not."""
+    """Return whether two JSON values are equal. Python equates `true` with 1; JSON does not."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping):

@@ -1,11 +1,10 @@
 """The states of a job and of a step, and every move between them.
 
-Everything that may happen to a job or a step is a row of one of the two tables below; whatever is not a row is
-refused by `move`. The pictures in docs/concepts/states.md are drawn from these tables, and a test fails when they
-are stale.
+A job or a step moves only as the two tables below allow; `check_job_move` and `check_step_move` refuse any other move.
+The pictures in docs/concepts/states.md are drawn from these tables, and a test fails when they are stale.
 
-A job's terminal states have one way out between them: COMPLETED to OUTPUT_QUARANTINED, when a scan of the output
-finds what must not be seen. To run a finished job again is to make a new job that names the old one.
+A terminal job has one further move: COMPLETED to OUTPUT_QUARANTINED, when a scan of the output finds content that must
+stay hidden. Running a finished job again creates a new job that names the old one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from windlass.core.errors import IllegalMove
 
 
 class JobState(StrEnum):
-    """What a caller sees of a job. DELETED is a flag on the row, not a state: it must not hide how the job ended."""
+    """The job states that a caller sees. DELETED is a flag on the row: as a state it would hide how the job ended."""
 
     PENDING = "PENDING"
     APPROVAL_REQUIRED = "APPROVAL_REQUIRED"
@@ -32,12 +31,12 @@ class JobState(StrEnum):
     EXPIRED = "EXPIRED"
     OUTPUT_QUARANTINED = "OUTPUT_QUARANTINED"
 
-    # An enum's own hash is a Python function, and every look into the tables below would call it.
+    # An enum's default hash is a Python function, and every lookup in the tables below would call it.
     __hash__ = str.__hash__
 
 
 class StepState(StrEnum):
-    """Where one step of a job stands."""
+    """The states of one step of a job."""
 
     BLOCKED = "BLOCKED"
     READY = "READY"
@@ -58,14 +57,14 @@ class StepState(StrEnum):
 
 J, S = JobState, StepState
 
-# An ending that can come over a job at any time before it is finished.
+# Any unfinished job can end in one of these states.
 _JOB_ENDINGS = frozenset({J.FAILED, J.DENIED, J.TIMEOUT, J.CANCELLED, J.EXPIRED})
 
 JOB_MOVES: dict[JobState, frozenset[JobState]] = {
     J.PENDING: frozenset({J.APPROVAL_REQUIRED, J.QUEUED, J.COMPLETED}) | _JOB_ENDINGS,
     J.APPROVAL_REQUIRED: frozenset({J.QUEUED}) | _JOB_ENDINGS,
-    # A worker's claim starts the first step in the same commit, so DISPATCHING is passed over unless the engine
-    # itself must resolve the first steps (a condition, a fan-out, a timer, a child job).
+    # A worker's claim starts the first step in the same commit. So a job passes DISPATCHING only if the engine must
+    # resolve the first steps (a condition, a fan-out, a timer, a child job).
     J.QUEUED: frozenset({J.DISPATCHING, J.PROCESSING, J.COMPLETED}) | _JOB_ENDINGS,
     J.DISPATCHING: frozenset({J.PROCESSING, J.COMPLETED}) | _JOB_ENDINGS,
     J.PROCESSING: frozenset({J.PREVIEW, J.COMPLETED}) | _JOB_ENDINGS,
@@ -82,11 +81,11 @@ JOB_MOVES: dict[JobState, frozenset[JobState]] = {
 STEP_MOVES: dict[StepState, frozenset[StepState]] = {
     S.BLOCKED: frozenset({S.READY, S.QUEUED, S.HELD, S.ABANDONED, S.CANCELLED}),
     S.READY: frozenset({S.HELD, S.QUEUED, S.PARKED, S.COMPLETED, S.SKIPPED, S.FAILED, S.DENIED, S.CANCELLED}),
-    # HELD to HELD: the job was paused while the step stood in line, or the other way round.
+    # HELD to HELD: the job was paused while the step waited for its slot, or the other way round.
     S.HELD: frozenset({S.HELD, S.READY, S.QUEUED, S.DENIED, S.CANCELLED}),
     S.QUEUED: frozenset({S.RUNNING, S.HELD, S.CANCELLED}),
     S.RUNNING: frozenset({S.QUEUED, S.HELD, S.PARKED, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
-    # PARKED to PARKED: what it waited for outside failed in a way that may be tried again, so now it waits for that.
+    # PARKED to PARKED: the external work failed with a retryable error, so the step now waits for its retry.
     S.PARKED: frozenset({S.PARKED, S.READY, S.QUEUED, S.HELD, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
     S.COMPLETED: frozenset(),
     S.SKIPPED: frozenset(),
@@ -99,17 +98,17 @@ STEP_MOVES: dict[StepState, frozenset[StepState]] = {
 
 JOB_TERMINAL = frozenset({J.COMPLETED, J.FAILED, J.DENIED, J.TIMEOUT, J.CANCELLED, J.EXPIRED, J.OUTPUT_QUARANTINED})
 STEP_TERMINAL = frozenset(state for state, moves in STEP_MOVES.items() if not moves)
-# What lets a dependent start: a skipped step counts as done.
+# Dependents may start once a step is in one of these states: a skipped step counts as done.
 STEP_DONE = frozenset({S.COMPLETED, S.SKIPPED})
 
 
 def check_job_move(source: JobState, target: JobState) -> None:
-    """Refuse a move that is not in the table."""
+    """Raise IllegalMove if the table does not list the move."""
     if target not in JOB_MOVES[source]:
         raise IllegalMove(f"a job cannot go from {source} to {target}")
 
 
 def check_step_move(source: StepState, target: StepState) -> None:
-    """Refuse a move that is not in the table."""
+    """Raise IllegalMove if the table does not list the move."""
     if target not in STEP_MOVES[source]:
         raise IllegalMove(f"a step cannot go from {source} to {target}")

@@ -1,9 +1,8 @@
-"""Values with holes: a tree of JSON in which strings may hold `${…}`.
+"""Templates: JSON trees in which strings may contain `${…}`.
 
-A tree is compiled once into a chain of small functions and resolved many times. A plain path is followed here, in
-Python; anything else is handed to `evaluate`, which is given the expression and the scope. A string that is exactly
-one `${…}` keeps the value's type; in mixed text a string goes in as it is and any other value as JSON; `$${` is a
-literal `${`.
+A tree is compiled once into small functions and resolved many times. This module follows plain paths in Python, and
+passes other expressions with the scope to `evaluate`. A string that is exactly one `${…}` keeps the value's type. In
+mixed text, a string value is inserted as it is and any other value as JSON. `$${` is a literal `${`.
 """
 
 from __future__ import annotations
@@ -26,73 +25,73 @@ Evaluate = Callable[[str, Scope], Any]
 _Op = Callable[[Scope, Evaluate], Any]
 
 SKIPPED = {"skipped": True}
-# Plans that are in use at the same time in one process; a plan that falls out is compiled again.
+# How many plans one process keeps compiled; an evicted plan is compiled again.
 _PLANS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A compiled tree, and what it refers to.
+    """A compiled tree and its references.
 
-    `tree` is the canonical spelling of what was compiled. `expressions` are the ones that need the evaluator, each
-    once: a caller that must not block evaluates them first and passes `resolve` a lookup.
+    `tree` is the canonical spelling of the source. `expressions` are the distinct expressions that need the evaluator.
+    A caller that must not block evaluates them first, and passes `resolve` a lookup.
     """
 
     tree: Any
     steps: frozenset[str]
     inputs: frozenset[str]
-    # Whether it reads the inputs as a whole, or one by a name that is known only when it is evaluated.
+    # Whether the template reads all inputs, or an input whose name is known only at evaluation.
     uses_all_inputs: bool
     uses_item: bool
     uses_index: bool
     expressions: tuple[Expression, ...]
-    # Every path that its expressions read, and those of them that are an expression by themselves.
+    # Every path that the expressions read, and the paths that are whole expressions.
     paths: tuple[Path, ...]
     whole: frozenset[Path]
     _op: _Op
 
     def resolve(self, scope: Scope, evaluate: Evaluate) -> Any:
-        """The tree with every hole filled. Lists and objects are new each time; values of the scope are not copied."""
+        """Return the tree with its expressions replaced. Lists and objects are new; scope values are not copied."""
         return self._op(scope, evaluate)
 
 
 def compile_template(tree: Any, place: str = "") -> Template:
-    """Compile a tree; raises `BadExpression` with the place of the string that is wrong."""
+    """Compile a tree. Raises `BadExpression` with the place of the invalid string."""
     found: list[Expression] = []
     canonical, op = _compile(tree, place, found, 0)
     return _template(canonical, op, found)
 
 
 def compile_expression(text: str, place: str = "", *, is_condition: bool = False) -> Template:
-    """Compile a whole expression, written without `${}`, as `when` and `each` hold it."""
+    """Compile a whole expression, written without `${}`, as in `when` and `each`."""
     expression = lint(text, place, is_condition=is_condition)
     return _template(expression.text, _expression_op(expression, place), [expression])
 
 
 def resolve(tree: Any, scope: Scope, evaluate: Evaluate) -> Any:
-    """Compile and resolve at once; for what is resolved only once."""
+    """Compile and resolve a tree that is resolved only once."""
     return compile_template(tree).resolve(scope, evaluate)
 
 
 def references(tree: Any) -> frozenset[str]:
-    """The names of the steps that a tree refers to."""
+    """Return the names of the steps that a tree refers to."""
     return compile_template(tree).steps
 
 
 def escape(text: str) -> str:
-    """Text that resolves to itself."""
+    """Escape text so that it resolves to itself."""
     return text.replace("${", "$${")
 
 
 def as_condition(value: Any, place: str) -> bool:
-    """The value of a condition, which must be true or false: anything else is more likely a mistake than a wish."""
+    """Return a condition's value, which must be true or false: any other value is probably a mistake."""
     if isinstance(value, bool):
         return value
     raise BadExpression(f"the condition gave {_shown(value)}, and must give true or false", place=place)
 
 
 def as_key(value: Any, place: str) -> str:
-    """The value of a concurrency key as text, which names one line of those that share it."""
+    """Return a concurrency key's value as text. Steps with equal keys share one limit."""
     key = _as_text(value)
     if not 0 < len(key) <= KEY_CHARS_MAX or "\x00" in key:
         told = "empty" if not key else "text with NUL" if "\x00" in key else f"{len(key):,} characters long"
@@ -101,7 +100,7 @@ def as_key(value: Any, place: str) -> str:
 
 
 def as_items(value: Any, place: str) -> list[Any]:
-    """The value of a fan-out, which must be a list."""
+    """Return a fan-out's value, which must be a list."""
     if isinstance(value, list):
         return value
     raise BadExpression(f"the fan-out is over {_shown(value)}, and must be over a list", place=place)
@@ -109,7 +108,7 @@ def as_items(value: Any, place: str) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class NodeTemplate:
-    """The compiled expressions of one node of a plan."""
+    """The compiled expressions of one node."""
 
     with_: Template
     when: Template | None
@@ -126,7 +125,7 @@ class PlanTemplates:
 
 
 class NodeTemplates:
-    """The templates of a plan's nodes, each compiled when it is first asked for: all of a large plan take seconds."""
+    """The templates of a plan's nodes, each compiled on first use: compiling all of a large plan takes seconds."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = nodes
@@ -146,7 +145,7 @@ _compiled: dict[str, PlanTemplates] = {}
 
 
 def plan_templates(plan: Plan) -> PlanTemplates:
-    """The compiled expressions of a plan; compiled once per plan and process."""
+    """Return the compiled expressions of a plan, compiled once per process."""
     known = _compiled.get(plan.hash)
     if known is None:
         output = compile_template(plan.output, "output")
@@ -185,7 +184,7 @@ def _template(tree: Any, op: _Op, found: list[Expression]) -> Template:
 
 
 def _compile(tree: Any, place: str, found: list[Expression], depth: int) -> tuple[Any, _Op]:
-    """The canonical tree and the function that resolves it."""
+    """Return the canonical tree and the function that resolves it."""
     if depth > TREE_DEPTH_MAX:
         raise BadExpression(f"nested deeper than {TREE_DEPTH_MAX}", place=place)
     if isinstance(tree, str):
@@ -206,10 +205,10 @@ def _compile_object(tree: Mapping[Any, Any], place: str, found: list[Expression]
         if not isinstance(key, str) or "${" in key:
             raise BadExpression(f"a key must be plain text, and {key!r} is not", place=place)
         canonical[key], op = _compile(value, f"{place}.{key}" if place else key, found, depth + 1)
-        # Text that holds no hole is as constant as a number; what is a container must be new each time.
+        # Text without an expression is constant, like a number. A container must be new at each resolve.
         if not isinstance(value, str | int | float | bool | None) or (isinstance(value, str) and "${" in value):
             live.append((key, op))
-    # A copy of the constants has all keys in their order; the live ones are then written over.
+    # A copy of the constants has all keys in their order; the resolved values then replace the others.
     frame = dict(canonical)
     if not live:
         return canonical, lambda scope, evaluate: frame.copy()
@@ -237,7 +236,7 @@ def _compile_text(text: str, place: str, found: list[Expression]) -> tuple[str, 
 
 
 def _split(text: str, place: str) -> list[str | Expression]:
-    """The literal text and the expressions, in turn; literal text is never empty."""
+    """Return the literal texts and the expressions, in order. Literal text is never empty."""
     pieces: list[str | Expression] = []
     plain = ""
     at = 0
@@ -293,7 +292,7 @@ def _evaluated_op(text: str, place: str) -> _Op:
         try:
             return evaluate(text, scope)
         except BadExpression as error:
-            # An evaluator is told the expression alone; where it stands is known here.
+            # The evaluator gets only the expression, so the place is added here.
             raise BadExpression(error.message, place=place, remedy=error.remedy) from None
 
     return ask
@@ -312,14 +311,14 @@ def _indexed_path_op(path: Path, place: str) -> _Op:
 
 
 def _has(value: Any, part: Part) -> bool:
-    """Whether a value has this part. Python would also index text, and a reader of JSON does not expect that."""
+    """Return whether a value has this part. Python also indexes text, which readers of JSON do not expect."""
     if isinstance(part, int):
         return isinstance(value, list) and part < len(value)
     return isinstance(value, Mapping) and part in value
 
 
 def _missing(path: Path, scope: Scope, place: str) -> BadExpression:
-    """Say how far a path leads, and what there is at that point."""
+    """Return the error for a path without a value: how far the path leads, and which parts exist there."""
     value: Any = scope
     known = 0
     while known < len(path) and _has(value, path[known]):
@@ -334,11 +333,11 @@ def _missing(path: Path, scope: Scope, place: str) -> BadExpression:
         there = f"{reached} is a list of {len(value)}"
     else:
         there = f"{reached} is {_shown(value)}"
-    return BadExpression(f"${{{path_text(path)}}} leads nowhere: {there}", place=place)
+    return BadExpression(f"${{{path_text(path)}}} does not exist: {there}", place=place)
 
 
 def _shown(value: Any) -> str:
-    """A value as an error message shows it: small ones whole, others by their kind."""
+    """Return a value for an error message: a short value whole, other values by their kind."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list):

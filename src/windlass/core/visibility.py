@@ -1,15 +1,15 @@
-"""Who may see what the steps of a job made and said: one answer for every reader.
+"""Visibility: one decision, for every reader, about the content that the steps of a job produced.
 
-    content          what is read: an output, a preview, a log line, a progress message, an error
-    reader           what reads it: a caller, the next step, the parent job, a webhook, the audit, a bell
-    job, step        the states in which the job and the step stand
+    content          an output, a preview, a log line, a progress message, an error
+    reader           a caller, the next step, the parent job, a webhook, the audit, a bell
+    job, step        the current states of the job and the step
         │
         ▼
     seen(content, reader, job, step)  ─►  Visible | Hidden(because)
 
-The store asks this question of every row that holds such content, before the row leaves it (`store/outputs.py`). An
-answer that shows a part (redaction) is to be another member of `Answer`: the store does not type-check until it is
-handled.
+The store asks `seen` about every row with such content before it returns the row (`store/outputs.py`). An answer that
+shows a part of the content (redaction) would be another member of `Answer`. The store then does not type-check until
+it handles that member.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from windlass.core.states import JobState, StepState
 
 
 class Content(StrEnum):
-    """What is read."""
+    """The kinds of content."""
 
-    # Given by the caller of the job: nothing that a step made.
+    # The caller of the job supplied it; no step produced it.
     INPUT = "input"
-    # Given to a child of a fan-out, and made from the outputs of other steps.
+    # The item of a fan-out's child, made from the outputs of other steps.
     ITEM = "item"
     OUTPUT = "output"
     PREVIEW = "preview"
@@ -37,40 +37,40 @@ class Content(StrEnum):
 
 
 class Reader(StrEnum):
-    """What reads it."""
+    """The kinds of readers."""
 
     # Documents, streams of one job, the console, the clients, the command line.
     CALLER = "caller"
-    # The streams of all jobs, encoded once for all who follow.
+    # The streams of all jobs, encoded once for all followers.
     FEED = "feed"
     NEXT_STEP = "next_step"
     PARENT = "parent"
-    # A job that runs another one again and keeps what that had finished.
+    # A retry or a re-run: it keeps the finished steps of the old job.
     NEW_JOB = "new_job"
     WEBHOOK = "webhook"
     AUDIT = "audit"
-    # A notification reaches every listener, whether or not it asked and may see the job.
+    # A notification reaches every listener, even a listener that may not see the job.
     BELL = "bell"
 
     __hash__ = str.__hash__
 
 
 class Because(StrEnum):
-    """Why content is hidden; the value is the code that readers are told."""
+    """The reason why content is hidden. Readers get the value as a code."""
 
     QUARANTINED = "output_quarantined"
-    # The output of a job that may still be judged.
+    # The job is not final yet: its output may still be quarantined.
     NOT_FINAL = "not_final"
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """The content is shown as it is stored."""
+    """The reader gets the content as it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """The content is not shown. The reader is told why."""
+    """The reader gets the reason instead of the content."""
 
     because: Because
 
@@ -88,8 +88,8 @@ REMEDY = "Ask an operator to review it, or run the job again"
 def seen(content: Content, reader: Reader, job: JobState | None, step: StepState | None) -> Answer:
     """Decide whether a reader may see some content. `step` is None for content of the job itself.
 
-    A quarantined job hides all that its steps made. A quarantined step hides what it made and its item. A new job may
-    take the item of such a step: it keeps items only together with the steps that they were made from.
+    A quarantined job hides everything that its steps produced. A quarantined step hides its own content and its item.
+    A new job may copy the item of such a step: it keeps items only together with the steps that produced them.
     """
     if content is Content.INPUT:
         return VISIBLE
@@ -105,5 +105,5 @@ def seen(content: Content, reader: Reader, job: JobState | None, step: StepState
 
 
 def is_visible(content: Content, reader: Reader, job: JobState | None, step: StepState | None = None) -> bool:
-    """Return whether the reader sees all of the content."""
+    """Return whether the reader may see the whole content."""
     return isinstance(seen(content, reader, job, step), Visible)

@@ -1,6 +1,6 @@
-"""What a PARKED step waits for: one typed value. A moment, if there is one, is the step's `wake_at`.
+"""The wait of a PARKED step, as one typed value. The end of a timed wait is the step's `wake_at`.
 
-It is stored as text, `kind` or `kind:name`; this is the only place that writes and parses it.
+A wait is stored as text, `kind` or `kind:name`. Only this module writes and parses that text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from windlass.core.hold import Hold
 
 
 class WaitKind(StrEnum):
-    """The kinds of waits."""
+    """What a PARKED step waits for."""
 
-    RETRY = "retry"  # the next attempt's time
+    RETRY = "retry"  # the time of the next attempt
     SNOOZE = "snooze"  # the time that the handler asked for
     TIMER = "timer"  # a timer of the recipe
-    FAN = "fan"  # its children
+    FAN = "fan"  # the children of the fan-out
     CHILD = "child"  # a child job
-    EXTERNAL = "external"  # a provider or a callback; `name` says which
-    EVENT = "event"  # an event that is sent to the job; `name` is the event's
+    EXTERNAL = "external"  # a provider or a callback, named by `name`
+    EVENT = "event"  # an event, named by `name`, that is sent to the job
 
 
 # Waits that a report from outside ends.
@@ -29,7 +29,7 @@ OUTSIDE = frozenset({WaitKind.EXTERNAL, WaitKind.CHILD, WaitKind.EVENT})
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One wait."""
+    """A wait of a PARKED step."""
 
     kind: WaitKind
     name: str = ""
@@ -39,18 +39,18 @@ class Wait:
 
     @classmethod
     def parse(cls, text: str) -> Wait:
-        """Return the wait that this text was written from."""
+        """Parse a wait from its text."""
         kind, _, name = text.partition(":")
         return cls(WaitKind(kind), name)
 
     @property
     def is_outside(self) -> bool:
-        """Whether a report from outside ends it."""
+        """Return whether a report from outside ends the wait."""
         return self.kind in OUTSIDE
 
 
 def waiting_for(wait: Wait | None, holds: Hold) -> str | None:
-    """Return what people are shown that a step waits for: the names of its holds, or its wait."""
+    """Return a step's wait as people see it: the names of its holds, or its wait."""
     if holds:
         return ",".join(holds.names)
     return None if wait is None else str(wait)

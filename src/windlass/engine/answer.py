@@ -1,12 +1,12 @@
-"""What providers say of their work, by webhook or when they are polled: the one door through which it reaches a step.
+"""Applies the answers of providers, from webhooks and polls, to steps. No other code path does this.
 
-Each answer finds its work by the provider's id, or by our key while that is not known. It is decided under the job's
-lock: the first that ends the work settles the step through `core/settle.py`; whatever comes after is late. A webhook's
-event is stored in the same commit, and its id refuses a replay.
+An answer finds its provider job by the provider's id, or by our key while the id is not known. The answer is decided
+under the job's lock. The first answer that ends the work settles the step through `core/settle.py`; later answers are
+late. A webhook's event is stored in the same commit, and its id refuses a replay.
 
-An event of work that is not known yet, or of a step that cannot take it yet (it is about to be tried again), is kept
-WAITING. The commit that makes it known also makes it DUE, and the answerer applies it. Both sides hold the id's lock
-while they look for each other, so neither misses the other.
+An event stays WAITING while its provider job is unknown, or while its step cannot take it (the step is about to be
+retried). The commit that makes the provider job known also makes the event DUE, and the webhook applier applies it.
+Both sides hold the id's lock while they look for each other, so neither misses the other.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from windlass.core.plan import Plan
 from windlass.core.states import STEP_TERMINAL
 from windlass.engine.note import write_columns
 from windlass.store import drafts
+from windlass.store.columns import encode
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.provider_jobs import CANCELLING, ENDED, RUNNING, SUBMITTING, id_locks, release_events
-from windlass.store.slots import write_lines
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
 BATCH_MAX = 500
-# How many steps one answer may settle; there are several where a provider took their requests for one.
+# The most steps that one answer may settle. A provider that merged equal requests answers several steps at once.
 PLACES_MAX = 20
 EVENTS_MAX = 500
 _RACES_MAX = 5
@@ -49,7 +49,7 @@ DUE = "DUE"
 
 
 class InEvent(NamedTuple):
-    """A webhook as it came."""
+    """A webhook as the provider sent it."""
 
     id: str
     headers: dict[str, str]
@@ -57,7 +57,7 @@ class InEvent(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One statement about one piece of work, and who brings it (`webhook`, `poller`)."""
+    """One statement of a provider about one provider job. `source` says how it arrived (`webhook`, `poller`)."""
 
     provider: str
     external_id: str | None
@@ -68,17 +68,17 @@ class Answer(NamedTuple):
 
 
 class Applied(StrEnum):
-    """What became of an answer."""
+    """The effect of an answer."""
 
-    APPLIED = "APPLIED"  # it settled the step
-    NOTED = "NOTED"  # it told progress, or nothing that ends anything
-    LATE = "LATE"  # the work was over, or is not wanted any more
-    WAITING = "WAITING"  # nobody waits for it yet; kept, if it came as an event
-    REPLAYED = "REPLAYED"  # the same event came before
+    APPLIED = "APPLIED"  # the answer settled the step
+    NOTED = "NOTED"  # the answer reported progress, or nothing that ends the work
+    LATE = "LATE"  # the work had ended, or no step needs it any more
+    WAITING = "WAITING"  # no step waits for the answer yet; an event is kept
+    REPLAYED = "REPLAYED"  # the event was stored before
 
 
 class EventRow(NamedTuple):
-    """An event that is kept."""
+    """A stored event."""
 
     id: str
     at: datetime
@@ -89,14 +89,14 @@ class EventRow(NamedTuple):
 
 Parse = Callable[[dict[str, str], bytes], tuple[str | None, Said, WorkKey | None]]
 
-# Of several steps that one answer speaks of, the one that it did most for is told of. A kept event only moves up, too.
+# An answer for several steps reports its strongest effect. A stored event only moves up in rank, too.
 _RANK = {Applied.LATE: 0, Applied.NOTED: 1, Applied.WAITING: 2, Applied.APPLIED: 3}
 _EVENT_RANK = {"WAITING": 0, DUE: 0, "LATE": 1, "NOTED": 2, "APPLIED": 3}
 
 
 @dataclass(slots=True)
 class _Work:
-    """A row of provider_jobs, and what was decided of it."""
+    """A row of provider_jobs with the changes decided so far."""
 
     key: WorkKey
     attempt: int
@@ -105,7 +105,7 @@ class _Work:
     external_id: str | None
     provider: str
     is_changed: bool = False
-    is_learned: bool = False  # what the provider calls it was not known before
+    is_learned: bool = False  # the provider's id was unknown before
 
     def change(self, state: str, status: str | None = None, external_id: str | None = None) -> None:
         before = (self.state, self.status, self.external_id)
@@ -118,10 +118,10 @@ class _Work:
 
 @dataclass(slots=True)
 class _Item:
-    """One answer on its way. `was` is the state of an event that is kept already."""
+    """An answer being applied. `was` is the state of an event that is stored already."""
 
     answer: Answer
-    chance: float
+    spread: float
     was: str | None = None
     external_id: str | None = None
     event_id: str = ""
@@ -142,35 +142,35 @@ class _Raced(Exception):
     """Another commit stored one of these events first."""
 
 
-async def answer(db: Database, answers: Sequence[Answer], *, chance: Callable[[], float]) -> list[Applied]:
+async def answer(db: Database, answers: Sequence[Answer], *, spread: Callable[[], float]) -> list[Applied]:
     """Apply up to BATCH_MAX answers in one commit."""
     if len(answers) > BATCH_MAX:
         raise ValueError(f"at most {BATCH_MAX} answers at once")
     if not answers:
         return []
     sane = [one._replace(said=sound(one.said)) for one in answers]
-    chances = [chance() for _ in answers]
+    spreads = [spread() for _ in answers]
 
     async def operation(connection: asyncpg.Connection) -> list[Applied]:
         for _ in range(_RACES_MAX):
-            items = [_Item(one, each) for one, each in zip(sane, chances, strict=True)]
+            items = [_Item(one, each) for one, each in zip(sane, spreads, strict=True)]
             try:
                 await _apply(connection, items)
             except _Raced:
                 continue
             return [item.result for item in items]
-        raise Unavailable("others keep storing the same events", remedy="Send them again")
+        raise Unavailable("concurrent requests keep storing the same events", remedy="Send them again")
 
     return await db.run(operation)
 
 
-async def apply_due(db: Database, *, chance: Callable[[], float], limit: int = BATCH_MAX) -> int:
-    """Apply events that were kept and whose work is known now; how many were looked at."""
-    chances = [chance() for _ in range(limit)]
+async def apply_due(db: Database, *, spread: Callable[[], float], limit: int = BATCH_MAX) -> int:
+    """Apply stored events whose provider job is known now. Returns the number of events read."""
+    spreads = [spread() for _ in range(limit)]
 
     async def operation(connection: asyncpg.Connection) -> int:
         rows = await connection.fetch(sql("event_due"), limit)
-        items = [_Item(_kept(row), each, was=DUE) for row, each in zip(rows, chances, strict=False)]
+        items = [_Item(_kept(row), each, was=DUE) for row, each in zip(rows, spreads, strict=False)]
         if items:
             await _apply(connection, items)
         return len(items)
@@ -179,19 +179,19 @@ async def apply_due(db: Database, *, chance: Callable[[], float], limit: int = B
 
 
 async def reapply(
-    db: Database, provider: str, event_id: str, parse: Parse, *, chance: Callable[[], float] = lambda: 0.5
+    db: Database, provider: str, event_id: str, parse: Parse, *, spread: Callable[[], float] = lambda: 0.5
 ) -> Applied:
-    """Read an event that was stored again, and apply it. What it settled before is late now."""
+    """Parse a stored event again and apply it. An event whose work has ended is late."""
     row = await db.run(lambda connection: connection.fetchrow(sql("event_get"), provider, event_id))
     if row is None:
         raise NotFound(f"provider {provider} sent no event {event_id}", remedy="Events are kept for some time only")
     external_id, said, key = parse(msgspec.json.decode(row["headers"], type=dict[str, str]), row["body"])
     event = InEvent(event_id, {}, b"")
     again = Answer(provider, external_id, sound(said), "webhook", key, event)
-    rolled = chance()
+    drawn = spread()
 
     async def operation(connection: asyncpg.Connection) -> Applied:
-        item = _Item(again, rolled, was=row["state"])
+        item = _Item(again, drawn, was=row["state"])
         await _apply(connection, [item])
         return item.result
 
@@ -199,7 +199,7 @@ async def reapply(
 
 
 async def events(db: Database, provider: str, *, state: str | None = None, limit: int = EVENTS_MAX) -> list[EventRow]:
-    """The provider's last events, the newest first."""
+    """List the provider's latest events, newest first."""
     rows = await db.run(lambda connection: connection.fetch(sql("event_list"), provider, state, limit))
     return [EventRow(*row) for row in rows]
 
@@ -224,15 +224,12 @@ async def _apply(connection: asyncpg.Connection, items: Sequence[_Item]) -> None
         await _write_events(connection, [item for item in items if item.answer.event is not None], works)
         await _release_events(connection, works.values())
         await drafts.write(connection, found)
-        charged = [draft for draft in found if draft.costs and not draft.is_changed]
-        if charged:
-            await write_lines(connection, charged)
         if notes:
             await write_columns(connection, notes)
 
 
 async def _find(connection: asyncpg.Connection, items: Sequence[_Item]) -> dict[WorkKey, tuple[Plan, int]]:
-    """Give the items their places; the plan and node of each place."""
+    """Find the steps that each item speaks of. Returns the plan and node of each step."""
     asked = [item for item in items if item.external_id is not None or item.answer.key is not None]
     if not asked:
         return {}
@@ -259,7 +256,7 @@ async def _find(connection: asyncpg.Connection, items: Sequence[_Item]) -> dict[
 async def _read(connection: asyncpg.Connection, keys: Mapping[WorkKey, Any]) -> dict[WorkKey, _Work]:
     if not keys:
         return {}
-    # In one order for all: rows are locked as they are written.
+    # Every commit sorts the rows the same way: writing locks them, and two orders would deadlock.
     order = sorted(keys, key=lambda key: (key.job_id, key.no, key.round))
     columns = [[key.job_id for key in order], [key.no for key in order], [key.round for key in order]]
     rows = {WorkKey(*row[:3]): row for row in await connection.fetch(sql("work_read"), *columns)}
@@ -284,7 +281,7 @@ async def _load(
 
 
 async def _refuse(connection: asyncpg.Connection, items: Sequence[_Item]) -> None:
-    """Mark what came before. The jobs are locked, so an event of the same work is either stored or still to come."""
+    """Mark replayed events. The jobs are locked, so an event of the same work is either stored or still to come."""
     told = [item for item in items if item.answer.event is not None]
     if not told:
         return
@@ -292,7 +289,7 @@ async def _refuse(connection: asyncpg.Connection, items: Sequence[_Item]) -> Non
     rows = await connection.fetch(sql("event_seen"), [provider for provider, _ in ids], [id for _, id in ids])
     seen = {(row["provider"], row["id"]): row["state"] for row in rows}
     for item, id in zip(told, ids, strict=True):
-        # A kept event must be as it was found: whoever was faster has applied it.
+        # A stored event whose state has changed was applied by a faster commit.
         if seen.get(id) != item.was:
             item.result = Applied.REPLAYED
         elif item.was is None:
@@ -300,7 +297,7 @@ async def _refuse(connection: asyncpg.Connection, items: Sequence[_Item]) -> Non
 
 
 def _decide(items: Sequence[_Item], works: Mapping[WorkKey, _Work], by_job: Mapping[UUID, Draft]) -> list[Note]:
-    """Decide all of them in their order; returns the notes that were taken down."""
+    """Decide the answers in their order. Returns the accepted notes."""
     notes: list[Note] = []
     for item in items:
         if item.result is Applied.REPLAYED:
@@ -321,7 +318,7 @@ def _judge(item: _Item, work: _Work, draft: Draft, notes: list[Note]) -> Applied
     if work.state == ENDED:
         return Applied.LATE
     if work.state == CANCELLING:
-        # What has ended there need not be cancelled any more, and has its price; all else must still be.
+        # Work that has ended needs no cancel and has a price. Other work must still be cancelled.
         work.change(CANCELLING if outcome is None else ENDED, said.status, item.external_id)
         if outcome is not None:
             _charge(item.answer, work, draft)
@@ -332,7 +329,7 @@ def _judge(item: _Item, work: _Work, draft: Draft, notes: list[Note]) -> Applied
         work.change(RUNNING, said.status, item.external_id)
     if outcome is None:
         return _note(item.answer, work, draft, notes)
-    if law.settle(draft, _report(item.answer, work, outcome), item.chance):
+    if law.settle(draft, _report(item.answer, work, outcome), item.spread):
         work.change(ENDED)
         return Applied.APPLIED
     step = draft.steps.get(work.key.no)
@@ -353,10 +350,10 @@ def _cost(answer: Answer) -> Cost | None:
 
 
 def _charge(answer: Answer, work: _Work, draft: Draft) -> None:
-    """The attempt is over and its work was in vain; it is paid for all the same."""
+    """Charge the cost of work whose attempt is over: the provider bills it although its result is not used."""
     cost, step = _cost(answer), draft.steps.get(work.key.no)
     if cost is not None and step is not None:
-        draft.costs.append((replace(step, attempt=work.attempt or step.attempt), cost))
+        draft.effects.append(law.charge(draft, step, cost, work.attempt))
 
 
 def _note(answer: Answer, work: _Work, draft: Draft, notes: list[Note]) -> Applied:
@@ -373,9 +370,10 @@ def _note(answer: Answer, work: _Work, draft: Draft, notes: list[Note]) -> Appli
 
 
 async def _look_again(connection: asyncpg.Connection, items: Sequence[_Item], works: Iterable[_Work]) -> None:
-    """Events of work that nobody knew, and work that nobody had a name for: under the ids' locks neither can be missed.
+    """Match events of unknown work with work whose id was just learned; the ids' locks prevent a miss.
 
-    What is known by now is left to the answerer: its job's lock would have to be taken before these.
+    The webhook applier applies an event whose work is known by now. This transaction cannot: the job's lock comes
+    before the locks of ids that it holds.
     """
     learned = [(work.provider, work.external_id or "") for work in works if work.is_learned]
     unknown = [
@@ -404,6 +402,9 @@ async def _write_works(connection: asyncpg.Connection, works: Iterable[_Work]) -
         await connection.execute(sql("work_answered"), *_columns(rows))
 
 
+_EVENT = ("provider", "id", "external_id", "state", "headers", "body", "said", "job_id", "no", "round")
+
+
 async def _write_events(connection: asyncpg.Connection, items: Sequence[_Item], works: Mapping[WorkKey, _Work]) -> None:
     new: list[tuple[Any, ...]] = []
     moved: list[tuple[Any, ...]] = []
@@ -416,15 +417,16 @@ async def _write_events(connection: asyncpg.Connection, items: Sequence[_Item], 
         name = (item.answer.provider, item.event_id)
         if item.was is None:
             external_id = item.external_id or (works[item.of].external_id if item.of is not None else None)
-            said = drafts.encode(item.answer.said) if item.result is Applied.WAITING else None
-            new.append((*name, external_id, state, drafts.encode(event.headers), event.body, said, *place))
+            said = encode(item.answer.said) if item.result is Applied.WAITING else None
+            new.append((*name, external_id, state, encode(event.headers), event.body, said, *place))
         elif item.was == DUE or _EVENT_RANK[state] > _EVENT_RANK[item.was]:
             moved.append((*name, item.was, state, *place))
     if new:
-        # In one order for all: a twin that is not committed yet is waited for.
+        # Every commit inserts in the same order: an insert waits for an uncommitted event with the same id.
         new.sort(key=lambda row: row[:2])
         has_due = any(row[3] == DUE for row in new)
-        if await connection.fetchval(sql("event_put"), *_columns(new)) < len(new):
+        columns = dict(zip(_EVENT, _columns(new), strict=True))
+        if await connection.fetchval(*bound("event_put", **columns)) < len(new):
             raise _Raced
         if has_due:
             connection.ring(AnswerDue())
@@ -433,7 +435,7 @@ async def _write_events(connection: asyncpg.Connection, items: Sequence[_Item], 
 
 
 async def _release_events(connection: asyncpg.Connection, works: Iterable[_Work]) -> None:
-    """Hand the events that wait for work which ended to the answerer: no step will take them, so they are late."""
+    """Make events DUE whose work has ended. No step will take them, so the webhook applier marks them late."""
     ended = sorted((w.provider, w.external_id) for w in works if w.is_changed and w.state == ENDED and w.external_id)
     if ended:
         await release_events(connection, ended)

@@ -1,11 +1,12 @@
-"""How many steps of a caller may wait: fan-outs add their children as there is room for them.
+"""Limits how many steps of a caller may wait. Fan-outs add their children while the caller has room.
 
-A fan-out of 250,000 steps would fill the queues for everybody. So a caller has so much room. A fan-out that finds none
-waits, READY, until steps of its caller have run. Nothing fails: its list is known, and its children come later.
-Steps that wait for a slot count as well: a fan-out over a busy provider adds its children as the provider takes them.
+A fan-out of 250,000 steps would fill the queues for all callers, so each caller has limited room. A fan-out without
+room stays READY until steps of its caller have run. Nothing fails: the list of items is known, and the children are
+added later. Steps that wait for a slot count as well: a fan-out over a busy provider adds its children as the provider
+takes them.
 
-Counting reads every waiting step, so it is done at most once in `COUNT_EVERY_S` seconds, and only for fan-outs of more
-than `FREE_MAX` items. What the router adds in between is added to the count.
+Counting reads every waiting step. The count is therefore taken at most once in `COUNT_EVERY_S` seconds, and only for
+fan-outs of more than `FREE_MAX` items. Steps that the router adds in between are added to the count.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BACKLOG_MAX = 25_000
-# A fan-out of so few is never held up, and nothing is counted for it.
+# Smaller fan-outs are never delayed, and need no count.
 FREE_MAX = 1_000
 COUNT_EVERY_S = 1.0
 
 
 async def callers(db: Database, most: int) -> dict[str, int]:
-    """Count the steps of each caller that wait for a worker, the router or a slot, `most` of each kind in all."""
+    """Count each caller's steps that wait for a worker, the router or a slot. Counts `most` of each kind in total."""
     rows = await db.run(lambda connection: connection.fetch(sql("gauge_callers"), most))
     return {row["caller"]: row["count"] for row in rows}
 
 
 class Backlog:
-    """The waiting steps of all callers, as they were at the last count."""
+    """The waiting steps of all callers as of the last count."""
 
     def __init__(self, db: Database, most: int, clock_s: Callable[[], float]) -> None:
         self._db = db
@@ -36,20 +37,21 @@ class Backlog:
         self._clock_s = clock_s
         self._counted_s = float("-inf")
         self._counts: dict[str, int] = {}
-        # Callers that a fan-out found no room for.
+        # Callers whose fan-outs found no room.
         self.full: set[str] = set()
 
     async def refresh(self, *, at_once: bool = False) -> None:
-        """Count again, if the last count is old or if it must be `at_once`."""
+        """Count again if the last count is old, or if `at_once` is set."""
         if not at_once and self._clock_s() - self._counted_s < COUNT_EVERY_S:
             return
-        # One caller's steps may all come last: so many are counted that a few full callers do not hide another.
+        # The count stops at a total, and one caller's steps may all come last. The factor keeps a few full callers from
+        # hiding others.
         self._counts = await callers(self._db, 10 * self._most)
         self._counted_s = self._clock_s()
         self.full = {caller for caller in self.full if self._counts.get(caller, 0) >= self._most}
 
     def take(self, caller: str, count: int) -> bool:
-        """Whether the caller may add these steps now. Any room that is left is enough for a batch."""
+        """Report whether the caller may add these steps now. Any remaining room is enough for a whole batch."""
         if self._counts.get(caller, 0) >= self._most:
             self.full.add(caller)
             return False

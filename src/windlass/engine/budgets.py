@@ -1,7 +1,7 @@
-"""How much a job, a recipe or a caller may spend, and what attempts did cost.
+"""Budgets of jobs, recipes and callers, and the costs of attempts.
 
-Money is reserved when a step is granted what it stands in line for, and given back or spent when its attempt ends
-(`store/slots.py`). A step that there is not enough for waits, until somebody gives money back or raises the budget.
+The granter reserves money when it grants a step its slot. The commit that ends the attempt spends or returns it
+(`store/slots.py`). A step that costs more than is left waits until money is returned or the budget is raised.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_MAX = Decimal(10) ** 15
 
 @dataclass(frozen=True, slots=True)
 class BudgetView:
-    """A budget: the most that may be spent, what is spent, and what those who run now may still spend."""
+    """A budget: its limit, the amount spent, and the amount that running attempts have reserved."""
 
     scope: str
     name: str
@@ -41,22 +41,22 @@ class BudgetView:
 
     @property
     def left(self) -> Decimal:
-        """What can still be reserved; less than nothing when attempts cost more than was expected."""
+        """The amount that can still be reserved. It is negative when attempts cost more than estimated."""
         return self.most - self.spent - self.reserved
 
 
 async def set(db: Database, scope: str, name: str, most: Decimal | str | float) -> BudgetView:
-    """Give a job (by its id), a recipe or a caller a budget, or change how much it is.
+    """Create or change the budget of a job (named by its id), a recipe or a caller.
 
-    A job's is also that of the jobs that its steps start. Its earlier costs count; those of a recipe or a caller count
-    from now on.
+    A job's budget also covers the jobs that its steps start, and the job's earlier costs count. The budget of a recipe
+    or a caller counts costs from now on.
     """
     limit = _amount(most)
     job_id = _check(scope, name)
 
     async def operation(connection: asyncpg.Connection) -> BudgetView:
         async with connection.transaction():
-            # No granter may reserve anything while it is found out what is reserved.
+            # No granter may reserve money while this transaction sums the reservations.
             await connection.execute(sql("grant_wait"))
             jobs = [] if job_id is None else await _locked_family(connection, job_id)
             spent = reserved = Decimal(0)
@@ -73,7 +73,7 @@ async def set(db: Database, scope: str, name: str, most: Decimal | str | float) 
 
 
 async def get(db: Database, scope: str, name: str) -> BudgetView | None:
-    """One budget, if there is one."""
+    """Return the budget, or None."""
     _check(scope, name)
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("budget_get"), scope, name)
@@ -81,14 +81,14 @@ async def get(db: Database, scope: str, name: str) -> BudgetView | None:
 
 
 async def list(db: Database, scope: str | None = None, *, limit: int = LIST_MAX) -> Sequence[BudgetView]:
-    """The budgets, of one scope if it is given."""
+    """List the budgets, of one scope if given."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("budget_list"), scope, min(limit, LIST_MAX))
     return [_view(row) for row in rows]
 
 
 async def remove(db: Database, scope: str, name: str) -> bool:
-    """Let this be spent without a limit again; False if there was none."""
+    """Remove the budget, which lifts the limit. Returns False if there was none."""
     _check(scope, name)
 
     async def operation(connection: asyncpg.Connection) -> bool:
@@ -102,7 +102,7 @@ async def remove(db: Database, scope: str, name: str) -> bool:
 
 
 async def _locked_family(connection: asyncpg.Connection, job_id: UUID) -> builtins.list[UUID]:
-    """The job and all that are a part of it, locked; while they are, none is added."""
+    """Lock the job and its descendants and return their ids. No descendant can be added while they are locked."""
     jobs: builtins.set[UUID] = builtins.set()
     while True:
         found = {row["id"] for row in await connection.fetch(sql("budget_jobs"), job_id)}
@@ -119,7 +119,7 @@ def _view(row: Any) -> BudgetView:
 
 
 def _check(scope: str, name: str) -> UUID | None:
-    """Refuse what cannot be a budget's name; a job's is its id, which is returned."""
+    """Refuse an invalid scope or name. Returns the job's id for the scope `job`."""
     if scope not in SCOPES:
         raise BadInput(f"{scope} has no budgets", remedy=f"A budget is a {', a '.join(SCOPES)}'s")
     if not 0 < len(name) <= NAME_MAX or "\0" in name:

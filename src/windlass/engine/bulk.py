@@ -1,8 +1,9 @@
-"""One action on many jobs: those that a filter finds and that the action can mean something to.
+"""Applies one action to many jobs: the jobs that match a filter and that the action applies to.
 
-The ids are collected first and acted on one commit each, so a bulk action that is cut off has done a part of its work
-and may be asked for again: a cancelled job is no longer found, and neither is one that somebody ran again or discarded
-(`redriven`). Two that act at once make one new job of an old one: it has an idempotency key made from the old one's id.
+The ids are collected first. Each job then has its own commit, so an interrupted bulk action has done a part of its work
+and may be repeated: a cancelled job no longer matches, and neither does a job that was run again or discarded
+(`redriven`). Two concurrent bulk retries make one new job of an old job: the new job's idempotency key contains the
+old job's id.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from windlass.store.statements import sql
 
 BULK_MAX = 500
 RUNNING_MAX = 10_000
-# What the new jobs of bulk retries are keyed by (`rerun.retry`).
+# The idempotency key of jobs that bulk retries create (`rerun.retry`).
 _WORD = "bulk"
 
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """`matched` jobs were found (`is_more`: at least), with so many steps running that a cancel would stop; `done` has
-    each job acted on, with its new job after a retry; `refused` has the others with the code of the reason.
+    """The result of a bulk action.
+
+    `matched` counts the jobs found; with `is_more` there are at least so many. `running_steps` counts the running steps
+    that a cancel would stop. `done` has each job acted on, with its new job after a retry. `refused` has the other
+    jobs, with the error code.
     """
 
     matched: int
@@ -51,7 +55,7 @@ async def bulk(
     request_id: str | None,
     priority_max: int = PRIORITY_MAX,
 ) -> Bulk:
-    """Cancel or retry the newest `limit` of the jobs found; CountChanged if they are not as many as expected."""
+    """Cancel or retry the newest `limit` of the jobs found; CountChanged if their number differs from `expect`."""
     if not 1 <= limit <= BULK_MAX:
         raise BadInput(f"a bulk action takes 1 to {BULK_MAX} jobs at a time, not {limit}")
     ids, is_more = found
@@ -80,6 +84,6 @@ async def bulk(
 
 
 async def _running(db: Database, ids: Sequence[UUID]) -> int:
-    """How many attempts of these jobs are under way; so many are looked at in all."""
+    """Count the running attempts of these jobs, at most RUNNING_MAX."""
     async with db.connection() as connection:
         return await connection.fetchval(sql("list_running"), list(ids), RUNNING_MAX)  # type: ignore[no-any-return]

@@ -1,13 +1,12 @@
-"""Callbacks: whoever does a step elsewhere reports how it ended, by the token of the attempt that handed it over.
+"""Callbacks: an outside system reports the end of a step, with the token of the attempt that handed the step over.
 
-The token speaks for one attempt, so the report goes through the one door (`settle`) like any other, and the law tells
-whether it still counts: the first one does, a second one and one that comes after the step went on do not.
+The token names one attempt. The report goes through `settle` like any other, and the core decides whether it counts:
+the first report does; a second report, or a report for a step that has moved on, does not.
 
-A callback may be faster than the worker that handed the work over: the step is still RUNNING, and its `Parked` is on
-the way. Then the callback settles the running attempt. The alternative, to send it away until the worker has spoken,
-would lose it with a worker that dies before: the step would be done again while its result was already told. The
-worker's own report comes second then and changes nothing. Its handler is stopped at the next heartbeat, as it is
-whenever a step is no longer the worker's.
+A callback may arrive before the worker has reported `Parked`: the step is still RUNNING. Then the callback settles the
+running attempt. The worker's report comes second and changes nothing, and the worker stops the handler at its next
+check. The alternative is to refuse the callback until the worker has reported. If the worker died before that, the step
+would run again although its result was reported.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ SOURCE = "callback"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a token points, as it is now."""
+    """The step that a token names, as it is now."""
 
     job_id: UUID
     job_state: JobState
@@ -44,7 +43,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What became of a callback, and where the job and the step stand after it."""
+    """Whether a callback took effect, and the states of the job and the step after it."""
 
     is_heard: bool
     job_state: JobState
@@ -52,7 +51,7 @@ class Completed:
 
 
 async def place_of(db: Database, token: Token) -> Place | None:
-    """The step that a token speaks for; None if there is no such step."""
+    """Find the step that a token names; None if it does not exist."""
 
     async def operation(connection: asyncpg.Connection) -> asyncpg.Record | None:
         return await connection.fetchrow(sql("callback_place"), token.job_id, token.no)
@@ -64,7 +63,7 @@ async def place_of(db: Database, token: Token) -> Place | None:
 
 
 async def hasten(db: Database, provider: str, external_id: str) -> None:
-    """Have the provider asked about this work now: it said that there is something to hear, and not what."""
+    """Make this work due for a poll now. The provider announced news about it without saying what it is."""
 
     async def operation(connection: asyncpg.Connection) -> None:
         if await connection.fetchval(sql("work_hasten"), provider, external_id):
@@ -78,24 +77,24 @@ async def complete(
     token: Token,
     outcome: Success | Failure,
     *,
-    chance: Callable[[], float],
+    spread: Callable[[], float],
     cost: Cost | None = None,
     source: str = SOURCE,
 ) -> Completed:
-    """End the attempt that the token speaks for; a callback that is late or doubled changes nothing."""
+    """End the attempt that the token names. A late or repeated callback changes nothing."""
     report = Report(token.job_id, token.no, token.attempt, outcome, source, cost=cost)
-    settled = await settle(db, [report], chance=chance)
+    settled = await settle(db, [report], spread=spread)
     return await _completed(db, token, settled.took_effect[0])
 
 
 async def progress(db: Database, token: Token, said: Note) -> Completed:
-    """Take down what the attempt says before its end: progress, a preview."""
+    """Record a note of the running attempt: progress or a preview."""
     return await _completed(db, token, (await note(db, [said]))[0])
 
 
 async def _completed(db: Database, token: Token, is_heard: bool) -> Completed:
     place = await place_of(db, token)
     if place is None:
-        # Retention took the job meanwhile.
+        # The pruner removed the job in the meantime.
         return Completed(False, JobState.EXPIRED, None)
     return Completed(is_heard, place.job_state, place.step_state)

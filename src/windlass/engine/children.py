@@ -1,12 +1,12 @@
-"""Jobs inside jobs: what a job hands down to those that it starts, and what it may not start.
+"""Child jobs: what a job hands down to the jobs it starts, and which jobs it may not start.
 
-    a recipe as a step    the router starts the child; the step is parked until the relay brings its end
-    a handler's own       `spawn`: nobody waits for it but the handler, which is told as it arranged itself
+    a recipe as a step    the router starts the child; the step is parked until the parent notifier brings its end
+    a handler's spawn     `spawn`: no step waits for the child; the handler arranges how it learns of the end
 
-Both hand down the caller, the correlation id, the priority and the deadline: a child never has longer than its parent.
-A step's child lives as long as its parent unless the step says how long; a spawned one has a life of its own.
-Both are cancelled when the job that started them ends before its time. A chain of jobs is at most DEPTH_MAX deep, and
-none may start a job of the same recipe with the same inputs as one above it: that would go on for ever.
+Both hand down the caller, the correlation id, the priority and the deadline: a child's deadline is never later than its
+parent's. A step's child has its parent's time to live unless the step sets one; a spawned job has its own. Both are
+cancelled when the job that started them ends early. A chain of jobs is at most DEPTH_MAX deep. No job may start a job
+with the recipe and inputs of an ancestor: that chain would never end.
 """
 
 from __future__ import annotations
@@ -27,44 +27,45 @@ from windlass.engine.recipes import latest
 from windlass.engine.submit import Submission, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
+from windlass.store.columns import encode
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 DEPTH_MAX = 16
-# How many jobs one step's handler may start.
+# The most jobs that one step's handler may start.
 SPAWNED_MAX = 1_000
-# A spawned job answers to no attempt: those count from 1, so the word of its end is refused by the one door.
+# The parent attempt of a spawned job. Real attempts count from 1, so `settle` refuses the report of the job's end.
 NO_ATTEMPT = 0
 MOMENT_S = 0.001
 _KEY_MAX = 150
 
 
 class Kin(NamedTuple):
-    """What is handed down by the job that starts another."""
+    """The properties that a job hands down to the jobs it starts."""
 
     caller: str
     priority: int
     depth: int
     correlation_id: str | None
-    # How long it has itself. A child is given no less than a moment: its parent ends with it.
+    # The parent's remaining time. A deadline must be positive, so a child of an overdue parent gets MOMENT_S.
     deadline_s: float | None
     ttl_s: float | None
     is_ttl_default: bool
     retry_of: UUID | None
-    # The numbers of the nodes that run afresh in a re-run from a step, as JSON.
+    # The nodes that a re-run from a step runs again, as a JSON list of numbers.
     fresh: str | None = None
 
     def child_of(self, node: int) -> UUID | None:
-        """The job among whose children one may be that goes on in a child of this node."""
+        """Return the old job, if the new child at this node may continue the child that the old job had there."""
         return None if self.fresh is not None and node in msgspec.json.decode(self.fresh) else self.retry_of
 
     def submission(self, job_id: UUID, plan: Plan, inputs: Mapping[str, Any], ttl_s: float | None) -> Submission:
-        """A job that takes all of it over.
+        """Build the submission of a child job.
 
-        It lives for `ttl_s`, or as its recipe says, or as long as the job that starts it. If that job has a default, a
-        child with longer waits lives longer, and the expirer lets its parent wait for it.
+        The child lives for `ttl_s`, or for its recipe's time to live, or as long as its parent. If the parent has the
+        default time to live, a child with longer waits lives longer, and the expirer makes the parent wait for it.
         """
-        own = ttl_s or plan.ttl_s
+        chosen_s = ttl_s or plan.ttl_s
         same_s = max(MOMENT_S, self.ttl_s or TTL_S)
         is_longer = self.is_ttl_default and plan.lives_s - TTL_S >= same_s
         return Submission(
@@ -76,13 +77,13 @@ class Kin(NamedTuple):
             correlation_id=self.correlation_id,
             depth=self.depth + 1,
             deadline_s=None if self.deadline_s is None else max(MOMENT_S, self.deadline_s),
-            ttl_s=own if own is not None else None if self.is_ttl_default else same_s,
+            ttl_s=chosen_s if chosen_s is not None else None if self.is_ttl_default else same_s,
             default_s=None if is_longer else same_s,
         )
 
 
 class Line:
-    """The jobs that are about to start others, and those above them that could be started again by mistake."""
+    """The jobs that are about to start children, with the ancestors that could form a cycle."""
 
     def __init__(self, kin: Mapping[UUID, Kin], above: Mapping[tuple[UUID, str], list[tuple[UUID, Any]]]) -> None:
         self.kin = kin
@@ -90,7 +91,7 @@ class Line:
 
     @classmethod
     async def load(cls, connection: asyncpg.Connection, calls: Iterable[tuple[UUID, str]]) -> Line:
-        """For jobs and the recipes that each is about to start."""
+        """Load the jobs and the ancestors that run the recipes to be started."""
         pairs = sorted(set(calls))
         ids = sorted({job_id for job_id, _ in pairs})
         kin = {row["id"]: Kin(*row[1:]) for row in await connection.fetch(sql("child_kin"), ids)}
@@ -101,7 +102,7 @@ class Line:
         return cls(kin, above)
 
     def check(self, job_id: UUID, recipe: str, inputs: Mapping[str, Any]) -> None:
-        """Refuse a child that would be too deep, or that is its own ancestor."""
+        """Refuse a child that would be too deep, or that repeats an ancestor."""
         if self.kin[job_id].depth >= DEPTH_MAX:
             raise BadInput(
                 f"recipes call each other {DEPTH_MAX} deep, which is the limit", remedy="Flatten them, or use a fan-out"
@@ -110,20 +111,22 @@ class Line:
             if same(given, inputs):
                 raise BadInput(
                     f"a cycle: job {ancestor} is already {recipe} with the same inputs, and this would be below it",
-                    remedy="Give the inner one other inputs, or none of it",
+                    remedy="Give the inner job other inputs, or remove it",
                 )
 
 
 async def hand_down(connection: asyncpg.Connection, started: Sequence[UUID]) -> None:
-    """Give jobs that were just made no longer than the jobs that started them."""
+    """Limit the deadlines of new child jobs to those of their parents."""
     await connection.execute(sql("child_deadline"), list(started))
 
 
 async def kept_children(
     connection: asyncpg.Connection, calls: Sequence[tuple[UUID, int, int | None, Submission]]
 ) -> dict[UUID, UUID]:
-    """Of steps of retried jobs (node and index): the child that failed there before, if it was this very one, by the
-    new child's id.
+    """Find the failed children that the new children of retried jobs continue.
+
+    A call is an old job, a node, an index and the new child. The failed child must have the same plan and inputs.
+    Returns old ids by new ids.
     """
     if not calls:
         return {}
@@ -148,33 +151,33 @@ async def spawn(
     key: str | None = None,
     worker: UUID | None = None,
 ) -> UUID:
-    """Start a job from within the handler that runs at this job, step and attempt, on this worker; gives the job's id.
+    """Start a job from the handler that runs this attempt (job, step, attempt) on this worker. Returns the job's id.
 
-    The same `key` in the same step gives the same job, so an attempt that is made again finds what the last one
-    started; without a key the recipe and the inputs are it. Nobody waits for the job: the handler returns `Parked` and
-    is completed by token, or goes on without it. It is cancelled if the handler's job is cancelled, fails at once or
-    runs out of time before it.
+    The same `key` in the same step returns the same job, so a later attempt finds the job that an earlier one started.
+    Without a key, the recipe and the inputs are the key. No step waits for the job: the handler returns `Parked` and is
+    completed by token, or continues without it. The job is cancelled if the handler's job ends early.
     """
     plan = await latest(db, recipe)
     checked = check_inputs(plan, inputs)
     job_id, no, attempt = at
-    own = f"spawn:{job_id}:{no}:{_key(key, recipe, checked)}"
+    own_key = f"spawn:{job_id}:{no}:{_key(key, recipe, checked)}"
 
     async def operation(connection: asyncpg.Connection) -> UUID:
         async with connection.transaction():
-            # Under the lock: a job that ends meanwhile cancels its children, and must see this one.
+            # The lock orders this spawn before or after the job's end: a job that ends cancels its children, and must
+            # see this one.
             await drafts.lock(connection, [job_id])
             row = await connection.fetchrow(sql("child_spawner"), job_id, no)
             _check_current(row, job_id, attempt, worker)
             line = await Line.load(connection, [(job_id, recipe)])
             kin = line.kin[job_id]
-            if await connection.fetchval(sql("job_by_key"), kin.caller, own) is None:
+            if await connection.fetchval(sql("job_by_key"), kin.caller, own_key) is None:
                 line.check(job_id, recipe, checked)
                 if row["spawned"] >= SPAWNED_MAX:
                     raise TooLarge(f"the step has started {SPAWNED_MAX:,} jobs, which is the limit")
             new = kin.submission(new_id, plan, checked, None)._replace(ttl_s=None, default_s=None)
-            # Without the deadline while it is compared: what is left is another on every attempt.
-            new = new._replace(idempotency_key=own, parent=(job_id, no, NO_ATTEMPT), deadline_s=None)
+            # The deadline is left out of the comparison: the remaining time differs on every attempt.
+            new = new._replace(idempotency_key=own_key, parent=(job_id, no, NO_ATTEMPT), deadline_s=None)
             new.check()
             [answer] = await insert(connection, [new])
             if isinstance(answer, Conflict):
@@ -191,11 +194,11 @@ async def spawn(
 
 def _key(key: str | None, recipe: str, inputs: Mapping[str, Any]) -> str:
     if key is None:
-        return hashlib.sha256(drafts.encode([recipe, inputs]).encode()).hexdigest()
+        return hashlib.sha256(encode([recipe, inputs]).encode()).hexdigest()
     check_text(key)
     if not key:
         raise BadInput("a sub-job's key has at least one character")
-    # Marked, so that no key can be another's digest.
+    # The prefix keeps a key from colliding with a digest.
     return f"={key}" if len(key) <= _KEY_MAX else hashlib.sha256(key.encode()).hexdigest()
 
 

@@ -1,14 +1,14 @@
-"""Claiming: the one door through which a step starts.
+"""Claiming: the only way for a step to start.
 
 A claim makes the step RUNNING under a new attempt number and names the worker, in one statement. It commits without
-waiting for the disk: a claim that a crash undoes is only claimed again, and as the log is written in order, a result
-that is on disk has its claim on disk too.
+waiting for the disk. A claim that a crash undoes is claimed again; and because the log is written in order, a result on
+disk has its claim on disk too.
 
-A worker takes only steps of the handlers that it has, and nothing once its lease is over; callers take turns
-(`core/lane.py`). A queue whose steps are all of one lane is the common case, and has cheaper statements of its own.
+A worker takes only steps of its own handlers, and nothing after its lease has expired; callers take turns
+(`core/lane.py`). A queue with steps of only one lane is the common case, and has cheaper statements.
 
-If the answer of a claim is lost on the way, the worker holds steps that it does not know of. It asks `held` and runs
-what it is not running yet.
+If the reply to a claim is lost, the worker holds steps that it does not know of. It calls `held` and runs the steps
+that it is not running yet.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from windlass.core.outcome import Outcome, Report, Seen
 from windlass.store.database import Database
 from windlass.store.drafts import lock
 from windlass.store.outage import outage_of
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
-# How far a claim looks beyond what it takes, so that it finds work behind jobs that are locked.
+# How many times its limit a claim reads, so that it finds steps behind locked jobs.
 LOOK_AHEAD = 2
 CLAIM_MAX = 500
 # Large inputs of jobs whose steps this process ran lately. Inputs never change.
@@ -37,7 +37,7 @@ _LARGE: dict[UUID, str] = {}
 _LARGE_MAX = 16
 
 
-# Not frozen, as one is made for every step that runs, and freezing takes longer than all else that making it does.
+# Not frozen: one is made for every step, and freezing costs more than the rest of the construction.
 @dataclass(slots=True)
 class Claimed:
     """A step that this worker must now run. `input`, `item` and `checkpoint` are JSON texts."""
@@ -58,7 +58,7 @@ class Claimed:
     worker: UUID
 
     def report(self, outcome: Outcome) -> Report:
-        """What this attempt has to say."""
+        """Build this attempt's report."""
         return Report(
             self.job_id, self.no, self.attempt, outcome, "worker", None, self.plan_hash, self.node, self.seen, None,
             self.worker,
@@ -68,8 +68,8 @@ class Claimed:
 class Taken(list[Claimed]):
     """The steps that a claim took.
 
-    `is_more` says that the claim saw more: behind its limit, or in jobs that were being written to. A claim finds
-    nothing if the worker is not live: `is_lapsed` says that its lease ran out and can still be renewed, `is_lost` that
+    `is_more` says that the claim saw more steps: beyond its limit, or in jobs that were being written. A claim by a
+    worker that is not live takes nothing. With `is_lapsed` its lease expired and can still be renewed. With `is_lost`
     the worker was marked as lost and must enlist under a new id.
     """
 
@@ -79,22 +79,22 @@ class Taken(list[Claimed]):
 
 
 class Turns:
-    """What one worker may claim, and where its next claim begins, so that every caller and every lane has its turn.
+    """What one worker may claim, and where its next claim starts, so that every caller and every lane has its turn.
 
-    Without `handlers` a worker claims whatever is queued.
+    Without `handlers` a worker claims any queued step.
     """
 
     def __init__(self, handlers: Iterable[str] | None = None, lanes_max: int = LANES_MAX) -> None:
         self.lanes_max = lanes_max
         self.handlers = None if handlers is None else spelled(handlers)
-        # The lane where the last walk through a queue ended, and the caller that was served last.
+        # The lane where the last walk through each queue ended, and the caller that was served last.
         self.places: dict[str, str] = {}
         self.caller = ""
         # Whether the last claim saw several lanes.
         self.is_many = False
 
     def heed(self, rows: Sequence[asyncpg.Record]) -> None:
-        """Remember where a claim of `step_claim` ended."""
+        """Remember where a wide claim (`step_claim`) ended."""
         self.is_many = bool(rows) and rows[0]["lane"] is not None
         if self.is_many:
             self.caller = caller_of(max(rows, key=_rank)["lane"])
@@ -114,19 +114,19 @@ async def claim(
     is_idle: bool = False,
     turns: Turns | None = None,
 ) -> Taken:
-    """Take up to `limit` steps. Not done again when the connection is lost: the caller then asks `held`.
+    """Take up to `limit` steps. A lost connection is not retried: the caller then asks `held`.
 
-    What wakes an idle worker is mostly one job: with `is_idle` one step of one queue is taken, at a lower price, and
-    the answer says whether there was more. `turns` is kept by the worker from claim to claim.
+    An idle worker is mostly woken by a single job. With `is_idle` the claim takes one step of one queue, which is
+    cheaper, and reports whether there are more. The worker keeps `turns` from claim to claim.
     """
     if limit < 1:
-        raise Broken(f"a claim of {limit} steps would find nothing, and be taken to mean that there is nothing")
+        raise Broken(f"a claim needs a limit of at least 1, not {limit}: its empty result would mean an empty queue")
     count = min(limit, CLAIM_MAX)
     asked = _Asked(worker, list(queues), count, is_idle or count == 1, turns or Turns())
     try:
         return await db.attempt(lambda connection: _claim(connection, asked))
     except Exception as error:
-        # What the server took may have been committed: the caller asks for it.
+        # The server may have committed the claim: the caller asks `held`.
         if (outage := outage_of(error)) is not None:
             raise outage.error() from error
         raise
@@ -141,7 +141,7 @@ class _Asked(NamedTuple):
 
 
 async def _claim(connection: asyncpg.Connection, asked: _Asked) -> Taken:
-    # Several lanes are told apart at a price; one queue mostly holds steps of one lane.
+    # Distinguishing lanes costs time, and one queue mostly holds steps of one lane.
     is_wide = len(asked.queues) > 1 or asked.turns.is_many
     rows = await (_claim_wide(connection, asked) if is_wide else _claim_lane(connection, asked))
     if not rows:
@@ -158,15 +158,15 @@ async def _claim(connection: asyncpg.Connection, asked: _Asked) -> Taken:
 async def _claim_contended(
     connection: asyncpg.Connection, asked: _Asked, first: asyncpg.Record, *, is_wide: bool
 ) -> list[asyncpg.Record]:
-    """Take steps after a claim that took none although there are some.
+    """Take steps after a claim that took none although steps are queued.
 
-    The queue holds several lanes, or every job that the claim looked at is locked by a writer. Only in the first case
-    does a wide claim find more than a claim of one lane.
+    Either the queue holds several lanes, or writers hold the locks of every job that the claim read. A wide claim finds
+    more than a claim of one lane only in the first case.
     """
     rows: list[asyncpg.Record] = []
     is_one_lane = not is_wide and first["is_one_lane"]
     if asked.is_lone and is_one_lane:
-        # A lone claim looked at the first two jobs only.
+        # A lone claim reads only the first two jobs.
         rows = await _claim_lane(connection, asked._replace(is_lone=False))
     elif not is_wide and not is_one_lane:
         rows = await _claim_wide(connection, asked)
@@ -175,21 +175,34 @@ async def _claim_contended(
             await lock(connection, [first["job_id"]])
             if is_one_lane:
                 rows = await _claim_lane(connection, asked._replace(is_lone=False))
-            # Steps of another lane may have come meanwhile.
+            # Steps of another lane may have arrived in the meantime.
             rows = rows or await _claim_wide(connection, asked)
     return rows
 
 
 async def _claim_lane(connection: asyncpg.Connection, asked: _Asked) -> list[asyncpg.Record]:
-    """Take steps of a queue that holds one lane only."""
+    """Take steps of a queue that holds only one lane."""
     payload = f'{{"worker":"{asked.worker}"}}'
     queue, handlers = asked.queues[0], asked.turns.handlers
     rows: list[asyncpg.Record]
     if asked.is_lone:
-        rows = await connection.fetch(sql("step_claim_one"), asked.worker, queue, LOOK_AHEAD, payload, handlers)
+        rows = await connection.fetch(
+            *bound(
+                "step_claim_one", worker=asked.worker, queue=queue, looks=LOOK_AHEAD, told=payload, handlers=handlers
+            )
+        )
     else:
-        look = asked.limit * LOOK_AHEAD
-        rows = await connection.fetch(sql("step_claim_lane"), asked.worker, queue, asked.limit, look, payload, handlers)
+        rows = await connection.fetch(
+            *bound(
+                "step_claim_lane",
+                worker=asked.worker,
+                queue=queue,
+                most=asked.limit,
+                looks=asked.limit * LOOK_AHEAD,
+                told=payload,
+                handlers=handlers,
+            )
+        )
     return rows
 
 
@@ -197,16 +210,18 @@ async def _claim_wide(connection: asyncpg.Connection, asked: _Asked) -> list[asy
     """Take steps of any lanes, in turns."""
     turns = asked.turns
     rows: list[asyncpg.Record] = await connection.fetch(
-        sql("step_claim"),
-        asked.worker,
-        asked.queues,
-        asked.limit,
-        asked.limit * LOOK_AHEAD,
-        f'{{"worker":"{asked.worker}"}}',
-        turns.handlers,
-        [turns.places.get(queue, "") for queue in asked.queues],
-        turns.caller,
-        turns.lanes_max,
+        *bound(
+            "step_claim",
+            worker=asked.worker,
+            queues=asked.queues,
+            most=asked.limit,
+            looks=asked.limit * LOOK_AHEAD,
+            told=f'{{"worker":"{asked.worker}"}}',
+            handlers=turns.handlers,
+            places=[turns.places.get(queue, "") for queue in asked.queues],
+            caller=turns.caller,
+            lanes_max=turns.lanes_max,
+        )
     )
     turns.heed(rows)
     return rows
@@ -218,20 +233,31 @@ def _not_live(*, is_lost: bool) -> Taken:
     return taken
 
 
-async def waiting(db: Database, queues: Sequence[str]) -> list[str]:
-    """Return the queues among these that hold a step to claim."""
-    rows = await db.run(lambda connection: connection.fetch(sql("step_waiting"), list(queues)))
-    return [row["queue"] for row in rows]
+class Waiting(NamedTuple):
+    """Queues that hold a step to claim, and whether the worker holds an attempt."""
+
+    queues: list[str]
+    is_holding: bool
+
+
+async def waiting(db: Database, queues: Sequence[str], worker: UUID | None = None) -> Waiting:
+    """Find the given queues that hold a step to claim, and whether the worker holds an attempt."""
+    row = await db.run(lambda connection: connection.fetchrow(sql("step_waiting"), list(queues), worker))
+    assert row is not None
+    return Waiting(*row)
 
 
 async def held(db: Database, worker: UUID) -> list[Claimed]:
-    """Everything that the database says this worker is running."""
+    """Return every attempt that this worker holds according to the database."""
     rows = await db.run(lambda connection: connection.fetch(sql("step_held"), worker))
     return _claimed(rows, {row["job_id"]: row["input"] for row in rows}, worker)
 
 
 async def _inputs(connection: asyncpg.Connection, rows: Sequence[asyncpg.Record]) -> dict[UUID, str]:
-    """Every job's inputs. Small ones come with the job's first step; a large one is read once and kept a while."""
+    """Return the inputs of every job.
+
+    Small inputs come with the job's first step. Large inputs are read once and cached for a while.
+    """
     inputs: dict[UUID, str] = {row["job_id"]: row["input"] for row in rows if row["input"] is not None}
     if len(inputs) == len(rows):
         return inputs
@@ -247,13 +273,13 @@ async def _inputs(connection: asyncpg.Connection, rows: Sequence[asyncpg.Record]
 
 
 async def held_keys(db: Database, worker: UUID) -> set[tuple[UUID, int, int]]:
-    """The same by (job, step number, attempt) only; an attempt that is not among them is no longer this worker's."""
+    """Return the (job, step number, attempt) of every attempt that this worker holds."""
     rows = await db.run(lambda connection: connection.fetch(sql("step_held_keys"), worker))
     return {(row["job_id"], row["no"], row["attempt"]) for row in rows}
 
 
 def _claimed(rows: Sequence[asyncpg.Record], inputs: Mapping[UUID, str], worker: UUID) -> list[Claimed]:
-    # Taken apart by place, as looking up twenty names takes longer than all else that is done for a row.
+    # Unpacked by position: looking up twenty names costs more than everything else done for a row.
     return [
         Claimed(
             job_id, no, attempt, plan, node, index, inputs[job_id], item, checkpoint, failures, timeout_s, deadline_s,

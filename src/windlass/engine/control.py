@@ -1,8 +1,8 @@
-"""What callers do to jobs: cancel, pause, resume, delete. To run one again: `engine/rerun.py`."""
+"""Actions of callers on jobs: cancel, pause, resume, delete. `engine/rerun.py` runs a job again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import asyncpg
@@ -19,7 +19,7 @@ from windlass.store.statements import sql
 
 
 async def owned(db: Database, job_id: UUID, owner: str | None) -> None:
-    """NotFound unless the job is there, was not deleted, and is this caller's (None: whoever's it is)."""
+    """Raise NotFound unless the job exists, is not deleted, and belongs to `owner` (None: any caller)."""
     async with db.connection() as connection:
         if await connection.fetchrow(sql("read_owned"), job_id, owner) is None:
             raise unknown(job_id)
@@ -28,17 +28,17 @@ async def owned(db: Database, job_id: UUID, owner: str | None) -> None:
 async def cancel(
     db: Database, job_id: UUID, *, reason: str = "", source: str = "caller", request_id: str | None = None
 ) -> bool:
-    """End the job now. Running attempts are told to stop, and whatever they report later is refused.
+    """End the job now. Workers stop its running attempts, and later reports of those attempts are refused.
 
-    False when the job had already ended. The events of this and of the others below carry the request's id, if one is
-    given, in place of the job's own correlation id.
+    Returns False when the job had already ended. The events of this and the functions below carry `request_id`, if
+    given, instead of the job's correlation id.
     """
     check_text(reason)
     return await _decide(db, job_id, (), source, request_id, lambda draft: law.cancel(draft, reason))
 
 
 async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, source: str) -> None:
-    """The same for a few jobs in one commit; those that have ended or are not there are left as they are."""
+    """Cancel a few jobs in one commit. Jobs that have ended or do not exist are left as they are."""
 
     async def operation(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
@@ -57,19 +57,27 @@ async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, sou
 
 
 async def pause(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> bool:
-    """Start no further step of the job; False when it was paused already."""
+    """Start no further step of the job. Returns False when the job was paused already."""
     return await _decide(db, job_id, (StepState.QUEUED, StepState.HELD), source, request_id, law.pause)
 
 
 async def resume(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> bool:
-    """Undo `pause`; False when it was not paused."""
+    """Undo `pause`. Returns False when the job was not paused."""
     return await _decide(db, job_id, (StepState.HELD,), source, request_id, law.resume)
 
 
-async def delete(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> None:
-    """Hide a finished job from lists; how it ended stays on its row until retention removes it.
+async def delete(
+    db: Database,
+    job_id: UUID,
+    *,
+    source: str = "caller",
+    request_id: str | None = None,
+    note: Callable[[asyncpg.Connection], Awaitable[None]] | None = None,
+) -> None:
+    """Hide a finished job from lists. Its row keeps its outcome until retention removes it.
 
-    Nothing is written down about who did it: that is the audit's. A job that has ended gets no further event.
+    A job that has ended gets no further event: `note` writes down who did it, in the same transaction, and only if the
+    job was not deleted before.
     """
     check_actor(source, request_id)
 
@@ -81,7 +89,8 @@ async def delete(db: Database, job_id: UUID, *, source: str = "caller", request_
                 raise unknown(job_id)
             if JobState(row["state"]) not in JOB_TERMINAL:
                 raise WrongState(f"job {job_id} is {row['state']}", remedy="Cancel it first")
-            await connection.execute(sql("job_delete"), job_id)
+            if await connection.fetchrow(sql("job_delete"), job_id) is not None and note is not None:
+                await note(connection)
 
     await db.run(operation)
 
@@ -120,5 +129,5 @@ async def _decide(
 
 
 def unknown(job_id: UUID) -> NotFound:
-    """The refusal for a job that is not there."""
+    """Build the error for a job that does not exist."""
     return NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")

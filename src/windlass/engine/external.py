@@ -1,12 +1,12 @@
-"""Work that providers do for steps: told before it is asked for, polled, cancelled, and answered by whoever is first.
+"""Provider jobs: work that providers do for steps. Recorded before it is requested, then polled, cancelled or answered.
 
     intend ──► the provider is asked ──► Parked(external_id) ──► answer, by webhook or poll ──► settled
     SUBMITTING                            RUNNING                                                ENDED
                                              │
                                              └──► the step was cancelled, or waited too long: CANCELLING ──► ENDED
 
-`intend` is committed before the provider is asked, so whoever comes after a crash asks with the same key. What becomes
-of the rows when their steps move is in `store/provider_jobs.py`, what an answer does in `engine/answer.py`.
+`intend` commits before the provider is asked, so the next attempt after a crash asks with the same key.
+`store/provider_jobs.py` says how the rows follow their steps, `engine/answer.py` what an answer does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windlass.engine.answer import Answer, Applied, EventRow, InEvent, answer, e
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.provider_jobs import CANCELLING, id_locks, release_events
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
 __all__ = [
     "Answer", "Applied", "EventRow", "InEvent", "Intent", "Polled", "Work", "answer", "due", "events",
@@ -33,9 +33,10 @@ __all__ = [
 
 
 class Intent(NamedTuple):
-    """The work that an attempt is to ask for.
+    """The provider job that an attempt is to request.
 
-    RUNNING with an `external_id`: it was asked for before, and goes on there. Not `is_new`: it may have been.
+    RUNNING with an `external_id`: it was requested before and continues there. Not `is_new`: it may have been
+    requested.
     """
 
     key: WorkKey
@@ -45,7 +46,7 @@ class Intent(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work to ask the provider about, or to cancel there. `due_at` is until when it is this taker's."""
+    """A provider job to poll or to cancel. It belongs to this poller until `due_at`."""
 
     key: WorkKey
     attempt: int
@@ -60,9 +61,9 @@ class Work(NamedTuple):
 
 
 class Polled(NamedTuple):
-    """What came of it, if it goes on: `after_s` until the next time, None for never.
+    """The result of a poll of work that goes on. The next poll is `after_s` seconds later, or never if None.
 
-    `is_over` ends work that was to be cancelled. Work that was given back unasked is no poll.
+    `is_over` ends work that was to be cancelled. Work that was returned without a request is not a poll (`is_poll`).
     """
 
     work: Work
@@ -82,9 +83,9 @@ async def intend(
     poll_s: float = POLL_S[0],
     worker: UUID | None = None,
 ) -> Intent | None:
-    """Write down that the provider is about to be asked; None if the attempt no longer runs, or not on this worker.
+    """Record that the provider is about to be asked. None if the attempt no longer runs, or runs on another worker.
 
-    `poll_s` is how long after its submit the work is asked about for the first time.
+    The first poll is due `poll_s` seconds after the submit.
     """
 
     while True:
@@ -96,7 +97,7 @@ async def intend(
 
 
 async def rejected(db: Database, key: WorkKey, status: str, *, attempt: int | None = None) -> None:
-    """The provider has said no, and nothing was begun: the round is over. It never ends another attempt's round."""
+    """End the round: the provider refused, and no work began. Never ends the round of another attempt."""
 
     async def operation(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
@@ -107,7 +108,7 @@ async def rejected(db: Database, key: WorkKey, status: str, *, attempt: int | No
 
 
 async def orphaned(db: Database, key: WorkKey, provider: str, external_id: str) -> None:
-    """Work was begun for an attempt that is over: the attempt after it takes it over, or it is cancelled."""
+    """Record work that began for an attempt that is over. The next attempt takes it over, or it is cancelled."""
 
     async def operation(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
@@ -122,29 +123,37 @@ async def orphaned(db: Database, key: WorkKey, provider: str, external_id: str) 
 
 
 async def due(db: Database, limit: int, lease_s: float, *, provider: str) -> list[Work]:
-    """Take up to `limit` of what is to be polled or cancelled now. Nobody else is given it for `lease_s`."""
+    """Take up to `limit` provider jobs to poll or cancel now. No other poller gets them for `lease_s` seconds."""
     rows = await db.run(lambda connection: connection.fetch(sql("work_due"), provider, limit, lease_s))
     return [Work(WorkKey(*row[:3]), *row[3:]) for row in rows]
 
 
 async def next_due(db: Database, providers: Sequence[str]) -> dict[str, float]:
-    """In how many seconds each provider is to be asked something; those with nothing to ask are left out."""
+    """Return the seconds until each provider has a request due. Providers without due requests are left out."""
     rows = await db.run(lambda connection: connection.fetch(sql("work_next_due"), list(providers)))
     return {row["provider"]: row["wait_s"] for row in rows}
 
 
 async def polled(db: Database, results: Sequence[Polled]) -> None:
-    """Write down what was heard of work that goes on, and when to ask again. Nothing is settled by this."""
+    """Record the status of work that goes on, and when to poll it again. Settles nothing."""
     if any(result.is_over and result.work.state != CANCELLING for result in results):
-        raise ValueError("only a cancel can be over; all else ends with an answer")
+        raise ValueError("only a cancelled provider job can be over; any other ends with an answer")
     if not results:
         return
-    rows = [
-        (*_parts(work.key), work.state, work.due_at, status, after_s, is_over, is_poll, work.polls)
-        for work, status, after_s, is_over, is_poll in results
-    ]
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    await db.run(lambda connection: connection.execute(sql("work_polled"), *columns))
+    told = bound(
+        "work_polled",
+        job_id=[result.work.key.job_id for result in results],
+        no=[result.work.key.no for result in results],
+        round=[result.work.key.round for result in results],
+        state=[result.work.state for result in results],
+        due_at=[result.work.due_at for result in results],
+        polls=[result.work.polls for result in results],
+        status=[result.status for result in results],
+        after_s=[result.after_s for result in results],
+        is_over=[result.is_over for result in results],
+        is_poll=[result.is_poll for result in results],
+    )
+    await db.run(lambda connection: connection.execute(*told))
 
 
 def _parts(key: WorkKey) -> tuple[UUID, int, int]:
@@ -152,7 +161,7 @@ def _parts(key: WorkKey) -> tuple[UUID, int, int]:
 
 
 async def known(db: Database, provider: str, external_ids: Sequence[str]) -> set[str]:
-    """Which of these the provider does for us, or did."""
+    """Return which of these ids belong to provider jobs of ours, running or ended."""
     ids = list(external_ids)
     rows = await db.run(lambda connection: connection.fetch(sql("work_known"), [provider] * len(ids), ids))
     return {ids[row["place"] - 1] for row in rows}

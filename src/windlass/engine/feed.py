@@ -1,16 +1,16 @@
 """The feed: the events of all jobs with a correlation id, in an order that never changes, without gap or repeat.
 
-Events are ordered by the transaction that wrote them and read only below the horizon, the oldest transaction that is
-still under way: nothing can appear there later. A writing transaction that stays open delays the feed, never the work.
+Events are ordered by the transaction that wrote them. Reads stop below the horizon, the oldest transaction still under
+way: nothing can appear there later. A writing transaction that stays open delays the feed, never the work.
 
-Three things make a position good for ever:
+Three rules make a position valid for ever:
 
-- A read ends between two transactions such that of no job an event is read while an earlier one is not. Inside what was
-  read, a job's events may stand in the wrong order; `pure/cursor.py arrange` tells them in the right one.
-- Claims and lone submits commit ahead of the disk, so a crash of PostgreSQL may undo them and use their transaction
-  numbers again. So whoever reads such an event waits for the disk before telling it.
-- A position is that of an event that was read, hence durable: never of the horizon itself, whose numbers may be used
-  again after a crash too.
+- A read ends between two transactions. It never contains an event of a job while an earlier event of that job is beyond
+  its end. Within one read a job's events may be out of order; `pure/cursor.py arrange` sorts them.
+- Claims and lone submits commit without waiting for the disk. A crash of PostgreSQL may undo them and reuse their
+  transaction numbers. A reader of such an event therefore waits for the disk before it passes the event on.
+- A position is the position of an event that was read, so it is durable. It is never the horizon: a crash ends the
+  horizon's transaction, and its number may be reused.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from windlass.store.outputs import Row, fetch
 from windlass.store.statements import sql
 
 PAGE = 500
-# How many events one read looks at, whoever they belong to.
+# The maximum number of events that one read examines, of all callers together.
 LOOK_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class FeedRow:
-    """An event, and its job as it was when the event was read."""
+    """An event, with its job as of the read."""
 
     at: FeedAt
     when: datetime
@@ -58,7 +58,10 @@ class FeedRow:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one read gave. `end` is where the next begins; `is_ahead` says that the disk must be waited for first."""
+    """The result of one read.
+
+    The next read begins at `end`. With `is_ahead`, the reader must first wait for the disk.
+    """
 
     rows: list[FeedRow]
     end: FeedAt
@@ -67,7 +70,7 @@ class Look:
 
 
 async def here(db: Database) -> FeedAt:
-    """A position from which everything is still to come: whatever it is after can be seen now."""
+    """Return a position after every event that is visible now. Events that become visible later come after it."""
 
     async def operation(connection: asyncpg.Connection) -> FeedAt:
         horizon = int(await connection.fetchval(sql("feed_horizon")))
@@ -81,10 +84,10 @@ async def here(db: Database) -> FeedAt:
 async def after(
     db: Database, at: FeedAt, *, callers: Sequence[str] | None, limit: int = LOOK_MAX
 ) -> tuple[list[FeedRow], FeedAt]:
-    """What comes after this position, of these callers or of all, durable; and the position to go on from.
+    """Read the durable events after this position, of these callers or of all. Returns the next position too.
 
-    It looks at `limit` events, or as many more as it takes to end at a good place. When there is nothing new below the
-    horizon the position is the one that was given: ask again later.
+    It examines `limit` events, or as many more as a valid end needs. When nothing is new below the horizon, it returns
+    the given position: ask again later.
     """
 
     async def operation(connection: asyncpg.Connection) -> Look:
@@ -100,18 +103,18 @@ async def after(
 async def read(
     connection: asyncpg.Connection, at: FeedAt, *, callers: Sequence[str] | None = None, limit: int = LOOK_MAX
 ) -> Look:
-    """The same on a connection that is already in use, without waiting for the disk.
+    """Read on a connection that is already in use, without waiting for the disk.
 
-    Whoever writes down what was read, in a commit that waits for the disk, need not wait before.
+    For a reader that records these events in a commit that waits for the disk: that wait covers the events too.
     """
     while (look := await _read(connection, at, callers, limit)) is None:
-        # There are more events of one transaction, or of one span, than were looked at.
+        # One transaction, or one span without a valid end, has more events than the limit.
         limit *= 4
     return look
 
 
 async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[str] | None, limit: int) -> Look | None:
-    """None when there is no good place to end at among the first `limit` events."""
+    """Read once. Returns None when the first `limit` events contain no valid end."""
     rows: list[FeedRow] = []
     place, horizon, looked, is_ahead, first_txid = at, None, 0, False, 0
     while looked < limit:
@@ -132,7 +135,7 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
     if horizon is None:
         return Look([], at, False, False)
     is_more = looked >= limit
-    # The transaction that was looked at last may have more events than were looked at.
+    # The last transaction read may have more events than were read.
     cut = place.txid if is_more else int(horizon)
     whole = await _whole(connection, at, cut, sql("feed_torn_behind") if is_more else sql("feed_torn"))
     if is_more and first_txid >= whole:
@@ -143,20 +146,23 @@ async def _read(connection: asyncpg.Connection, at: FeedAt, callers: Sequence[st
 
 
 async def _whole(connection: asyncpg.Connection, at: FeedAt, cut: int, statement: str) -> int:
-    """The highest cut up to this one that has no job's event before it while an earlier one is beyond it."""
+    """Return the highest valid cut up to `cut`.
+
+    A cut is valid if no job has an event before the cut and an earlier event after it.
+    """
     while (torn := await connection.fetchval(statement, str(at.txid), at.job_id, at.seq, str(cut))) is not None:
         cut = int(torn)
     return cut
 
 
 async def cursor(connection: asyncpg.Connection, name: str) -> FeedAt:
-    """How far the follower of this name has come; the beginning, if it never followed."""
+    """Return the follower's position, or ORIGIN if it has none."""
     row = await connection.fetchrow(sql("cursor_get"), name)
     return ORIGIN if row is None else FeedAt(int(row["txid"]), row["job_id"], row["seq"])
 
 
 async def keep_cursor(connection: asyncpg.Connection, name: str, at: FeedAt) -> None:
-    """Write down how far the follower has come, in the commit of what it did."""
+    """Store the follower's position, in the commit of its work."""
     await connection.execute(sql("cursor_put"), name, str(at.txid), at.job_id, at.seq)
 
 

@@ -1,8 +1,8 @@
-"""Handing back the steps of a worker process that died, as soon as its death is seen and not when its lease ends.
+"""Hands back the steps of a dead worker process as soon as its death is seen, before its lease expires.
 
-The process that watches the worker (its heartbeat) knows which handlers had begun. Attempts that had begun are lost, in
-the company of each other; attempts that were only claimed are released and charged with nothing. The reports pass the
-same door as all others, so of two reports of one death (the heartbeat's, the rescuer's) the first takes effect.
+The heartbeat process watches the worker and knows which handlers had begun. Attempts that had begun are lost, each in
+the company of the others. Attempts that were only claimed are released without a charge. The reports go through
+`settle` like any other: if heartbeat and rescuer both report one death, the first report takes effect.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ DIED = "the worker process died"
 
 
 async def hand_back(
-    db: Database, worker: UUID, begun: Set[Key], *, unnamed: int = 0, chance: Callable[[], float]
+    db: Database, worker: UUID, begun: Set[Key], *, unnamed: int = 0, spread: Callable[[], float]
 ) -> int:
-    """Report every attempt of this dead worker and end its lease; returns how many reports took effect.
+    """Report every attempt of this dead worker and end its lease. Returns how many reports took effect.
 
-    `unnamed` counts attempts that had begun and are not in `begun`: then any attempt may have.
+    `unnamed` counts begun attempts that are missing from `begun`: then any attempt may have begun.
     """
     company = len(begun) + unnamed - 1
 
     def outcome(key: Key) -> Outcome:
         return Lost(company, DIED) if key in begun or unnamed else Released()
 
-    heard = await _report(db, worker, outcome, chance)
+    heard = await _report(db, worker, outcome, spread)
     await db.run(lambda connection: connection.execute(sql("worker_died"), worker))
-    # The worker's last claim may have been committed after its death. Nothing of that has begun.
-    return heard + await _report(db, worker, lambda _: Released(), chance)
+    # The worker's last claim may have been committed after its death. None of those attempts has begun.
+    return heard + await _report(db, worker, lambda _: Released(), spread)
 
 
-async def _report(db: Database, worker: UUID, outcome: Callable[[Key], Outcome], chance: Callable[[], float]) -> int:
+async def _report(db: Database, worker: UUID, outcome: Callable[[Key], Outcome], spread: Callable[[], float]) -> int:
     keys = sorted(await held_keys(db, worker))
     heard = 0
     for start in range(0, len(keys), BATCH_MAX):
         reports = [Report(*key, outcome(key), source=SOURCE, worker=worker) for key in keys[start : start + BATCH_MAX]]
-        heard += sum((await settle(db, reports, chance=chance)).took_effect)
+        heard += sum((await settle(db, reports, spread=spread)).took_effect)
     return heard

@@ -1,14 +1,14 @@
-"""What an installation knows of itself: whether it is served, and since when its positions in the feed hold.
+"""The installation's own row: whether it is served, and the epoch of positions in the feed.
 
-A position is good for one history of the database. Three things begin another one, and each raises the epoch: a client
-that comes with a position of another epoch is told to begin anew.
+A position is valid for one history of the database. Three events begin another history, and each raises the epoch. A
+client with a position of another epoch must start again.
 
-- **Another cluster.** Positions are made of PostgreSQL's transaction numbers, which belong to one cluster. A dump that
-  is restored into another one finds other numbers there, so the installation remembers its cluster.
-- **Another timeline.** A standby that is promoted may lack the last commits of its primary, and gives out their
-  transaction numbers again. It continues on a new timeline, which the installation remembers too. Every engine looks
-  each ten seconds and after an outage (`loops/runner.py`), every hub after a lost connection (`api/history.py`).
-- **A copy of the files.** It keeps both: `windlass db restored` says so.
+- **Another cluster.** Positions consist of PostgreSQL's transaction numbers, which belong to one cluster. A dump
+  restored into another cluster finds other numbers there, so the installation remembers its cluster.
+- **Another timeline.** A promoted standby may lack the last commits of its primary, and assigns their transaction
+  numbers again. It continues on a new timeline, which the installation remembers too. Every engine checks it every ten
+  seconds and after an outage (`loops/runner.py`), every hub after a lost connection (`api/history.py`).
+- **A copy of the files.** It keeps both cluster and timeline, so the operator must run `windlass db restored`.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from windlass.store.statements import sql
 
 log = logging.getLogger("windlass.engine")
 
-# What a server answers that has no timeline to tell of, or does not tell everybody. A standby has none of its own.
+# Errors of a server that has no timeline to report (a standby), or reports it only to privileged users.
 _UNTOLD = (
     asyncpg.InsufficientPrivilegeError,
     asyncpg.FeatureNotSupportedError,
     asyncpg.UndefinedFunctionError,
     asyncpg.ObjectNotInPrerequisiteStateError,
 )
-# Every followed event may have to be written anew.
+# Every followed event may have to be rewritten.
 RESTORE_MAX_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Whether there is a service, so that every job is followed; and the epoch of positions in the feed."""
+    """Whether a service runs, so that every job is followed; and the epoch of positions in the feed."""
 
     is_served: bool
     epoch: int
 
 
 async def read(db: Database) -> Installation:
-    """As it is now."""
+    """Read the installation's row."""
     row = await db.run(lambda connection: connection.fetchrow(sql("installation_get")))
     if row is None:
-        raise Broken("the installation's own row is gone")
+        raise Broken("the installation's row is missing")
     return Installation(row["is_served"], row["epoch"])
 
 
 async def look(db: Database) -> Installation:
-    """As it is now, after a look at the server's timeline: a new one raises the epoch and is audited.
+    """Read the installation's row and check the server's timeline. A new timeline raises the epoch and is audited.
 
-    Costs a read. Where the server does not tell its timeline, a promotion is not noticed.
+    Costs one read. A server that does not report its timeline hides a promotion.
     """
 
     async def operation(connection: asyncpg.Connection) -> Installation:
@@ -76,12 +76,13 @@ async def look(db: Database) -> Installation:
 
 
 async def _on_timeline(connection: asyncpg.Connection, row: asyncpg.Record, now: int) -> Installation:
-    """Remember the timeline, in the transaction that has locked the row."""
+    """Store the timeline, in the transaction that has locked the row."""
     before, epoch = row["timeline"], row["epoch"]
     if before not in (None, now):
-        # By as many as there were promotions: the epoch between two of them may be lost with the second one's tail.
+        # Raised by the number of promotions: a second promotion may lose the commit that raised the epoch for the
+        # first.
         epoch += max(1, now - before)
-        log.warning("the database continues on timeline %d, after %d: followers begin anew", now, before)
+        log.warning("the database continues on timeline %d, after %d: followers start again", now, before)
         if row["is_served"]:
             payload = msgspec.json.encode({"timeline": now, "before": before, "epoch": epoch}).decode()
             await connection.execute(sql("audit_note"), AuditEvent.TIMELINE_CHANGED, None, payload)
@@ -91,9 +92,10 @@ async def _on_timeline(connection: asyncpg.Connection, row: asyncpg.Record, now:
 
 
 async def serve(db: Database, secret_check: bytes, accepted: Sequence[bytes] = ()) -> Installation:
-    """Mark the installation as served, by whoever knows its secret.
+    """Mark the installation as served. Refuses a server with another secret.
 
-    `secret_check` is a digest under the secret that is in use; `accepted` has those of older ones that still count.
+    `secret_check` is a digest under the current secret; `accepted` has the digests under older secrets that are still
+    valid.
     """
     system_id = await _system_id(db)
 
@@ -102,10 +104,10 @@ async def serve(db: Database, secret_check: bytes, accepted: Sequence[bytes] = (
             row = await connection.fetchrow(sql("installation_lock"))
             if row["secret_check"] not in (None, secret_check, *accepted):
                 raise BadSetting(
-                    "the secret is not the one that this installation was first served with",
-                    remedy="Set WINDLASS_SECRET to the same value for every server. If it was not set for the first "
-                    "one, it is in the file `secret` of that server's home (.windlass, or WINDLASS_HOME). To change "
-                    "it, put the new one before the old one",
+                    "this is not the secret of this installation",
+                    remedy="Set WINDLASS_SECRET to the same value for every server. If the first server had no "
+                    "setting, its secret is in the file `secret` of its home (.windlass, or WINDLASS_HOME). To change "
+                    "the secret, put the new one before the old one",
                 )
             is_moved = None not in (system_id, row["system_id"]) and system_id != row["system_id"]
             epoch = row["epoch"] + is_moved
@@ -115,18 +117,18 @@ async def serve(db: Database, secret_check: bytes, accepted: Sequence[bytes] = (
             await connection.execute(sql("installation_put"), True, epoch, system_id, secret_check)
 
     await db.run(operation)
-    # A server that was away for a promotion learns of it here.
+    # A server that was down during a promotion learns of it here.
     return await look(db)
 
 
 async def is_secret(db: Database, checks: Sequence[bytes]) -> bool:
-    """Whether one of these digests is of the secret that the installation is served with."""
+    """Report whether one of these digests is of the secret that serves the installation."""
     found = await db.run(lambda connection: connection.fetchval(sql("installation_is_secret"), list(checks)))
     return bool(found)
 
 
 async def restored(db: Database) -> Installation:
-    """The database was restored, whatever its cluster says: positions in the feed from before mean nothing now."""
+    """Start a new epoch after a restore, also on the same cluster. Earlier positions in the feed become invalid."""
     system_id = await _system_id(db)
 
     async def operation(connection: asyncpg.Connection) -> Installation:

@@ -1,4 +1,4 @@
-"""Writing down what running attempts say before they end."""
+"""Records the notes of running attempts: progress, previews, checkpoints, log lines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from windlass.core import note as law
 from windlass.core.note import Note
 from windlass.store import drafts
+from windlass.store.columns import encode
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
@@ -19,7 +20,7 @@ __all__ = ["Note", "note"]
 
 
 async def note(db: Database, notes: Sequence[Note]) -> list[bool]:
-    """Take down the notes in one commit; says of each whether its attempt was still under way."""
+    """Record the notes in one commit. Returns for each note whether its attempt was still running."""
 
     async def operation(connection: asyncpg.Connection) -> list[bool]:
         wanted: dict[UUID, set[int]] = {}
@@ -42,12 +43,12 @@ async def note(db: Database, notes: Sequence[Note]) -> list[bool]:
 
 
 async def write_columns(connection: asyncpg.Connection, notes: Sequence[Note]) -> None:
-    """Keep what the notes say with their steps and jobs. The jobs' rows are locked and the notes were heard."""
+    """Write progress and checkpoints to the steps and jobs. The jobs are locked and the notes accepted."""
     notes = [said for said in notes if said.progress is not None or said.checkpoint is not None]
     if not notes:
-        # A preview and what was logged are in the events alone.
+        # Only events carry previews and log lines.
         return
-    progress = [None if said.progress is None else drafts.encode(said.progress) for said in notes]
+    progress = [None if said.progress is None else encode(said.progress) for said in notes]
     await connection.execute(
         sql("note_step"),
         [said.job_id for said in notes],

@@ -1,6 +1,6 @@
-"""Providers as all processes see them: how much may be asked of each, whether it answers, who holds its places.
+"""Providers as all processes share them: limits, rate, pause and breaker.
 
-Everything here is one row per provider, changed under its lock; nothing is kept in the process.
+Each provider is one row, changed under its lock. The process keeps no copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ERROR_MAX = 500
 
 
 class ProviderRow(NamedTuple):
-    """What a process declares of a provider. `estimate` is what a step costs at most that does not say so itself."""
+    """A process's declaration of a provider. `estimate` is the most that a step costs, unless the step has its own."""
 
     name: str
     concurrency: int = CONCURRENCY
@@ -32,7 +32,7 @@ class ProviderRow(NamedTuple):
 
 
 async def sync(db: Database, rows: Sequence[ProviderRow]) -> None:
-    """Declare these providers, at the start of a process. The last one to say something of a provider is right."""
+    """Declare these providers at the start of a process. The latest declaration of a provider wins."""
     for row in rows:
         if row.concurrency < 1 or not 0 < row.rate <= 1e6:
             raise BadSetting(
@@ -46,7 +46,10 @@ async def sync(db: Database, rows: Sequence[ProviderRow]) -> None:
 
 
 async def take(db: Database, name: str, n: int) -> int:
-    """Reserve up to `n` requests; how many may be made now. None while the provider is paused or its breaker open."""
+    """Reserve up to `n` requests and return how many may be made now:
+
+    0 while the provider is paused or its breaker open.
+    """
 
     async def operation(connection: asyncpg.Connection) -> int:
         async with connection.transaction():
@@ -65,12 +68,12 @@ async def take(db: Database, name: str, n: int) -> int:
 
 
 async def busy(db: Database, name: str, after_s: float) -> None:
-    """The provider asked to be left alone for so long: nothing is granted or asked meanwhile."""
+    """Pause the provider for `after_s` seconds, as it asked. Meanwhile no slot is granted and no request made."""
     await db.run(lambda connection: connection.execute(sql("provider_busy"), name, max(0.0, after_s)))
 
 
 async def failed(db: Database, name: str, error: str) -> None:
-    """A request was not answered, or with a failure of the provider's own. Enough of them in a row open the breaker."""
+    """Record a request without an answer, or with a server error. Enough of them in a row open the breaker."""
 
     async def operation(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
@@ -84,12 +87,12 @@ async def failed(db: Database, name: str, error: str) -> None:
 
 
 async def answered(db: Database, name: str) -> None:
-    """A request was answered: the breaker is closed. Nothing is written while it was."""
+    """Record an answered request, which closes the breaker. Writes nothing if it was closed."""
     await db.run(lambda connection: _write(connection, "provider_answered", name))
 
 
 async def _write(connection: asyncpg.Connection, statement: str, *values: Any) -> None:
-    """A statement that says whether the granter has something to look at."""
+    """Run a statement, and ring for the granter if it returns true."""
     if await connection.fetchval(sql(statement), *values):
         connection.ring(GrantDue())
 

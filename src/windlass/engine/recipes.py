@@ -1,4 +1,4 @@
-"""Registering plans as versions of recipes, and finding the version that a new job runs."""
+"""Registers plans as versions of recipes, and finds the version that a new job runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from windlass.store.plans import PLANS, read_plan
 from windlass.store.statements import sql
 
 _KEPT_MAX = 2_000
-# A recipe asked for by name is looked up again after this long: a new version applies to new jobs within a second.
+# A recipe's newest version is cached for this long: a new version applies to new jobs within a second.
 NAME_KEPT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The version that a registered plan is, and the newest version of its recipe."""
+    """The version of a registered plan, and the newest version of its recipe."""
 
     version: int
     newest: int
@@ -28,17 +28,18 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A version of a recipe: its plan, and its description for people."""
+    """A version of a recipe: its plan, and its description for people. `version` is the newest that is this plan."""
 
     plan: Plan
     description: str
+    version: int | None = None
 
 
 async def register(db: Database, plan: Plan, *, description: str = "", is_newest: bool = False) -> Registered:
-    """Make this plan a version of its recipe. A new plan becomes the newest version; a known one keeps its version.
+    """Make this plan a version of its recipe. A new plan becomes the newest version; a known plan keeps its version.
 
     With `is_newest` a known plan becomes the newest version too, under a new number: a roll-back. A `description`
-    replaces the one that the plan had; an empty one leaves it as it is.
+    replaces the plan's description; an empty one changes nothing.
     """
     put = "recipe_put_newest" if is_newest else "recipe_put"
 
@@ -49,7 +50,7 @@ async def register(db: Database, plan: Plan, *, description: str = "", is_newest
                 await connection.execute(sql(put), plan.recipe, plan.hash)
                 await connection.execute(sql("recipe_describe"), plan.recipe, plan.hash, description)
                 row = await connection.fetchrow(sql("recipe_of_plan"), plan.recipe, plan.hash)
-            # Another process may have taken the number in between.
+            # Another process may have taken the number in the meantime.
             if row["version"] is not None and (row["version"] == row["newest"] or not is_newest):
                 return Registered(row["version"], row["newest"])
 
@@ -59,24 +60,24 @@ async def register(db: Database, plan: Plan, *, description: str = "", is_newest
 
 
 async def rollback(db: Database, name: str, version: int | None = None) -> tuple[int, Registered]:
-    """Make an earlier version the newest, under a new number: the one given, else the one before the newest."""
+    """Make an earlier version the newest, under a new number. The default is the version before the newest."""
     if version is None:
         async with db.connection() as connection:
             numbers = [row["version"] for row in await connection.fetch(sql("recipe_versions"), name)]
         if len(numbers) == 1:
-            raise WrongState(f"recipe {name} has one version only", remedy="Register another one first")
+            raise WrongState(f"recipe {name} has only one version", remedy="Register another one first")
         version = numbers[1] if numbers else None
     plan = await latest(db, name, version)
     return version or 0, await register(db, plan, is_newest=True)
 
 
 async def latest(db: Database, name: str, version: int | None = None) -> Plan:
-    """The newest version of a recipe, or the one asked for."""
+    """Return the plan of a recipe's newest version, or of the given version."""
     return (await described(db, name, version)).plan
 
 
 async def described(db: Database, name: str, version: int | None = None) -> Described:
-    """The newest version of a recipe, or the one asked for, with its description."""
+    """Return the newest or the given version of a recipe, with its description."""
     async with db.connection() as connection:
         if version is None:
             row = await connection.fetchrow(sql("recipe_latest"), name)
@@ -87,25 +88,29 @@ async def described(db: Database, name: str, version: int | None = None) -> Desc
         if row is None:
             what = f"recipe {name}" if version is None else f"version {version} of recipe {name}"
             raise NotFound(f"there is no {what}", remedy="`windlass recipes` lists the known ones")
-        return Described(await read_plan(connection, row["plan"]), row["description"])
+        return Described(await read_plan(connection, row["plan"]), row["description"], row["version"])
 
 
 class NamedPlans:
-    """Plans by the names of their recipes, looked up again when a second has passed. `clock` gives seconds."""
+    """Caches plans by recipe name, each for NAME_KEPT_S seconds. `clock` returns seconds."""
 
     def __init__(self, db: Database, clock: Callable[[], float]) -> None:
         self._db = db
         self._clock = clock
-        self._kept: dict[tuple[str, int | None], tuple[float, Plan]] = {}
+        self._kept: dict[tuple[str, int | None], tuple[float, Described]] = {}
 
     async def latest(self, name: str, version: int | None = None) -> Plan:
-        """The newest version of a recipe as of a second ago, or the one asked for."""
+        """Return the recipe's newest plan as of at most a second ago, or the plan of the given version."""
+        return (await self.described(name, version)).plan
+
+    async def described(self, name: str, version: int | None = None) -> Described:
+        """Return `latest` with its version and its description."""
         now_s = self._clock()
         kept = self._kept.get((name, version))
         if kept is not None and now_s - kept[0] <= NAME_KEPT_S:
             return kept[1]
-        plan = await latest(self._db, name, version)
+        found = await described(self._db, name, version)
         while len(self._kept) >= _KEPT_MAX:
             del self._kept[next(iter(self._kept))]
-        self._kept[name, version] = (now_s, plan)
-        return plan
+        self._kept[name, version] = (now_s, found)
+        return found

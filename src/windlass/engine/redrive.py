@@ -1,7 +1,7 @@
-"""Dealing with dead letters of one kind: running the jobs again, or discarding them.
+"""Redrives or discards the dead letters of one kind.
 
-Each job has its own commit, which also records that the job is dealt with. Two callers that redrive at once run no job
-twice, and a request that was cut off may be sent again.
+Each job has its own commit, which also records the redrive. Two concurrent redrives run no job twice, and an
+interrupted request may be sent again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def redrive(
     request_id: str | None,
     priority_max: int = PRIORITY_MAX,
 ) -> Bulk:
-    """Run the newest `limit` jobs of one kind again: from where they failed, or from their first step."""
+    """Run the newest `limit` jobs of one kind again, from where they failed or from their first step."""
     ids, is_more = found
     if dry_run:
         return Bulk(len(ids), is_more)
@@ -59,7 +59,7 @@ async def redrive(
 
 
 async def discard(db: Database, found: Targets, *, dry_run: bool, reason: str, source: str) -> Bulk:
-    """Leave the jobs of one kind as they are: they stay failed and are no longer dead letters."""
+    """Discard the jobs of one kind: they stay failed and are no longer dead letters."""
     check_text(reason)
     check_text(source)
     ids, is_more = found
@@ -69,7 +69,7 @@ async def discard(db: Database, found: Targets, *, dry_run: bool, reason: str, s
     async def operation(connection: asyncpg.Connection) -> set[UUID]:
         async with connection.transaction():
             await connection.execute(sql("dead_letter_discard"), ids, source, reason)
-            # Also what an earlier commit did whose answer was lost.
+            # Includes jobs that an earlier commit discarded whose reply was lost.
             return {row["job_id"] for row in await connection.fetch(sql("dead_letter_discarded"), ids)}
 
     gone = await db.run(operation)

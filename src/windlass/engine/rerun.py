@@ -1,12 +1,12 @@
-"""Running a finished job again, as a new job of the same plan: from the start, from a step, or from where it failed.
+"""Runs a finished job again as a new job of the same plan: from the start, from a step, or from where it failed.
 
     retry                 keeps every step that succeeded
     rerun                 keeps nothing
-    rerun from a step     keeps what succeeded, but for that step and all that depend on it
+    rerun from a step     keeps the steps that succeeded, except that step and its dependents
 
-The old job's row is locked while the new one is made, so it cannot be deleted or pruned meanwhile and its steps are
-those that were looked at. That it was run again is written down in the same commit (`redriven`): a job that failed is
-a dead letter until then.
+The old job's row is locked while the new job is made. The old job cannot be deleted or pruned meanwhile, and its steps
+stay as they were read. The same commit records that the job was run again (`redriven`): until then a failed job is a
+dead letter.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from windlass.engine.control import check_actor, unknown
 from windlass.engine.submit import Submission, body_hash, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
+from windlass.store.columns import encode
 from windlass.store.database import Database
 from windlass.store.outputs import fetch
 from windlass.store.plans import read_plan
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
-# A longer key is kept as its digest: with what is put before it, it would not fit.
+# A longer key is stored as its digest: with its prefix it would not fit.
 _KEY_MAX = 200
 STEP_NAME_MAX = 255
 Action = Literal["retry", "rerun"]
 
 
 class Wish(NamedTuple):
-    """How a job is to be run again. `inputs` are all of them; None is those that it had."""
+    """How to run a job again. `inputs` replace all inputs; None keeps the old ones."""
 
     action: Action
     from_step: str | None = None
@@ -52,24 +53,24 @@ class Wish(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether the new job starts with what the old one had done."""
+        """Whether the new job starts with the finished steps of the old one."""
         return self.action == "retry" or self.from_step is not None
 
 
 class _New(NamedTuple):
-    """The job that is made, and by whom."""
+    """The id and options of the new job."""
 
     id: UUID
     source: str
     key: str | None
     request_id: str | None
-    # Only if nobody ran the old one again before.
+    # Refuse if the old job was run again before.
     once: bool = False
-    # The new job's priority is the old one's, and no more than this.
+    # The new job's priority is the old one's, but at most this.
     priority_max: int = PRIORITY_MAX
 
     def idempotency_key(self, action: Action, of: UUID) -> str | None:
-        """Its key in the table, where it shares the caller's with those of submissions."""
+        """Return the stored key. The prefix keeps it apart from the keys of the caller's submissions."""
         if self.key is None:
             return None
         is_long = len(self.key) > _KEY_MAX
@@ -86,9 +87,9 @@ async def retry(
     request_id: str | None = None,
     priority_max: int = PRIORITY_MAX,
 ) -> UUID:
-    """A new job that keeps every step that succeeded and runs the rest. A completed job cannot be retried.
+    """Make a new job that keeps every step that succeeded and runs the rest. A completed job cannot be retried.
 
-    The same `key` gives the same new job.
+    The same `key` returns the same new job.
     """
     return await _make(db, job_id, Wish("retry"), _New(new_id, source, key, request_id, False, priority_max))
 
@@ -104,9 +105,10 @@ async def rerun(
     key: str | None = None,
     request_id: str | None = None,
 ) -> UUID:
-    """A new job with the same plan: from the start, or from this step on with what else was done kept.
+    """Make a new job with the same plan, from the start or from a step. From a step, other finished steps are kept.
 
-    It has the same inputs unless others are given. The same `key` gives the same new job, if the same is asked for.
+    The inputs stay the same unless `inputs` is given. The same `key` returns the same new job, if the request is the
+    same.
     """
     return await _make(db, job_id, Wish("rerun", from_step, inputs), _New(new_id, source, key, request_id))
 
@@ -123,12 +125,12 @@ async def make(
     once: bool = False,
     priority_max: int = PRIORITY_MAX,
 ) -> UUID:
-    """The new job of this wish. With `once`, only if nobody has run the old one again before: WrongState if so."""
+    """Make the new job of this wish. With `once`, raise WrongState if the old job was run again before."""
     return await _make(db, job_id, wish, _New(new_id, source, key, request_id, once, priority_max))
 
 
 async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
-    """What the new job would run, without making it; refused as making it would be."""
+    """Compute what the new job would run, without making it. Raises the same errors as making it."""
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("job_row"), job_id)
         if row is None or row["deleted_at"] is not None:
@@ -138,7 +140,7 @@ async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
         _check_state(row, wish)
         old = await _old_rows(connection, "step_states", job_id, plan)
     if not old:
-        # Removed meanwhile; a job that has ended changes in no other way.
+        # The job was removed in the meantime; a job that has ended changes in no other way.
         raise unknown(job_id)
     if not wish.keeps:
         old = _fresh(plan)
@@ -154,7 +156,7 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
     async def operation(connection: asyncpg.Connection) -> UUID:
         async with connection.transaction():
             if await connection.fetchrow(sql("job_row"), new.id) is not None:
-                # Made before, by a commit whose answer was lost; it may be running by now.
+                # An earlier commit whose reply was lost made the job; it may be running by now.
                 return new.id
             await drafts.lock(connection, [job_id])
             row = await connection.fetchrow(sql("job_row"), job_id)
@@ -173,7 +175,7 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
             if isinstance(answer, Conflict):
                 raise answer
             if not answer.is_new:
-                # Made meanwhile, by another request with the same key.
+                # A concurrent request with the same key made the job.
                 return answer.job_id
             await _note(connection, row, new)
             await connection.execute(sql("job_budget_again"), job_id, new.id)
@@ -188,13 +190,13 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
 
 
 async def _made_before(connection: asyncpg.Connection, submission: Submission) -> UUID | None:
-    """The job that the same key made. A key that was used is answered before anything else is asked."""
+    """Return the job that the same key made. A used key is answered before any other check."""
     if submission.idempotency_key is None:
         return None
     row = await connection.fetchrow(sql("job_by_key"), submission.caller, submission.idempotency_key)
     if row is None:
         return None
-    if row["body_hash"] != body_hash(submission, drafts.encode(submission.inputs)):
+    if row["body_hash"] != body_hash(submission, encode(submission.inputs)):
         raise Conflict(
             f"the key was used to run the job again in another way, by job {row['id']}",
             remedy="Use a new key for a new request",
@@ -204,12 +206,12 @@ async def _made_before(connection: asyncpg.Connection, submission: Submission) -
 
 
 async def _note(connection: asyncpg.Connection, row: asyncpg.Record, new: _New) -> None:
-    """Write down that the job was run again, if that is of interest: it had ended badly."""
+    """Record that the job was run again, if it had ended without success."""
     if JobState(row["state"]) not in JOB_TERMINAL - {JobState.COMPLETED}:
         return
     is_first = await connection.fetchval(sql("redriven_put"), row["id"], new.id, new.source)
     if new.once and not is_first:
-        raise WrongState(f"job {row['id']} was run again or discarded already", remedy="Look at the list again")
+        raise WrongState(f"job {row['id']} was already run again or discarded", remedy="Look at the list again")
 
 
 def _check_state(row: asyncpg.Record, wish: Wish) -> None:
@@ -233,7 +235,7 @@ def _changed(row: asyncpg.Record, inputs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _submission(row: asyncpg.Record, plan: Plan, wish: Wish, new: _New) -> Submission:
-    # Where there is a service, every new job is followed.
+    # With a service, every new job is followed, so it needs a correlation id.
     own = str(new.id) if row["is_served"] else None
     return Submission(
         plan=plan,
@@ -252,12 +254,12 @@ def _submission(row: asyncpg.Record, plan: Plan, wish: Wish, new: _New) -> Submi
 
 
 def _fresh(plan: Plan) -> list[Kept]:
-    """The rows of a job that has done nothing."""
+    """Return the step rows of a job that has not started."""
     return [Kept(no, no, None, StepState.BLOCKED, 0, None, None, None, None) for no in range(len(plan.nodes))]
 
 
 async def _old_rows(connection: asyncpg.Connection, name: str, job_id: UUID, plan: Plan) -> list[Kept]:
-    """The steps of the old job. Nothing is kept of a job whose outputs the new one may not see."""
+    """Read the steps of the old job. Nothing is kept of a job whose outputs the new one may not see."""
     rows = await fetch(connection, name, Reader.NEW_JOB, job_id)
     if rows and not is_visible(Content.OUTPUT, Reader.NEW_JOB, JobState(rows[0]["job_state"])):
         return _fresh(plan)
@@ -271,7 +273,7 @@ async def _old_rows(connection: asyncpg.Connection, name: str, job_id: UUID, pla
 def _rows(
     plan: Plan, old: list[Kept], wish: Wish, changed: Sequence[str], row: asyncpg.Record
 ) -> tuple[list[Kept], Restart]:
-    """What the new job starts with; there must be something for it to do."""
+    """Compute the rows that the new job starts with. Refuses if no step is left to run."""
     restart = restart_from(plan, old, wish.from_step, changed) if wish.from_step is not None else NOTHING
     rows = retry_rows(plan, old, restart)
     if all(one.state in STEP_DONE for one in rows):
@@ -280,7 +282,7 @@ def _rows(
 
 
 async def keep(connection: asyncpg.Connection, job_id: UUID, submission: Submission, source: str) -> None:
-    """Let a job that this very transaction made begin with what another of its plan had finished."""
+    """Give a job that this transaction made the finished steps of another job of its plan."""
     old = await _old_rows(connection, "step_rows", job_id, submission.plan)
     rows = retry_rows(submission.plan, old, holds=submission.holds)
     await _keep(connection, job_id, submission, rows, source)
@@ -301,35 +303,39 @@ async def _keep(
     state = first_state([row.state for row in new])
     await connection.execute(sql("retry_job"), new_id, len(new), still_open, state)
     await connection.execute(
-        sql("retry_step"),
-        new_id,
-        [row.no for row in static],
-        [row.state for row in static],
-        [row.unmet for row in static],
-        [row.fan for row in static],
-        [row.fanned for row in static],
-        [row.output for row in static],
-        [row.waiting_for for row in static],
-        [int(row.holds) for row in static],
+        *bound(
+            "retry_step",
+            job_id=new_id,
+            no=[row.no for row in static],
+            state=[row.state for row in static],
+            unmet=[row.unmet for row in static],
+            fan=[row.fan for row in static],
+            fanned=[row.fanned for row in static],
+            output=[row.output for row in static],
+            waiting_for=[row.waiting_for for row in static],
+            holds=[int(row.holds) for row in static],
+        )
     )
     if children:
         await connection.execute(
-            sql("retry_children"),
-            new_id,
-            [row.no for row in children],
-            [row.node for row in children],
-            [row.index for row in children],
-            [row.state for row in children],
-            [plan.nodes[row.node].queue for row in children],
-            [plan.nodes[row.node].timeout_s for row in children],
-            [row.item for row in children],
-            [row.output for row in children],
-            [int(row.holds) for row in children],
+            *bound(
+                "retry_children",
+                job_id=new_id,
+                no=[row.no for row in children],
+                node=[row.node for row in children],
+                index=[row.index for row in children],
+                state=[row.state for row in children],
+                queue=[plan.nodes[row.node].queue for row in children],
+                timeout_s=[plan.nodes[row.node].timeout_s for row in children],
+                item=[row.item for row in children],
+                output=[row.output for row in children],
+                holds=[int(row.holds) for row in children],
+            )
         )
     told: dict[str, Any] = {"of": str(job_id), "states": {str(row.no): row.state for row in new}}
     if from_step is not None:
-        # The child jobs of these steps begin afresh too (`child_kin`).
+        # The child jobs of these steps start afresh too (`child_kin`).
         told |= {"from": from_step, "fresh": sorted(restart.nodes)}
-    await connection.execute(sql("retry_event"), new_id, source, drafts.encode(told), submission.correlation_id)
+    await connection.execute(sql("retry_event"), new_id, source, encode(told), submission.correlation_id)
     queues = {plan.nodes[row.node].queue for row in new if row.state is StepState.QUEUED}
     connection.ring(WorkQueued(tuple(sorted(queues))), RouteDue())

@@ -1,17 +1,17 @@
-"""Settling: the one door through which an attempt ends, whoever reports it.
+"""Settling: the only way for an attempt to end, for every reporter.
 
-Reports are settled in batches. The batch is first tried without locks: read the jobs and the steps that the reports
-can touch, decide, and write all of it in one statement on the condition that no job moved on meanwhile. If one did, or
-if a decision needs more than one statement, the batch is done again under the jobs' row locks, where nothing can move.
-Either way it is one commit.
+Reports are settled in batches. `settle` first tries a batch without locks: it reads the jobs and the steps that the
+reports can touch, and decides. It writes everything in one statement, on condition that no job has moved on meanwhile.
+If a job has moved on, or a decision needs more than one statement, it repeats the batch under the jobs' row locks.
+Nothing can move there. Either way the batch is one commit.
 
-Most reports tell of success, and their worker saw the job when it claimed the step; where that is all there is to
-know, nothing is read at all. It is the same decision on the same condition, and on one more: the attempt must still be
-running, on the same worker. A claim does not wait for the disk, so a crash of the server may have undone it, and the
-job may have come to the same version by another way since.
+Most reports are successes, and their worker saw the job when it claimed the step. Where that is enough to decide,
+nothing is read at all. The decision and its condition are the same, with one more condition: the attempt must still be
+running, on the same worker. A claim does not wait for the disk, so a crash of the server may have undone it. The job
+may since have reached the same version in another way.
 
-A report that is late or doubled is refused by the law (core/settle.py); doing a batch twice is harmless for the same
-reason, so a commit whose outcome is unknown is simply done again.
+`core/settle.py` refuses a late or repeated report. For the same reason a repeated batch is harmless, so a commit whose
+outcome is unknown is simply repeated.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import PLANS, read_plan
 from windlass.store.statements import sql
+from windlass.store.writers import is_touched
 
 BATCH_MAX = 500
-# How many settles of a contended job go straight to the lock, and how many such jobs are remembered.
-LOCKED_SETTLES = 20
+# The most settles of a contended job that go straight to the lock, and the most such jobs that are remembered.
+LOCKED_SETTLES = 16
 CONTENDED_MAX = 100
-# A success sets no timer, so it needs no time.
+# A success sets no timer, so the draft needs no time.
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of the reports: which took effect, and whether steps became ready for a worker or the router."""
+    """The result of settling: which reports took effect, and whether steps became ready for a worker or the router."""
 
     took_effect: tuple[bool, ...]
     queues: frozenset[str]
@@ -52,80 +53,93 @@ class Settled:
 
 
 class Contended:
-    """Jobs that others were seen to settle at the same time. For a while they are settled under their lock at once.
+    """Jobs that other processes settle at the same time. For a while, `settle` locks them at once.
 
-    Deciding without the lock leaves the job free meanwhile, for claims above all; but where several workers settle one
-    wide job, each would mostly find that it has moved on.
+    Deciding without the lock keeps the job free meanwhile, for claims above all. But when several workers settle one
+    wide job, each would mostly find that the job has moved on. Each further refusal of a job doubles the number of
+    locked settles: the router or the granter moves most jobs once, another worker moves a wide job all the time.
     """
 
     def __init__(self) -> None:
-        self._left: dict[UUID, int] = {}
+        # By job: how many more settles go to the lock, and how many the last refusal added.
+        self._left: dict[UUID, tuple[int, int]] = {}
 
     def note(self, reports: Sequence[Report]) -> None:
-        """A write was refused. Which job moved on is not known; a job with several reports is the likeliest."""
+        """Record a refused write. The job that moved on is unknown; a job with several reports is the likeliest."""
         counts = Counter(report.job_id for report in reports)
         for job_id, count in counts.items():
             if count > 1 or len(counts) == 1:
-                self._left[job_id] = LOCKED_SETTLES
+                _, worth = self._left.pop(job_id, (0, 0))
+                worth = min(2 * worth, LOCKED_SETTLES) or 1
+                self._left[job_id] = worth, worth
         while len(self._left) > CONTENDED_MAX:
             del self._left[next(iter(self._left))]
 
     def has_any(self, reports: Sequence[Report]) -> bool:
-        """Whether one of these jobs is among them."""
+        """Report whether one of these jobs is contended. Counts down their locked settles."""
         if not self._left:
             return False
-        found = {report.job_id for report in reports} & self._left.keys()
-        for job_id in sorted(found):
-            self._left[job_id] -= 1
-            if not self._left[job_id]:
-                del self._left[job_id]
-        return bool(found)
+        has_locked = False
+        for job_id in sorted({report.job_id for report in reports} & self._left.keys()):
+            left, worth = self._left[job_id]
+            if left:
+                self._left[job_id] = left - 1, worth
+                has_locked = True
+        return has_locked
+
+    def forget(self, reports: Sequence[Report]) -> None:
+        """Forget the jobs of these reports: they were settled without the lock, so they are quiet again."""
+        if self._left:
+            for report in reports:
+                self._left.pop(report.job_id, None)
 
 
 async def settle(
-    db: Database, reports: Sequence[Report], *, chance: Callable[[], float], contended: Contended | None = None
+    db: Database, reports: Sequence[Report], *, spread: Callable[[], float], contended: Contended | None = None
 ) -> Settled:
-    """Settle up to BATCH_MAX reports in one commit. A caller that settles often keeps what it learns in `contended`."""
-    chances = [chance() for _ in reports]
+    """Settle up to BATCH_MAX reports in one commit. A frequent caller keeps `contended` between calls."""
+    spreads = [spread() for _ in reports]
 
     async def operation(connection: asyncpg.Connection) -> Settled:
         placed = await _placed(connection, reports)
-        if any(map(_is_slotted, placed)):
-            return await _settle_locked(connection, placed, chances)
+        if any(map(_is_lined, placed)):
+            return await _settle_locked(connection, placed, spreads)
         if contended is None or not contended.has_any(placed):
             found = await _remembered(connection, placed) or await _load(connection, placed, is_trusting=True)
-            settled = _decide(found, placed, chances)
-            if all(map(drafts.is_simple, found)):
+            settled = _decide(found, placed, spreads)
+            if not any(map(is_touched, found)):
                 try:
                     await drafts.write(connection, found)
+                    if contended is not None:
+                        contended.forget(placed)
                     return settled
                 except drafts.MovedOn:
                     if contended is not None:
                         contended.note(placed)
-        return await _settle_locked(connection, placed, chances)
+        return await _settle_locked(connection, placed, spreads)
 
     return await db.run(operation)
 
 
-def _is_slotted(report: Report) -> bool:
-    """Whether settling it is known to take more than one statement."""
+def _is_lined(report: Report) -> bool:
+    """Whether the step or a step after it needs a slot: such a settle takes more than one statement."""
     plan = None if report.plan_hash is None else PLANS.get(report.plan_hash)
-    return plan is not None and plan.is_slotted
+    return plan is not None and report.node in plan.lined
 
 
 async def _settle_locked(
-    connection: asyncpg.Connection, reports: Sequence[Report], chances: Sequence[float]
+    connection: asyncpg.Connection, reports: Sequence[Report], spreads: Sequence[float]
 ) -> Settled:
     async with connection.transaction():
         await drafts.lock(connection, {report.job_id for report in reports})
         found = await _load(connection, reports)
-        settled = _decide(found, reports, chances)
+        settled = _decide(found, reports, spreads)
         await drafts.write(connection, found)
     return settled
 
 
 async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Report]:
-    """The reports, each with its step's plan and node; those for steps that do not exist stay without."""
+    """Add the step's plan and node to each report. Reports for steps that do not exist stay without."""
     unknown = [report for report in reports if report.plan_hash is None]
     if not unknown:
         return list(reports)
@@ -142,7 +156,7 @@ async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> 
 
 
 async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Draft] | None:
-    """The drafts as the claims saw them, if that is enough for every one of these reports."""
+    """Build the drafts from what the claims saw, if that is enough for every report."""
     if len({report.job_id for report in reports}) < len(reports):
         return None
     found: list[Draft] = []
@@ -151,7 +165,8 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
         job_id, no, attempt, outcome, _, _, plan_hash, node, seen, _, worker = report
         if seen is None or worker is None or plan_hash is None or no != node:
             return None
-        if seen.has_parent or not isinstance(outcome, Success):
+        # A claim does not see how the first failure came about, which decides the job's end.
+        if seen.has_parent or seen.steps_failed or not isinstance(outcome, Success):
             return None
         place = (plan_hash, node)
         if place not in known:
@@ -178,16 +193,16 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
 
 
 def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
-    """The plan and the steps after this one, if each of them needs nothing else: then it is still as it was made."""
+    """Return the plan and the next steps, if each needs only this step: then they are unchanged since birth."""
     after = tuple(plan.successors[node])
     return None if any(len(plan.nodes[no].needs) > 1 for no in after) else (plan, after)
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is_trusting: bool = False) -> list[Draft]:
-    """The jobs and what the reports can touch of them.
+    """Load the jobs and the steps that the reports can touch.
 
-    With `is_trusting` a fan-out's child that succeeded is taken as its claim saw it, under the same condition as above:
-    of a wide job only the fan-out itself is read.
+    With `is_trusting`, a succeeded child of a fan-out is taken as its claim saw it, under the condition that the module
+    names. Of a wide job, only the fan-out itself is then read.
     """
     wanted: dict[UUID, set[int]] = {}
     children: dict[UUID, list[Report]] = {}
@@ -217,7 +232,7 @@ async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is
 def _add_child(draft: Draft, report: Report) -> None:
     if report.seen is None or report.no in draft.steps:
         return
-    # Which place it has in the fan-out does not matter here, only that it has one.
+    # The child's index does not matter here, only that it has one.
     draft.steps[report.no] = Step(
         report.no, report.node, 0, StepState.RUNNING, 0, report.attempt, report.seen.failures, report.seen.losses,
         worker=report.worker,
@@ -227,11 +242,11 @@ def _add_child(draft: Draft, report: Report) -> None:
     draft.fences[report.no] = report.attempt
 
 
-def _decide(found: list[Draft], reports: Sequence[Report], chances: Sequence[float]) -> Settled:
+def _decide(found: list[Draft], reports: Sequence[Report], spreads: Sequence[float]) -> Settled:
     by_job = {draft.job.id: draft for draft in found}
     took_effect = tuple(
-        (draft := by_job.get(report.job_id)) is not None and law.settle(draft, report, chance)
-        for report, chance in zip(reports, chances, strict=True)
+        (draft := by_job.get(report.job_id)) is not None and law.settle(draft, report, spread)
+        for report, spread in zip(reports, spreads, strict=True)
     )
     queues = frozenset(queue for draft in found for queue in draft.queues)
     has_ready = any(draft.has_ready or (draft.is_finished and draft.job.parent) for draft in found)

@@ -1,12 +1,12 @@
-"""Telling a job something: a named event completes the step that waits for it, or is kept until one does.
+"""Sends events to jobs. A named event completes the step that waits for it, or is kept until a step waits.
 
-    send ──► lock the job ──► the same id again?            already (or Conflict, if it says something else)
-                          ──► a step that waits, and fits?   delivered: it is settled in this commit
+    send ──► lock the job ──► the same id again?            already (Conflict, if name or body differ)
+                          ──► a waiting step that fits?      delivered: settled in this commit
                           ──► else                           kept: the router gives it to the first step that fits
 
-The router looks under the same lock before it parks a step, so an event is either seen by it or sees the step: there
-is no moment between the two in which it could be missed. An event is taken by one step only, and the earliest that
-fits is taken first. A job that has ended takes none: nobody could ever be given it.
+The router looks for kept events under the same lock before it parks a step. Either the router sees the event, or the
+event sees the step, so no event is missed between the two. Only one step takes an event, and the earliest event that
+fits is taken first. A job that has ended accepts no event, because no step could ever take it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.engine.submit import check_text
 from windlass.store import drafts
 from windlass.store.artifact import REFERENCE_KEY, is_reference
+from windlass.store.columns import encode
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 
 BODY_BYTES_MAX = 64 * 1024
 ID_CHARS_MAX = 255
-# Events of one job that nobody has waited for yet.
+# The most kept events of one job that no step has taken.
 KEPT_MAX = 1_000
 
 Sent = Literal["delivered", "kept", "already"]
@@ -47,7 +48,7 @@ Sent = Literal["delivered", "kept", "already"]
 
 @dataclass(frozen=True, slots=True)
 class SignalView:
-    """An event that a job was sent; `taken_no` is the step that it completed."""
+    """An event that was sent to a job; `taken_no` is the step that it completed."""
 
     id: str
     name: str
@@ -58,7 +59,7 @@ class SignalView:
 
 
 async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sender: str) -> Sent:
-    """Send the job an event. The same `id` again changes nothing; with another name or body it is a Conflict."""
+    """Send the job an event. Repeating the `id` changes nothing; with another name or body it is a Conflict."""
     text = _checked(name, body, id, sender)
     tries = 0
 
@@ -73,15 +74,15 @@ async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sen
             known = await connection.fetchrow(sql("signal_get"), job_id, id)
             if known is not None:
                 _check_same(known, id, name, body)
-                # Done again here, it is most likely what a commit did whose answer was lost.
+                # Found on a repeated try: an earlier commit whose reply was lost most likely stored it.
                 return "already" if tries == 1 else _sent(known["taken_no"])
             if JobState(job["state"]) in JOB_TERMINAL:
-                raise WrongState(f"job {job_id} is {job['state']}", remedy="Only a job under way can be told something")
+                raise WrongState(f"job {job_id} is {job['state']}", remedy="Only a job that has not ended takes events")
             plan = await read_plan(connection, job["plan"])
             _check_name(plan, name)
             no = await _deliver(connection, plan, name, body, Report(job_id, -1, -1, Success(text), sender, id))
             if no is None and await connection.fetchval(sql("signal_kept"), job_id) >= KEPT_MAX:
-                raise TooLarge(f"{KEPT_MAX:,} events are kept for job {job_id} already, and nobody has taken them")
+                raise TooLarge(f"{KEPT_MAX:,} events are already kept for job {job_id}, and no step has taken them")
             await connection.execute(sql("signal_put"), job_id, id, name, text, sender, no)
         return _sent(no)
 
@@ -89,7 +90,7 @@ async def send(db: Database, job_id: UUID, name: str, body: Any, *, id: str, sen
 
 
 async def sent_to(db: Database, job_id: UUID, limit: int = KEPT_MAX) -> list[SignalView]:
-    """The events that a job was sent, in the order they came."""
+    """List the events that were sent to a job, in order of arrival."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("signal_list"), job_id, limit)
     return [
@@ -99,17 +100,17 @@ async def sent_to(db: Database, job_id: UUID, limit: int = KEPT_MAX) -> list[Sig
 
 
 def _checked(name: str, body: Any, id: str, sender: str) -> str:
-    """The body as JSON text, if all of it can be stored."""
+    """Encode the body as JSON, after checking that all parts can be stored."""
     for text in (name, id, sender):
         check_text(text)
     if not 0 < len(id) <= ID_CHARS_MAX:
         raise BadInput(f"an event's id has 1 to {ID_CHARS_MAX} characters")
     try:
-        text = drafts.encode(body)
+        text = encode(body)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"the event's body is not JSON: {error}") from None
     if is_reference(text):
-        # As a step's output it would be read as the name of something that is stored, perhaps by others.
+        # As a step's output it would be read as a reference to a stored artifact, perhaps of another caller.
         raise BadInput(f"an event's body cannot be {REFERENCE_KEY!r} alone", remedy="Put it under another key")
     if len(text.encode()) > BODY_BYTES_MAX:
         raise TooLarge(f"an event of {len(text.encode()):,} bytes; at most {BODY_BYTES_MAX:,} are allowed")
@@ -133,7 +134,7 @@ def _check_name(plan: Plan, name: str) -> None:
 
 
 async def _deliver(connection: asyncpg.Connection, plan: Plan, name: str, body: Any, report: Report) -> int | None:
-    """Settle the first step that waits for this event, and say which it was."""
+    """Settle the first waiting step that fits this event, and return its number."""
     job_id = report.job_id
     for row in await connection.fetch(sql("waits_of"), job_id, name):
         if not fits(msgspec.json.decode(row["match"]), body):
@@ -149,14 +150,14 @@ async def _deliver(connection: asyncpg.Connection, plan: Plan, name: str, body: 
 
 @dataclass(slots=True)
 class Early:
-    """Events that came before anybody waited for them, for the steps that begin to wait now."""
+    """Events that arrived before a step waited for them, for the steps that begin to wait now."""
 
     kept: dict[tuple[UUID, str], list[tuple[str, str]]] = field(default_factory=dict)
     taken: list[tuple[UUID, str, int]] = field(default_factory=list)
 
     @classmethod
     async def load(cls, connection: asyncpg.Connection, awaited: Iterable[tuple[UUID, str]]) -> Early:
-        """Those of these jobs and names. The jobs are locked."""
+        """Load the kept events of these jobs and names. The jobs are locked."""
         pairs = sorted(awaited)
         early = cls()
         if not pairs:
@@ -180,6 +181,6 @@ class Early:
             self.taken.append((draft.job.id, kept.pop(at)[0], no))
 
     async def write(self, connection: asyncpg.Connection) -> None:
-        """Who took which, in the commit of the steps' own moves."""
+        """Record which step took which event, in the commit that moves the steps."""
         if self.taken:
             await connection.execute(sql("signal_take"), *(list(column) for column in zip(*self.taken, strict=True)))

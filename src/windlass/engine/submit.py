@@ -1,19 +1,18 @@
-"""Submitting: a plan and its inputs become a job, durably, or nothing does.
+"""Submitting: turns a plan and its inputs into a durable job, or leaves no trace.
 
-A job's id is made before the commit, so a submit whose commit was cut off can be done again: it finds the job there.
-An idempotency key is unique per caller. The same key with the same body gives the first job; with another, a Conflict.
+A job's id is made before the commit, so an interrupted submit can be repeated: it finds the job. An idempotency key is
+unique per caller. The same key with the same body returns the first job; with another body it is a Conflict.
 
-A job that comes alone commits ahead of the disk: a worker may see it and begin while its submitter still waits. Nobody
-is told that it was accepted before it is on the disk, nor is whoever comes with the same key. As the log is written in
-order, no result can be on the disk without its job.
+A lone job commits without waiting for the disk, so a worker may begin it early. The submitter and a second request with
+the same key, get their answer once it is on disk. The log is written in order: no result is on disk without its job.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,27 +28,27 @@ from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.lane import lane_of
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
+from windlass.store.columns import encode, sparse, uniform
 from windlass.store.database import Database, flush
-from windlass.store.drafts import encode, sparse, uniform
-from windlass.store.statements import sql
+from windlass.store.statements import bound, ordered, sql
 
 CORRELATION_ID_MAX = 200
 BATCH_MAX = 1_000
-# The expirer looks at least this often by itself.
+# Engines check for overdue jobs at least this often without a bell.
 _SOON_S = 10.0
 BUDGET_MAX = 1_000_000_000_000
 BUDGET_PLACES_MAX = 12
 
 
 class Webhook(NamedTuple):
-    """Where a job's end is told; the secret is sealed already."""
+    """The address for the notice of a job's end. The secret is sealed already."""
 
     url: str
     secret: bytes
 
 
 class Submission(NamedTuple):
-    """What a caller asks for. `inputs` fit the plan's schema already (`recipe/schema.py` checks and completes them)."""
+    """A request for a job. `inputs` fit the plan's schema already (`recipe/schema.py` checks and completes them)."""
 
     plan: Plan
     inputs: Mapping[str, Any]
@@ -59,7 +58,7 @@ class Submission(NamedTuple):
     labels: Mapping[str, str] | None = None
     priority: int = 0
     deadline_s: float | None = None
-    # How long the job may live. None: as long as its recipe says, or `default_s`, or as long as the plan needs.
+    # The job's time to live. None: that of its recipe, or `default_s`, or as long as the plan needs.
     ttl_s: float | None = None
     default_s: float | None = None
     correlation_id: str | None = None
@@ -67,11 +66,11 @@ class Submission(NamedTuple):
     depth: int = 0
     retry_of: UUID | None = None
     webhook: Webhook | None = None
-    # What the job may spend in all; None: as much as its recipe and its caller may.
+    # The most that the job may spend. None: as much as its recipe and its caller may.
     budget: Decimal | None = None
-    # What every step of the job is held by until the hold's owner removes it. The job is PENDING meanwhile.
+    # Holds on every step of the job until their owners remove them. The job is PENDING meanwhile.
     holds: Hold = NO_HOLD
-    # What else was asked for, beside what the job is made of: the same key with another is a conflict.
+    # Further parts of the request that the job does not store. The same key with other parts is a conflict.
     asked: tuple[str, ...] = ()
 
     @property
@@ -81,13 +80,18 @@ class Submission(NamedTuple):
 
     @property
     def lives_s(self) -> float:
-        """How long the job may live."""
+        """The job's time to live in seconds."""
         if self.ttl_s is not None:
             return self.ttl_s
         return self.default_s if self.default_s is not None and self.plan.ttl_s is None else self.plan.lives_s
 
+    @property
+    def first_state(self) -> JobState:
+        """The state in which the job is made."""
+        return _template(self).state
+
     def check(self) -> None:
-        """Refuse what the tables could not hold or no one could mean."""
+        """Refuse values that the tables cannot hold or that make no sense."""
         if not -PRIORITY_MAX <= self.priority <= PRIORITY_MAX:
             raise BadInput(f"priority {self.priority} is not between -{PRIORITY_MAX} and {PRIORITY_MAX}")
         for name, value in (("deadline", self.deadline_s), ("ttl", self.ttl_s)):
@@ -109,7 +113,7 @@ class Submission(NamedTuple):
         if self.webhook is not None:
             check_text(self.webhook.url)
             if self.correlation_id is None:
-                raise BadInput("a job with a webhook needs a correlation id: its end is learnt from the feed")
+                raise BadInput("a job with a webhook needs a correlation id, because the feed reports its end")
 
     def _check_budget(self, budget: Decimal) -> None:
         exponent = budget.as_tuple().exponent
@@ -122,13 +126,12 @@ class Submission(NamedTuple):
     def _check_labels(self, labels: Mapping[str, str]) -> None:
         if len(labels) > 64 or any(len(text) > 255 for pair in labels.items() for text in pair):
             raise BadInput("there may be 64 labels at most, of 255 characters each")
-        for pair in labels.items():
-            for text in pair:
-                check_text(text)
+        for text in (text for pair in labels.items() for text in pair):
+            check_text(text)
 
 
 def check_text(text: str) -> None:
-    """Refuse what PostgreSQL cannot store as text."""
+    """Refuse text that PostgreSQL cannot store."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -139,29 +142,35 @@ def check_text(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The job that answers a submission; `is_new` is False when an earlier submission with the same key made it."""
+    """The reply to a submission. `is_new` is False when an earlier submission with the same key made the job.
+
+    `created_at` is the time of the commit that made the job, or None if another commit may have made it.
+    """
 
     job_id: UUID
     is_new: bool
+    created_at: datetime | None = field(default=None, compare=False)
 
 
 class Answers(list[Accepted | Conflict]):
-    """One for each submission. `is_all_new` says that all their jobs were made now: one that was there before may have
-    been seen ahead of the disk.
+    """One reply for each submission.
+
+    `is_all_new` says that this commit made all the jobs. A job that existed before may have been seen before it was on
+    disk.
     """
 
     is_all_new = True
 
 
 async def submit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
-    """Make the jobs in one commit. An answer each, in order; a Conflict concerns its own submission only."""
+    """Make the jobs in one commit. Returns a reply for each, in order; a Conflict concerns its own submission only."""
     for submission in submissions:
         submission.check()
     return await commit(db, submissions)
 
 
 async def commit(db: Database, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
-    """The same for what has been checked."""
+    """Make the jobs of submissions that were checked already."""
     has_more = any(submission.webhook or submission.budget is not None for submission in submissions)
     is_ahead = len(submissions) == 1 and not has_more
 
@@ -182,7 +191,7 @@ async def commit(db: Database, submissions: Sequence[Submission]) -> list[Accept
 async def _insert_more(
     connection: asyncpg.Connection, submissions: Sequence[Submission], answers: Sequence[Accepted | Conflict]
 ) -> None:
-    """The webhooks and budgets of the jobs that were made now; a job that was there before has its own, or none."""
+    """Store the webhooks and budgets of new jobs. A job that existed before keeps its own."""
     pairs = zip(submissions, answers, strict=True)
     made = [s for s, answer in pairs if isinstance(answer, Accepted) and answer.is_new]
     if hooks := [(s.job_id, s.caller, *s.webhook) for s in made if s.webhook is not None]:
@@ -192,51 +201,40 @@ async def _insert_more(
 
 
 async def insert(connection: asyncpg.Connection, submissions: Sequence[Submission], is_ahead: bool = False) -> Answers:
-    """The same on a connection that is in use; the plans must be stored. A lone job may go ahead of the disk."""
+    """Insert the jobs on a connection that is in use; the plans must be stored.
+
+    With `is_ahead` a lone job commits without waiting for the disk.
+    """
     bodies = [encode(submission.inputs) for submission in submissions]
     bells = _bells(submissions)
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]
     if len(submissions) == 1:
         lone = submissions[0]
-        template = _template(lone)
-        values = (*_values(lone, bodies[0], hashes[0]), is_ahead, lone.is_ttl_default)
-        more = (template.state, template.holds, _told(lone))
         carried = connection.carried(bells) if is_ahead else ([], [])
-        rows = await connection.fetch(sql("job_submit_one"), *values, *more, *carried)
+        values = _values(lone, bodies[0], hashes[0], is_ahead, carried)
+        rows = await connection.fetch(sql("job_submit_one"), *ordered("job_submit_one", _ONE)(values))
     else:
-        rows = await _insert_many(connection, submissions, bodies, hashes)
-    if rows and not rows[0].get("is_rung"):
+        columns = {**_job_columns(submissions, bodies, hashes), **_step_columns(submissions)}
+        rows = await connection.fetch(*bound("job_submit", **columns))
+    made = rows[0]["made"] if rows else 0
+    if made and not rows[0].get("is_rung"):
         connection.ring(*bells)
-    if len(rows) == len(submissions):
-        return Answers(Accepted(submission.job_id, True) for submission in submissions)
+    if made == len(submissions):
+        created_at = rows[0]["created_at"]
+        return Answers(Accepted(submission.job_id, True, created_at) for submission in submissions)
     return await _compare(connection, submissions, hashes)
 
 
-async def _insert_many(
-    connection: asyncpg.Connection, submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
-) -> list[asyncpg.Record]:
-    rows: list[asyncpg.Record] = await connection.fetch(
-        sql("job_submit"),
-        *_job_columns(submissions, bodies, hashes),
-        [timedelta(seconds=one_s) for one_s in uniform([s.lives_s for s in submissions])],
-        *_step_columns(submissions),
-        uniform([s.is_ttl_default for s in submissions]),
-        _holds(submissions),
-        sparse([_told(s) for s in submissions]),
-    )
-    return rows
-
-
 def _holds(submissions: Sequence[Submission]) -> list[int]:
-    """The holds of all steps, beside the step columns; empty if no job is held."""
+    """Return the holds of all steps, parallel to the step columns. Empty if no job is held."""
     if not any(s.holds for s in submissions):
         return []
     return [hold for s in submissions for hold in _template(s).holds or [0] * len(s.plan.nodes)]
 
 
 def _told(submission: Submission) -> str | None:
-    """What the job's first event tells: the holds that its steps are born with."""
+    """Encode the payload of the job's first event: the initial holds of its steps."""
     return encode({"holds": int(submission.holds)}) if submission.holds else None
 
 
@@ -253,9 +251,7 @@ def _bells(submissions: Sequence[Submission]) -> list[Bell]:
 
 
 def _ends_soon(submission: Submission) -> bool:
-    if submission.deadline_s is not None and submission.deadline_s < _SOON_S:
-        return True
-    return submission.lives_s < _SOON_S
+    return any(at_s is not None and at_s < _SOON_S for at_s in (submission.deadline_s, submission.lives_s))
 
 
 async def _compare(
@@ -273,7 +269,7 @@ async def _compare(
     for place, (submission, body_hash) in enumerate(zip(submissions, hashes, strict=True), 1):
         row = same[place]
         if row["id"] == submission.job_id:
-            # Also when it was made by this very submission, whose first commit was cut off.
+            # Also true for a repeat of this submission after an interrupted commit.
             answers.append(Accepted(submission.job_id, True))
         elif row["body_hash"] == body_hash:
             answers.append(Accepted(row["id"], False))
@@ -288,13 +284,13 @@ async def _compare(
 
 
 def body_hash(submission: Submission, body: str) -> str:
-    """What stands for all that was asked for; `body` is the inputs as text."""
-    # What the caller asked for: the recipe by name, not by plan, as a redeploy must not turn a retry into a conflict.
+    """Hash everything that was requested; `body` is the inputs as text."""
+    # The recipe counts by name, not by plan: a redeploy must not turn a retry into a conflict.
     asked: list[Any] = [
         submission.plan.recipe, body, dict(submission.labels or {}), submission.priority, submission.deadline_s
     ]  # fmt: skip
     if submission.webhook is not None:
-        # Not its secret: sealing the same one twice gives two texts.
+        # The secret is left out: sealing the same secret twice gives two texts.
         asked.append(submission.webhook.url)
     if submission.budget is not None:
         asked.append(["budget", format(submission.budget.normalize(), "f")])
@@ -316,7 +312,7 @@ class _Template:
     timeouts: list[float]
     queues: frozenset[str]
     has_ready: bool
-    # What `job_submit_one` is sent of them.
+    # The step columns of `job_submit_one`.
     alone: tuple[list[str], list[str], list[int], list[float]]
 
 
@@ -356,77 +352,92 @@ def _lanes(submission: Submission) -> list[str]:
     return [lane_of(node, submission.caller) for node in submission.plan.nodes]
 
 
-def _values(submission: Submission, body: str, body_hash: str | None) -> tuple[Any, ...]:
-    """The parameters of `job_submit_one`, but for the last."""
-    s, template, lives_s = submission, _template(submission), submission.lives_s
+# The parameters of `job_submit_one` in the order of `_values`, a line there for a line here. A lone job is on its
+# submitter's critical path: a mapping of thirty names would be its largest cost in Python.
+_ONE = (
+    "id", "recipe", "plan", "state", "caller", "priority", "steps", "input",
+    "labels",
+    "idempotency_key", "body_hash", "correlation_id",
+    "parent_job", "parent_no", "parent_attempt", "depth", "retry_of",
+    "deadline",
+    "ttl", "is_ttl_default", "told",
+    "step_states", "step_queues", "step_unmet", "step_timeouts", "step_lanes", "step_holds",
+    "is_ahead", "channels", "payloads",
+)  # fmt: skip
+
+
+def _values(
+    submission: Submission, body: str, body_hash: str | None, is_ahead: bool, carried: tuple[list[str], list[str]]
+) -> tuple[Any, ...]:
+    s, template = submission, _template(submission)
     return (
-        s.job_id,
-        s.plan.recipe,
-        s.plan.hash,
-        s.caller,
-        s.priority,
-        len(template.numbers),
-        body,
+        s.job_id, s.plan.recipe, s.plan.hash, template.state, s.caller, s.priority, len(template.numbers), body,
         None if s.labels is None else encode(dict(s.labels)),
-        s.idempotency_key,
-        body_hash,
-        s.correlation_id,
-        *(s.parent or (None, None, None)),
-        s.depth,
-        s.retry_of,
+        s.idempotency_key, body_hash, s.correlation_id,
+        *(s.parent or (None, None, None)), s.depth, s.retry_of,
         None if s.deadline_s is None else timedelta(seconds=s.deadline_s),
-        timedelta(seconds=lives_s),
-        *template.alone,
-        uniform(_lanes(s)),
-    )
+        timedelta(seconds=s.lives_s), s.is_ttl_default, _told(s),
+        *template.alone, uniform(_lanes(s)), template.holds,
+        is_ahead, *carried,
+    )  # fmt: skip
 
 
 def _job_columns(
     submissions: Sequence[Submission], bodies: list[str], hashes: Sequence[str | None]
-) -> tuple[list[Any], ...]:
+) -> dict[str, list[Any]]:
     counts = uniform([len(s.plan.nodes) for s in submissions])
-    return (
-        [s.job_id for s in submissions],
-        uniform([s.plan.recipe for s in submissions]),
-        uniform([s.plan.hash for s in submissions]),
-        uniform([_template(s).state for s in submissions]),
-        uniform([s.caller for s in submissions]),
-        uniform([s.priority for s in submissions]),
-        counts,
-        counts,
-        bodies,
-        sparse([None if s.labels is None else encode(dict(s.labels)) for s in submissions]),
-        sparse([s.idempotency_key for s in submissions]),
-        sparse(list(hashes)),
-        sparse([s.correlation_id for s in submissions]),
-        sparse([s.parent[0] if s.parent else None for s in submissions]),
-        sparse([s.parent[1] if s.parent else None for s in submissions]),
-        sparse([s.parent[2] if s.parent else None for s in submissions]),
-        uniform([s.depth for s in submissions]),
-        sparse([s.retry_of for s in submissions]),
-        sparse([None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions]),
-    )
+    return {
+        "ids": [s.job_id for s in submissions],
+        "recipes": uniform([s.plan.recipe for s in submissions]),
+        "plans": uniform([s.plan.hash for s in submissions]),
+        "states": uniform([_template(s).state for s in submissions]),
+        "callers": uniform([s.caller for s in submissions]),
+        "priorities": uniform([s.priority for s in submissions]),
+        "steps_total": counts,
+        "steps_open": counts,
+        "inputs": bodies,
+        "labels": sparse([None if s.labels is None else encode(dict(s.labels)) for s in submissions]),
+        "idempotency_keys": sparse([s.idempotency_key for s in submissions]),
+        "body_hashes": sparse(list(hashes)),
+        "correlation_ids": sparse([s.correlation_id for s in submissions]),
+        "parent_jobs": sparse([s.parent[0] if s.parent else None for s in submissions]),
+        "parent_nos": sparse([s.parent[1] if s.parent else None for s in submissions]),
+        "parent_attempts": sparse([s.parent[2] if s.parent else None for s in submissions]),
+        "depths": uniform([s.depth for s in submissions]),
+        "retries_of": sparse([s.retry_of for s in submissions]),
+        "deadlines": sparse([None if s.deadline_s is None else timedelta(seconds=s.deadline_s) for s in submissions]),
+        "ttls": [timedelta(seconds=one_s) for one_s in uniform([s.lives_s for s in submissions])],
+        "ttl_defaults": uniform([s.is_ttl_default for s in submissions]),
+        "told": sparse([_told(s) for s in submissions]),
+    }
 
 
-def _step_columns(submissions: Sequence[Submission]) -> tuple[list[Any] | None, ...]:
+def _step_columns(submissions: Sequence[Submission]) -> dict[str, list[Any] | None]:
     first, repeats = submissions[0], 1
     like = (first.plan.hash, first.caller, first.priority, first.holds)
     if all((s.plan.hash, s.caller, s.priority, s.holds) == like for s in submissions):
-        # Jobs that are submitted together are mostly alike: the columns of the first are repeated.
+        # Jobs submitted together are mostly alike: the columns of the first job are repeated.
         columns, repeats = _columns_of(first), len(submissions)
     else:
         parts = [_columns_of(s) for s in submissions]
         columns = tuple([value for part in column for value in part] for column in zip(*parts, strict=True))
     ids = [s.job_id for s in submissions for _ in s.plan.nodes]
     short = map(uniform, columns)
-    return (
-        None if len(ids) == len(submissions) else ids,
-        *(column if len(column) == 1 else column * repeats for column in short),
-    )
+    repeated = (column if len(column) == 1 else column * repeats for column in short)
+    return {
+        "step_jobs": None if len(ids) == len(submissions) else ids,
+        **dict(zip(_STEP_COLUMNS, repeated, strict=True)),
+        "step_holds": _holds(submissions),
+    }
+
+
+_STEP_COLUMNS = (
+    "step_nos", "step_states", "step_queues", "step_priorities", "step_unmet", "step_timeouts", "step_lanes"
+)  # fmt: skip
 
 
 def _columns_of(submission: Submission) -> tuple[list[Any], ...]:
-    """The step columns of one job, but for its id."""
+    """Return the step columns of one job, in the order of `_STEP_COLUMNS`."""
     template = _template(submission)
     return (
         template.numbers,

@@ -1,4 +1,4 @@
-"""Submitting together: jobs that are submitted at the same time share their commits."""
+"""Lets jobs that are submitted at the same time share their commits."""
 
 from __future__ import annotations
 
@@ -15,28 +15,38 @@ _STEPS_MAX = 20_000
 
 
 class Submitter:
-    """Lets concurrent submits share commits. An observer needs the clock to go with it."""
+    """Makes jobs by group commit. An observer needs `clock` too.
+
+    With `gathers` a job waits for one turn of the loop: a server resumes many requests in one turn, and the first of
+    them would otherwise commit alone.
+    """
 
     def __init__(
-        self, db: Database, observer: Observer | None = None, clock: Callable[[], float] | None = None
+        self,
+        db: Database,
+        observer: Observer | None = None,
+        clock: Callable[[], float] | None = None,
+        *,
+        gathers: bool = False,
     ) -> None:
+        self._gathers = gathers
         self._db = db
         self._observer = observer
         self._clock = clock
         self._group = GroupCommit("windlass-submitter", self._commit, _split)
 
     async def submit(self, submission: Submission) -> Accepted:
-        """Make the job; raises Conflict."""
+        """Make the job. Raises Conflict."""
         submission.check()
-        answer = await self._group.put(submission)
+        answer = await (self._group.put_soon(submission) if self._gathers else self._group.put(submission))
         if isinstance(answer, Conflict):
             raise answer
         return answer
 
     async def submit_each(self, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
-        """Make these jobs, in as few commits as they and others need; an answer each, in order.
+        """Make these jobs in few commits, shared with concurrent submits. Returns a reply for each, in order.
 
-        An error is raised after all of them were tried: some of the jobs may have been made.
+        An error is raised after all submissions were tried: some of the jobs may exist.
         """
         for submission in submissions:
             submission.check()
@@ -60,7 +70,7 @@ _Waiting = Waiting[Submission, Accepted | Conflict]
 
 
 def _split(waiting: _Waiting) -> tuple[_Waiting, _Waiting]:
-    """As many as one statement should take: a batch of large plans is a short one."""
+    """Split off as many submissions as one statement should take: large plans make a short batch."""
     steps = count = 0
     for submission, _ in waiting[:BATCH_MAX]:
         steps += len(submission.plan.nodes)

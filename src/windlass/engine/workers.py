@@ -1,9 +1,11 @@
-"""Workers' leases. One row stands for all attempts of a process; see docs/decisions/worker-lease.md."""
+"""The leases of workers. One row covers all attempts of a process; docs/decisions/worker-lease.md has the reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
+
+import msgspec
 
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -22,7 +24,7 @@ async def enlist(
     lease_s: float = LEASE_S,
     handlers: Iterable[str] = (),
 ) -> None:
-    """Begin the worker's lease, and list the handlers that it has."""
+    """Start the worker's lease and record its handlers."""
     names = sorted(handlers)
     await db.run(
         lambda connection: connection.execute(
@@ -31,11 +33,17 @@ async def enlist(
     )
 
 
-async def renew(db: Database, worker: UUID, *, lease_s: float = LEASE_S) -> bool:
-    """Extend the lease; False if the worker was marked as lost: it must come back under a new id."""
-    return await db.run(lambda connection: connection.fetchval(sql("worker_renew"), worker, lease_s)) is not None
+async def renew(
+    db: Database, worker: UUID, *, lease_s: float = LEASE_S, states: Mapping[str, str] | None = None
+) -> bool:
+    """Extend the lease. Returns False if the worker was marked as lost: it must enlist under a new id.
+
+    `states` has the states of its process's services, for people to see.
+    """
+    told = None if states is None else msgspec.json.encode(dict(states)).decode()
+    return await db.run(lambda connection: connection.fetchval(sql("worker_renew"), worker, lease_s, told)) is not None
 
 
 async def dismiss(db: Database, worker: UUID) -> None:
-    """The worker leaves, holding nothing."""
+    """End the lease of a worker that holds no attempts."""
     await db.run(lambda connection: connection.execute(sql("worker_dismiss"), worker))

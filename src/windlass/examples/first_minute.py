@@ -1,6 +1,6 @@
 """The first minute: a photo book, made slowly enough to be watched. `windlass up` begins with it.
 
-A fan-out, a step that fails once, a branch that is not taken, and a step that waits for a person, who says:
+It fans out, has a step that fails once, a branch that is not taken, and a step that waits until a person sends:
 
     windlass send JOB approved --body '{"by": "ada"}'
 """
@@ -9,7 +9,7 @@ import asyncio
 
 import windlass as wl
 
-QUEUE = "demo"  # of a worker of its own: killing that one stops nobody else's work
+QUEUE = "demo"  # a separate worker serves it, so killing that worker stops no other work
 BATHS = ("developer", "stop bath", "fixer", "water")
 
 
@@ -22,7 +22,7 @@ async def choose_photos(ctx: wl.Context, city: str, photos: int, pace: float) ->
 
 @wl.step(queue=QUEUE, timeout="5m")
 async def develop(ctx: wl.Context, photo: str, pace: float) -> dict:
-    """One picture through four baths. It saves where it is, so another worker goes on with the next bath."""
+    """Take one picture through four baths. It saves the bath, so another worker continues with the next one."""
     for bath in range(ctx.checkpoint or 0, len(BATHS)):
         ctx.progress(100 * bath / len(BATHS), f"{photo}: in the {BATHS[bath]}")
         await asyncio.sleep(pace * 1.5)
@@ -32,7 +32,7 @@ async def develop(ctx: wl.Context, photo: str, pace: float) -> dict:
 
 @wl.step(queue=QUEUE, retry=wl.Retry(max_attempts=4, base_s=2))
 async def ask_weather(ctx: wl.Context, city: str, pace: float) -> dict:
-    """The line is bad, and the first call is always cut off."""
+    """Ask for the weather; the first call always fails."""
     ctx.log.info("asking for the weather in %s", city)
     await asyncio.sleep(pace * 2)
     if ctx.attempt == 1:
@@ -50,7 +50,7 @@ async def put_together(ctx: wl.Context, title: str, pages: list, pace: float) ->
 
 @wl.recipe(name="first-minute")
 def first_minute(city: str = "Lisbon", photos: int = 10, pace: float = 1.0):
-    """A photo book: every picture by itself, one proof, printed when a person says so. `pace` slows it down."""
+    """A photo book: develop every picture, lay out a proof, print it when a person approves. `pace` slows it down."""
     pictures = develop.map(choose_photos(city, photos, pace), pace=pace)
     weather = ask_weather(city, pace)
     umbrellas = put_together("Umbrellas", [], pace).named("add_umbrellas").when(weather["sky"] == "rain")

@@ -1,4 +1,4 @@
-"""A report made every night: let the day settle, count each region as a job of its own, then add it all up.
+"""A report made every night: wait for late orders, count each region as a separate job, then add up the regions.
 
 windlass run windlass.examples.nightly_report --input day=2025-06-01
 """
@@ -12,20 +12,20 @@ REGIONS = ["north", "south", "east", "west"]
 
 @wl.step
 def read_orders(region: str, day: str) -> list:
-    """The day's orders of a region, in cents; the same day always has the same ones."""
+    """Return the day's orders of a region, in cents; the same day always has the same orders."""
     seed = zlib.crc32(f"{region} {day}".encode())
     return [(seed >> shift) % 9_000 + 100 for shift in range(0, 24, 2)]
 
 
 @wl.step
 def add_up(region: str, orders: list) -> dict:
-    """How many orders there were, and what they came to."""
+    """Count the orders, and add up their amounts."""
     return {"region": region, "orders": len(orders), "cents": sum(orders)}
 
 
 @wl.step
 def write_report(day: str, regions: list) -> str:
-    """One line per region, the largest first, and the total."""
+    """Write one line per region, the largest first, and the total."""
     lines = [f"Orders of {day}"]
     for row in sorted(regions, key=lambda row: -row["cents"]):
         lines.append(f"{row['region']:>6} {row['orders']:>4} {row['cents'] / 100:>10,.2f}")

@@ -2,8 +2,8 @@
 
     make storyboard
 
-That starts a provider on this machine, which loses some of its webhooks and sends others late, and shows who brought
-each drawing: the webhook or the poller. With a provider of your own, `studio` is its name in `providers.yaml`.
+The command starts a provider on this machine, which loses some of its webhooks and sends others late. It shows whether
+the webhook or the poller brought each drawing. To use another provider, name it `studio` in `providers.yaml`.
 """
 
 from typing import Annotated
@@ -18,13 +18,13 @@ SHOTS = ["a wide view", "somebody arrives", "a close look", "what was hidden", "
 
 @wl.step
 def write_scenes(topic: str, scenes: int) -> list:
-    """One line per scene."""
+    """Write one line per scene."""
     return [f"{topic}: {SHOTS[n % len(SHOTS)]}" for n in range(scenes)]
 
 
 @wl.step(provider="studio", concurrency="artist:{inputs.artist}", limit=2, cost=0.05, wait="10m")
 async def draw(scene: str, style: str, ctx: wl.Context) -> object:
-    """Hand a scene to the studio. It is drawn there, and no worker waits for it."""
+    """Submit a scene to the studio, which draws it. No worker waits for the drawing."""
     return await ctx.provider.start(model=style, input={"prompt": scene})
 
 
@@ -36,7 +36,7 @@ def bind(topic: str, drawings: list) -> dict:
 
 @wl.recipe
 def storyboard(topic: str, scenes: Scenes = 6, style: str = "pencil", artist: str = "ada", auto_approve: bool = False):
-    """Write, draw, show it to somebody, bind."""
+    """Write the scenes, draw them, wait for approval, bind the board."""
     drawings = draw.map(write_scenes(topic, scenes), style=style)
     approved = wl.wait_for("approved", match={"topic": topic}, timeout="2d").after(drawings).when(~auto_approve)
     return bind(topic, drawings).after(approved)

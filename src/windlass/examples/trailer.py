@@ -12,7 +12,7 @@ from msgspec import Meta
 
 import windlass as wl
 
-# What one request may ask for is limited where it enters: here, by the recipe's schema.
+# The recipe's schema limits the size of a request.
 Scenes = Annotated[int, Meta(ge=1, le=200)]
 
 

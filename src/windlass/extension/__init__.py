@@ -1,6 +1,6 @@
-"""What the author of an extension uses; see also `windlass.extension.http` and `windlass.extension.command`."""
+"""The names for authors of extensions; `windlass.extension.http` and `windlass.extension.command` have more."""
 
 from windlass.extension.declaration import Extension, Metric, Page, Setting
-from windlass.extension.later import __getattr__ as __getattr__
+from windlass.extension.lazy import __getattr__ as __getattr__
 
 __all__ = ["Extension", "Metric", "Page", "Parts", "Setting", "parts"]

@@ -1,4 +1,4 @@
-"""What the author of an extension uses; see also `windlass.extension.http` and `windlass.extension.command`."""
+"""The names for authors of extensions; `windlass.extension.http` and `windlass.extension.command` have more."""
 
 from windlass.extension.declaration import Extension, Metric, Page, Setting
 from windlass.extension.facade import Parts, parts

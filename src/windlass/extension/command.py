@@ -1,4 +1,4 @@
-"""What the commands of an extension are made of: typer's own functions, and `run` for what needs the installation.
+"""Building blocks for the commands of an extension: typer's own functions, and `run` for access to the installation.
 
 app = typer.Typer(help="Notes.")
 
@@ -17,13 +17,14 @@ from windlass.extension.facade import Parts
 
 class _Context(Protocol):
     def find_root(self) -> Any:
-        """The context of `windlass` itself."""
+        """Return the context of `windlass` itself."""
         ...
 
 
 def run(ctx: _Context, name: str, act: Callable[[Parts], Awaitable[Any]]) -> None:
-    """Open the installation that `--database`, `--home` and the settings name, act on it, and end with an exit code.
+    """Open the configured installation, act on it, and end with an exit code.
 
-    An error of Windlass is told as every command tells it: what is wrong, and what to do.
+    `--database`, `--home` and the settings name the installation. An error of Windlass is reported as in every command:
+    the problem, and what to do.
     """
     ctx.find_root().obj.run_extension(name, act)

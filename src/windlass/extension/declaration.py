@@ -1,6 +1,6 @@
-"""What an extension declares. It imports nothing: code is named as `module:attribute` and loaded where it is used.
+"""The declaration of an extension. It imports nothing: code is named as `module:attribute` and loaded where it is used.
 
-A worker has no use for routes and a command none for recipes, and neither may need what the other is made of.
+A worker does not use routes and a command does not use recipes, and neither should need the other's dependencies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MODULE = re.compile(r"[A-Za-z0-9_-]+\.js")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of an extension: how text or a TOML value becomes it, what it is for, and what holds without it.
+    """A setting of an extension: its parser for text or a TOML value, its purpose, and its default.
 
     `parse` raises ValueError with a sentence that says what the value must be. A secret is never shown.
     """
@@ -37,7 +37,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of an extension. Its labels never hold an id or a caller: what callers send must not make series."""
+    """A metric of an extension. Its labels never contain an id or a caller: requests must not create series."""
 
     kind: Literal["counter", "gauge", "histogram"]
     about: str
@@ -50,7 +50,7 @@ class Page:
     """A page of the console at `/console/x/EXTENSION/path`.
 
     `module` is a file in the extension's folder `console`: an ES module that exports `mount(element, api)`, which
-    returns a function that takes the page away again. `icon` is the name of a Lucide icon that the console knows.
+    returns a function that removes the page. `icon` is the name of a Lucide icon that the console knows.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What an installed package adds to Windlass; its entry point in the group `windlass.extensions` names it.
+    """The additions of an installed package to Windlass. Its entry point is in the group `windlass.extensions`.
 
     `package` is the Python package that has the folders. `recipes` are targets as `windlass worker` takes them.
     `routers` and `commands` are `module:attribute`; `migrations`, `statements`, `console` are folders of the package.
@@ -83,11 +83,11 @@ class Extension:
 
     @property
     def schema(self) -> str:
-        """The PostgreSQL schema that is the extension's own."""
+        """The extension's own PostgreSQL schema."""
         return f"windlass_{self.name}"
 
     def __post_init__(self) -> None:
-        """Refuse with ValueError what could not be loaded."""
+        """Refuse invalid values with ValueError."""
         _must(_NAME.fullmatch(self.name), f"the name {self.name!r} must have 2 to 24 lower-case letters and digits")
         for reference in (*self.routers, *([self.commands] if self.commands else [])):
             _must(_REFERENCE.fullmatch(reference), f"{reference!r} must be module:attribute")
@@ -99,7 +99,8 @@ class Extension:
             check_indexed(label)
         for metric in self.metrics:
             is_ours = metric.startswith("windlass_")
-            _must(_METRIC.fullmatch(metric) and not is_ours, f"the metric {metric!r} needs a name of its own")
+            told = f"the metric {metric!r} must have lower-case letters, digits and _, and not begin with windlass_"
+            _must(_METRIC.fullmatch(metric) and not is_ours, told)
         for page in self.pages:
             _must(not page.path or _PAGE.fullmatch(page.path), f"the page {page.path!r} must be one word")
             _must(_MODULE.fullmatch(page.module), f"the module {page.module!r} of a page must be a .js file")

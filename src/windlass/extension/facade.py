@@ -1,7 +1,7 @@
-"""What Windlass hands to the code of an extension: jobs, its own statements, its settings, its metrics.
+"""The interface of Windlass for the code of an extension: jobs, its own statements, its settings, its metrics.
 
-In a route `windlass.extension.http.Has` gives it, in a command `windlass.extension.command.run`, and in a handler
-`parts("name")`: there is one of it for each extension while a worker or an API runs in the process.
+A route gets it from `windlass.extension.http.Has`, a command from `windlass.extension.command.run`, and a handler from
+`parts("name")`. Each extension has one while a worker or an API runs in the process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _live: list[Mapping[str, Parts]] = []
 
 
 class Submit(Protocol):
-    """How a job is made; `caller` is whose it will be."""
+    """Makes a job that belongs to `caller`."""
 
     async def __call__(
         self,
@@ -40,7 +40,7 @@ class Submit(Protocol):
         priority: int,
         correlation_id: str | None,
     ) -> Accepted:
-        """The job that was made, or that the key made before."""
+        """Return the new job, or the job that the same key made before."""
         ...
 
 
@@ -52,17 +52,17 @@ class Statements:
     _text: Callable[[str], str]
 
     async def fetch(self, name: str, *values: Any) -> list[Mapping[str, Any]]:
-        """The rows of the statement of this name."""
+        """Return the rows of the statement of this name."""
         return [dict(row) for row in await self._connection.fetch(self._text(name), *values)]
 
     async def execute(self, name: str, *values: Any) -> str:
-        """Run the statement of this name; PostgreSQL's word for what it did, such as `INSERT 0 1`."""
+        """Run the statement of this name. Returns PostgreSQL's status, such as `INSERT 0 1`."""
         return str(await self._connection.execute(self._text(name), *values))
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What one extension may use of the installation that it runs in."""
+    """The parts of an installation that one extension may use."""
 
     name: str
     _db: Database
@@ -72,7 +72,7 @@ class Parts:
     _submit: Submit
 
     def setting(self, key: str) -> Any:
-        """The value of one of the extension's settings."""
+        """Return the value of one of the extension's settings."""
         return self._settings[key]
 
     async def submit(
@@ -86,7 +86,10 @@ class Parts:
         priority: int = 0,
         correlation_id: str | None = None,
     ) -> UUID:
-        """Make a job of a registered recipe, durably. In a route `caller` is the caller's id: the job is theirs."""
+        """Make a job of a registered recipe, durably.
+
+        In a route, pass the caller's id as `caller`: the job is theirs.
+        """
         accepted = await self._submit(
             recipe,
             inputs or {},
@@ -99,7 +102,7 @@ class Parts:
         return accepted.job_id
 
     async def job(self, job_id: UUID, *, caller: str | None = None) -> JobView:
-        """A job; with `caller` only if it is theirs, else NotFound."""
+        """Return a job. With `caller`, raises NotFound unless the job is theirs."""
         found = await read.job(self._db, job_id)
         if found.deleted_at is not None or caller not in (None, found.caller):
             raise NotFound(f"there is no job {job_id}")
@@ -114,21 +117,24 @@ class Parts:
         before: UUID | None = None,
         limit: int = 50,
     ) -> Page:
-        """A page of jobs, the newest first; `caller` None is everybody's."""
+        """Return a page of jobs, newest first; `caller` None means all callers."""
         wanted = JobFilter(caller, recipe=recipe, labels=labels or {})
         return await listing.page(self._db, wanted, before=before, limit=limit)
 
     async def fetch(self, name: str, *values: Any) -> list[Mapping[str, Any]]:
-        """The rows of one of the extension's statements. It may be run again if the database cannot answer now."""
+        """Return the rows of one of the extension's statements. It may run again if the database cannot answer now."""
         return await self._db.run(lambda connection: self._on(connection).fetch(name, *values))
 
     async def execute(self, name: str, *values: Any) -> str:
-        """Run one of the extension's statements. It may be run twice if the connection is lost meanwhile."""
+        """Run one of the extension's statements. It may run twice if the connection is lost meanwhile."""
         return await self._db.run(lambda connection: self._on(connection).execute(name, *values))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Statements]:
-        """Several statements in one commit. Await nothing else inside: its locks are held as long as it lasts."""
+        """Run several statements in one commit.
+
+        Await only statements inside: the block holds its locks until its end.
+        """
         async with self._db.connection() as connection, connection.transaction():
             yield self._on(connection)
 
@@ -137,7 +143,7 @@ class Parts:
         self._instruments.count(metric, amount, labels)
 
     def observe(self, metric: str, value: float, **labels: str) -> None:
-        """Put a value into one of the extension's histograms."""
+        """Record a value in one of the extension's histograms."""
         self._instruments.observe(metric, value, labels)
 
     def show(self, metric: str, value: float, **labels: str) -> None:
@@ -155,19 +161,19 @@ class Parts:
 
 
 def parts(name: str) -> Parts:
-    """The parts of an extension in this process, for its handlers."""
+    """Return the parts of an extension in this process, for its handlers."""
     for live in reversed(_live):
         if name in live:
             return live[name]
     raise Broken(
         f"the extension {name} does not run in this process",
-        remedy="Its parts are there in async handlers, routes and commands; not in steps with cpu=True",
+        remedy="Use parts() in async handlers, routes and commands, not in steps with cpu=True",
     )
 
 
 @contextmanager
 def made_live(found: Sequence[Parts]) -> Iterator[dict[str, Parts]]:
-    """Let `parts` find these while the block lasts."""
+    """Let `parts` find these inside the block."""
     live = {one.name: one for one in found}
     _live.append(live)
     try:

@@ -1,4 +1,4 @@
-"""What the routes of an extension are made of: the same guard and the same dependencies as those of Windlass.
+"""Building blocks for the routes of an extension: the guard and the dependencies that Windlass's own routes use.
 
     router = http.router("notes")
 
@@ -29,7 +29,7 @@ async def _parts(request: Request) -> Parts:
     owners = request.app.state.extension_routes
     found = owners.get(id(request.scope.get("route")))
     if not isinstance(found, Parts):
-        raise Broken("a route that is no extension's asks for an extension's parts")
+        raise Broken("only a route of an extension can use an extension's parts")
     return found
 
 

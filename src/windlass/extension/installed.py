@@ -1,7 +1,7 @@
-"""Which extensions are installed: the entry points are read once in a process, and only in processes that need them.
+"""Finds installed extensions. A process reads the entry points once, and only if it needs them.
 
-An extension that cannot be loaded stops the process. Leaving it out would run the installation without routes, settings
-or migrations that somebody counts on; `extensions` leaves it out on purpose.
+An extension that cannot be loaded stops the process. Without it the installation would run without routes, settings or
+migrations that its users rely on. The setting `extensions` can leave it out on purpose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUP = "windlass.extensions"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An extension and the distribution that brought it."""
+    """An extension and the distribution that contains it."""
 
     extension: Extension
     distribution: str
@@ -35,7 +35,7 @@ class Installed:
         return self.extension.name
 
     def attribute(self, reference: str) -> Any:
-        """What `module:attribute` names; BadSetting says which package is at fault."""
+        """Load `module:attribute`. BadSetting names the package at fault."""
         module, _, name = reference.partition(":")
         try:
             return getattr(importlib.import_module(module), name)
@@ -43,7 +43,7 @@ class Installed:
             raise self.broken(f"{reference} cannot be loaded: {_said(error)}") from error
 
     def texts(self, folder: str | None) -> list[tuple[str, str]]:
-        """The names, without their ending, and texts of the .sql files in a folder of the package."""
+        """Return the names, without suffix, and the texts of the .sql files in a folder of the package."""
         if folder is None:
             return []
         try:
@@ -55,7 +55,7 @@ class Installed:
 
     @contextmanager
     def folder(self, name: str) -> Iterator[Path]:
-        """A folder of the package, as files, while the block lasts."""
+        """Provide a folder of the package, as files, inside the block."""
         try:
             with as_file(files(self.extension.package).joinpath(name)) as path:
                 yield path
@@ -63,12 +63,12 @@ class Installed:
             raise self.broken(f"its folder {name!r} cannot be read: {_said(error)}") from error
 
     def broken(self, what: str) -> BadSetting:
-        """The error that stops a process: who is at fault, what is wrong and what to do."""
+        """Build the error that stops a process: the package at fault, the problem and what to do."""
         return broken(self.name, f"{self.distribution} {self.version}", what)
 
 
 def broken(name: str, package: str, what: str) -> BadSetting:
-    """An extension that cannot be used."""
+    """Build the error for an extension that cannot be used."""
     return BadSetting(
         f"the extension {name} of {package}: {what}",
         remedy=f"Upgrade or uninstall {package.partition(' ')[0]}, or name the extensions to load with `extensions`",
@@ -77,20 +77,20 @@ def broken(name: str, package: str, what: str) -> BadSetting:
 
 @cache
 def _entry_points() -> tuple[Any, ...]:
-    # Not above: reading settings must stay quick, and few of them are an extension's.
+    # Imported late: reading settings must stay quick, and few settings belong to an extension.
     from importlib import metadata
 
     return tuple(sorted(metadata.entry_points(group=GROUP), key=lambda point: (point.name, point.value)))
 
 
 def names() -> frozenset[str]:
-    """The names of the installed extensions. None of them is imported."""
+    """Return the names of the installed extensions, without importing any."""
     return frozenset(point.name for point in _entry_points())
 
 
 @cache
 def load(wanted: tuple[str, ...] | None) -> tuple[Installed, ...]:
-    """The extensions, all that are installed or those that are named; BadSetting if one cannot be loaded."""
+    """Load all installed extensions, or the named ones. Raises BadSetting if one cannot be loaded."""
     missing = sorted(set(wanted or ()) - names())
     if missing:
         known = ", ".join(sorted(names())) or "none"
@@ -110,7 +110,7 @@ def _loaded(point: Any) -> Installed:
         kind = type(extension).__name__
         raise broken(point.name, package, f"{point.value} is a {kind}, and must be a windlass.Extension")
     if extension.name != point.name:
-        raise broken(point.name, package, f"its entry point is called {point.name!r}, and itself {extension.name!r}")
+        raise broken(point.name, package, f"its entry point is {point.name!r}, but its name {extension.name!r}")
     name, _, version = package.partition(" ")
     return Installed(extension, name, version)
 

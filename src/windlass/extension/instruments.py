@@ -1,4 +1,4 @@
-"""The metrics of an extension, in the registry of the process that runs it; without a registry they do nothing."""
+"""The metrics of an extension, in the registry of its process; without a registry they do nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windlass.core.errors import Broken
 
 
 class Instruments:
-    """The instruments of one extension, by name. `found` is None in a process that shows no metrics."""
+    """The instruments of one extension, by name. `found` is None in a process without metrics."""
 
     def __init__(self, extension: str, declared: Mapping[str, Any], found: Mapping[str, Any] | None) -> None:
         self._extension = extension
@@ -22,7 +22,7 @@ class Instruments:
             one.inc(amount)
 
     def observe(self, name: str, value: float, labels: Mapping[str, str]) -> None:
-        """Put a value into a histogram."""
+        """Record a value in a histogram."""
         if (one := self._one(name, "histogram", labels)) is not None:
             one.observe(value)
 

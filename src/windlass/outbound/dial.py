@@ -1,13 +1,13 @@
-"""Opens connections for URLs that users named: the name is resolved once, and what was checked is what is dialled.
+"""Opens connections for URLs that users name. It resolves a name once, and dials only the checked addresses.
 
     name ─► resolve ─► every address is checked ─► the first that answers is dialled, by address
                             │ one is not public
                             ▼
-                          BadUrl, and nobody was dialled
+                          BadUrl, and no address was dialled
 
-A check before the connection would resolve the name, and the connection would resolve it again: between the two, its
-owner can change the answer (DNS rebinding). Here there is one answer. The name stays what TLS and the Host header say,
-as they are given to the layers above.
+A separate check would resolve the name once, and the connection would resolve it again. Between the two, its owner can
+change the answer (DNS rebinding). Here there is one answer. TLS and the Host header still use the name, because the
+layers above have it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windlass.pure.address import may_dial, refusal
 
 RESOLVE_WITHIN_S = 5.0
 CONNECT_WITHIN_S = 3.0
-# A name may have any number of addresses; all are checked, so many dialled.
+# A name may have any number of addresses. All are checked, but only this many dialled.
 DIALS_MAX = 3
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
@@ -41,9 +41,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         self._plain = httpcore.AnyIOBackend()
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """What a name stands for, every address of it checked.
+        """Resolve a name and check every address.
 
-        BadUrl, the same for a name that is not there; Unavailable when the name's servers do not answer.
+        Raises BadUrl, also for a name that does not exist; Unavailable when the name's servers do not answer.
         """
         try:
             async with asyncio.timeout(RESOLVE_WITHIN_S):
@@ -67,7 +67,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection to the first address that answers, of those that were checked."""
+        """Connect to the first checked address that answers."""
         failed: Exception = httpcore.ConnectError("no address answered")
         for address in (await self.addresses(host, port))[:DIALS_MAX]:
             try:
@@ -82,9 +82,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109  # the port's own parameter
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Never."""
+        """Refuse every local socket."""
         raise BadUrl("a webhook does not go to a local socket")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait between two tries of a connection; there is only one."""
+        """Wait between two tries of a connection; there is only one try."""
         await asyncio.sleep(seconds)

@@ -1,16 +1,16 @@
 """Resolves host names with the machine's own resolver, in threads that callers share.
 
-    caller ─► its line ─► a free thread ─► getaddrinfo ─► everybody who asked for this name
-                             │ the caller has its share of threads already
+    caller ─► its line ─► a free thread ─► getaddrinfo ─► all requests for this name
+                             │ the caller already uses its share of threads
                              ▼
                           it waits in its own line
 
-`getaddrinfo` cannot be cancelled: a name whose servers do not answer keeps its thread for half a minute, long after
-the request gave up. So threads are counted until they return. A caller has at most `PER_CALLER_MAX` of them, a free
-thread goes to the caller with the fewest, and a name that is being resolved is not resolved twice at a time.
+`getaddrinfo` cannot be cancelled: a name whose servers do not answer keeps its thread for half a minute, long after the
+request gave up. So a thread counts as busy until it returns. A caller has at most `PER_CALLER_MAX` threads. A free
+thread goes to the caller with the fewest, and one name is not resolved twice at the same time.
 
-A failed look-up is remembered for `FAILED_KEPT_S` seconds: a crowd of webhooks for one dead name takes one thread in
-that time, not one thread each. Addresses are never remembered: `dial.py` checks and dials a fresh answer.
+A failed look-up is remembered for `FAILED_KEPT_S` seconds. A crowd of webhooks for one dead name then takes one thread
+in that time, not one each. Addresses are never remembered: `dial.py` checks and dials a fresh answer.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from windlass.core.errors import Unavailable
 
 THREADS_MAX = 32
 PER_CALLER_MAX = 4
-# Look-ups of one caller that wait for a thread.
+# The most look-ups of one caller that wait for a thread.
 LINE_MAX = 1_000
-# A failed look-up is not repeated for so long. The first retry of a webhook comes later than that.
+# How long a failed look-up is not repeated. The first retry of a webhook comes later than that.
 FAILED_KEPT_S = 3.0
 FAILED_MAX = 1_000
 
@@ -39,7 +39,7 @@ _Answer: TypeAlias = "asyncio.Future[list[str]]"
 
 
 def not_resolved() -> Unavailable:
-    """The answer for a name that could not be resolved now: trying again may help."""
+    """Build the error for a name that could not be resolved now: a retry may help."""
     return Unavailable("the name of the URL's host could not be resolved in time", remedy="Try again later")
 
 
@@ -60,23 +60,23 @@ class SystemResolver:
         self._clock = clock
         self._threads: Counter[str] = Counter()
         self._running: dict[_Name, _Answer] = {}
-        # The oldest failure first: until when it is remembered, and what `getaddrinfo` raised.
+        # Oldest first: when each failure expires, and the error of `getaddrinfo`.
         self._failed: dict[_Name, tuple[float, socket.gaierror]] = {}
-        # By caller, in the order of their turns: who waits for a thread, and for which name.
+        # By caller, in the order of turns: the look-ups that wait for a thread, with their names.
         self._lines: dict[str, dict[asyncio.Future[_Answer], _Name]] = {}
 
     async def resolve(self, host: str, port: int, caller: str = "") -> list[str]:
-        """The addresses of a name, in the order in which they should be tried. Raises what `getaddrinfo` raises."""
+        """Return the addresses of a name, in the order in which to try them. Raises the errors of `getaddrinfo`."""
         name = (host, port)
         if (failed := self._failure(name)) is not None:
             raise failed
-        # A look-up that waits in another caller's line is not joined: that line may be long.
+        # A look-up in another caller's line is not joined: that line may be long.
         answer = self._running.get(name) or await self._turn(name, caller)
-        # A caller that gives up must not end the look-up for the others.
+        # The shield keeps a caller that gives up from ending the look-up for the others.
         return await asyncio.shield(answer)
 
     def _failure(self, name: _Name) -> socket.gaierror | None:
-        """The failure of a recent look-up, as a new exception: a raised one collects a traceback."""
+        """Return the failure of a recent look-up, as a new exception: a raised one collects a traceback."""
         until_s, error = self._failed.get(name, (float("-inf"), None))
         return socket.gaierror(*error.args) if error is not None and self._clock() < until_s else None
 
@@ -101,14 +101,14 @@ class SystemResolver:
                 del self._lines[caller]
 
     def _begin(self) -> None:
-        """Give the free threads away."""
+        """Assign the free threads."""
         while self._threads.total() < self._threads_max:
             waiting = [caller for caller, line in self._lines.items() if line]
             free = [caller for caller in waiting if self._threads[caller] < self._per_caller_max]
             if not free:
                 return
             caller = min(free, key=self._threads.__getitem__)
-            # To the end: callers with equally many threads take turns.
+            # Moved to the end, so that callers with equally many threads take turns.
             line = self._lines[caller] = self._lines.pop(caller)
             turn = next(iter(line))
             name = line.pop(turn)
@@ -123,7 +123,7 @@ class SystemResolver:
     def _start(self, name: _Name, caller: str) -> _Answer:
         loop = asyncio.get_running_loop()
         answer = self._running[name] = loop.create_future()
-        # With nobody left to hear it, a failure is not worth a line in the log.
+        # Marks the failure as read, so that a look-up without a waiting request does not log it.
         answer.add_done_callback(lambda done: done.exception())
         self._threads[caller] += 1
 
@@ -146,10 +146,10 @@ class SystemResolver:
                 found = self._lookup(*name, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
             except BaseException as error:
                 found = error
-            # The process may have ended its loop meanwhile.
+            # The loop may have ended in the meantime.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(ended, found)
 
-        # A daemon: the process must not wait for a name at its end.
+        # A daemon: the process must not wait for a name when it ends.
         threading.Thread(target=look, name="windlass-resolver", daemon=True).start()
         return answer

@@ -1,7 +1,7 @@
-"""One guarded request: to the host that was checked and nowhere else, within limits of time and size.
+"""Sends one guarded request: only to the checked host, within limits of time and size.
 
-Redirects are not followed, the environment's proxies are not used, no cookie is kept, and each request has a connection
-of its own, so that no request goes out unchecked. What the receiver says beyond its status is thrown away.
+Redirects are not followed, the environment's proxies are not used, and no cookie is kept. Each request has its own
+connection, so no request goes out unchecked. Of the receiver's answer only the status is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windlass.pure.address import URL_LENGTH_MAX, Target, check_target
 SEND_WITHIN_S = 10.0
 ANSWER_MAX_BYTES = 64 * 1024
 _PORTS = {"http": 80, "https": 443}
-# Printable, no space; and no backslash, which some take for a slash and some do not.
+# Printable, no space; and no backslash, which some parsers take for a slash and others do not.
 _URL_TEXT = re.compile(r"[!-\[\]-~]+")
 
 log = logging.getLogger("windlass.outbound")
@@ -34,7 +34,7 @@ log = logging.getLogger("windlass.outbound")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What came of a request: a status, or the code of what went wrong before there was one."""
+    """The result of a request: a status, or the code of the error before there was one."""
 
     status: int | None
     fault: str | None
@@ -49,7 +49,7 @@ class _Request:
 
 
 def _split(url: str) -> _Request:
-    """The URL as it will be sent. Nothing below parses it again, so there is no second reading of it."""
+    """Split the URL as it will be sent. No later code parses it again, so it cannot be read in two ways."""
     if len(url) > URL_LENGTH_MAX or not _URL_TEXT.fullmatch(url):
         raise BadUrl(f"a webhook's URL has 1 to {URL_LENGTH_MAX} printable ASCII characters and no backslash")
     try:
@@ -82,15 +82,15 @@ class Sender:
         self._within_s = within_s
 
     async def check(self, url: str, *, caller: str = "") -> None:
-        """Refuse a URL when it is saved. What it stands for may change: every request checks again.
+        """Check a URL when it is saved. Its addresses may change, so every request checks again.
 
-        Unavailable when its name is not resolved in time. Names are resolved in the caller's share of threads.
+        Raises Unavailable when its name is not resolved in time. Look-ups use the caller's share of threads.
         """
         request = self._checked(url)
         await self._backend(caller).addresses(request.target.host, request.target.port)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, caller: str = "") -> Sent:
-        """Send it once. Whatever goes wrong is an answer, not an error."""
+        """Send it once. Every error becomes a result, not an exception."""
         begun_s = time.monotonic()
         status, fault, retry_after_s = None, None, None
         try:
@@ -108,8 +108,8 @@ class Sender:
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError):
             fault = "bad_answer"
         except Exception:
-            # One request that we cannot handle must not be tried for ever: it counts as a failure like any other.
-            log.exception("a webhook could not be sent, by a fault of ours")
+            # A request that we cannot handle must not be retried for ever: it counts as a failure like any other.
+            log.exception("a webhook could not be sent, because of an internal error")
             fault = Broken.code
         return Sent(status, fault, retry_after_s, time.monotonic() - begun_s)
 
@@ -152,7 +152,7 @@ class Sender:
 
 
 async def _throw_away(answer: httpcore.Response, within_s: float) -> None:
-    """Let the receiver finish, if it is quick and brief. Its status stands, whatever becomes of the rest."""
+    """Let the receiver finish, if its answer is quick and short. Its status counts in any case."""
     size = 0
     try:
         async with asyncio.timeout(within_s / 4):
@@ -165,7 +165,7 @@ async def _throw_away(answer: httpcore.Response, within_s: float) -> None:
 
 
 def _retry_after_s(headers: list[tuple[bytes, bytes]]) -> float | None:
-    """In seconds; the form with a date is not read, as two clocks would have to agree."""
+    """Return Retry-After in seconds. The form with a date is ignored, because two clocks would have to agree."""
     for name, value in headers:
         if name.lower() == b"retry-after":
             return float(value) if value.isdigit() and len(value) <= 9 else None

@@ -1,24 +1,24 @@
-"""What Windlass asks of a provider: six methods, and two more for those that can look work up.
+"""The interface of a provider adapter: six methods, and two more for providers that can look up or list work.
 
-    start_job ──► Started(external_id)      the work goes on there; a webhook or a poll tells its end
+    start_job ──► Started(external_id)      the work goes on there; a webhook or a poll reports its end
               └─► Started(said=…)           it was done within the call (a chat completion)
-    get_job_status, cancel_job              by the id that start_job gave
-    verify_webhook, parse_webhook           who says so, and what
-    calculate_cost                          from what was used
+    get_job_status, cancel_job              by the id that start_job returned
+    verify_webhook, parse_webhook           the sender, then the content
+    calculate_cost                          from the usage
 
-An adapter speaks one protocol and remembers nothing: every process has its own, and any of them may be asked about
-work that another one began. It takes no decision either. Whatever it learns it says as `Said`, whatever goes wrong it
-raises as a `ProviderError`; retries, polling, slots, rates and the breaker are Windlass's.
+An adapter speaks one protocol and keeps no state: every process has its own, and any of them may be asked about work
+that another process began. An adapter decides nothing either. It returns what it learns as `Said` and raises problems
+as a `ProviderError`; Windlass does retries, polling, slots, rates and the breaker.
 
-The promises, which `windlass.testing.provider_conformance` tests:
+`windlass.testing.provider_conformance` tests these promises:
 
-- `start_job` sends `request.key` in whatever way the provider takes idempotency keys. The same key twice is one piece
-  of work if the provider honours keys; an adapter says so by `honours_keys`.
-- Nothing but a plain statement of the provider is terminal. Work that it does not know, a word that we do not know, an
-  empty answer: that is UNKNOWN, or an error that is raised; it is never FAILED.
-- `cancel_job` may be asked any number of times, and of work that has ended.
-- `verify_webhook` reads bytes, and runs before `parse_webhook` does.
-- No error, log line or repr holds the credential.
+- `start_job` sends `request.key` in the way that the provider takes idempotency keys. If the provider honours keys, the
+  same key twice is one piece of work; the adapter declares that by `honours_keys`.
+- Only a plain statement of the provider is terminal. Unknown work, an unknown status word, an empty answer: these are
+  UNKNOWN, or an error that is raised; they are never FAILED.
+- `cancel_job` may be called any number of times, also for work that has ended.
+- `verify_webhook` reads bytes, and runs before `parse_webhook`.
+- No error, log line or repr contains the credential.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from windlass.providers.errors import NotSupported
 from windlass.providers.price import Usage, amount_of, price_of
 from windlass.pure.signature import SignatureProfile, secret_of, verify
 
-# A sweep looks at so much of a provider's list, the newest first.
+# The most entries of a provider's list that a sweep reads, newest first.
 LIST_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """What is to be done. `key` is the idempotency key: the same for every try to begin the same work.
+    """A request for work. `key` is the idempotency key: the same on every try to begin the same work.
 
-    `input` is a JSON value. `metadata` are a few texts (job, step) for providers that keep such.
+    `input` is a JSON value. `metadata` has a few texts (job, step) for providers that store such.
     """
 
     key: str
@@ -59,7 +59,7 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The provider took it: what it calls the work, or, when all was done within the call, what came of it."""
+    """The provider's reply: its id of the work or, if it did the work within the call, the result."""
 
     external_id: str | None
     said: Said | None = None
@@ -67,11 +67,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class WebhookNews:
-    """What a webhook told. `id` is the message's own: the same message again has the same one.
+    """The content of a webhook. `id` is the message's own id: a repeated message has the same one.
 
-    `external_id` is what `start_job` returned for this work. `key` is only a hint, from the query of the address that
-    was called: the signature is over the body. With `needs_look` the message tells that the work has ended and not
-    what came of it: ask `get_job_status` for that, and take `said` (which ends nothing) if it does not answer.
+    `external_id` is the id that `start_job` returned for this work. `key` is only a hint from the query of the called
+    address, because the signature covers the body only. With `needs_look` the message reports the end but not the
+    result: `get_job_status` has the result, and `said` (which ends nothing) applies if that call fails.
     """
 
     id: str
@@ -83,7 +83,7 @@ class WebhookNews:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One piece of work that the provider has, as a sweep compares it with what we know."""
+    """One piece of work in the provider's list. A sweep compares it with our rows."""
 
     external_id: str
     status: ProviderStatus
@@ -92,22 +92,22 @@ class Listed:
 
 
 class ProviderAdapter(ABC):
-    """One provider's protocol. It is made with the provider's configuration, and closed when the process ends.
+    """One provider's protocol. It is created with the provider's configuration, and closed when the process ends.
 
-    The four traits say what the provider can do; what is not said is not asked for. An instance may have its own.
+    The four traits declare what the provider can do; Windlass uses nothing else. An instance may override them.
     """
 
     honours_keys: bool = False
-    """The provider itself makes one piece of work of two requests with one key."""
+    """The provider makes one piece of work of two requests with the same key."""
     can_cancel: bool = True
     can_find: bool = False
-    """`find_job` is there: work can be looked up by the key that it was begun with."""
+    """`find_job` works: the provider finds work by its key."""
     can_list: bool = False
-    """`list_jobs` is there."""
+    """`list_jobs` works."""
     default_profile: str = "standard"
     """How its webhooks are signed, unless the configuration says otherwise."""
     own_profiles: tuple[str, ...] = ()
-    """Ways to sign that only this provider has; `verify_webhook` is overridden for them."""
+    """Signature profiles that only this provider has; `verify_webhook` is overridden for them."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.config = config
@@ -115,30 +115,33 @@ class ProviderAdapter(ABC):
 
     @abstractmethod
     async def start_job(self, request: StartRequest) -> Started:
-        """Have the work begun. Raises a ProviderError; one that is ambiguous may have begun it nevertheless."""
+        """Start the work. Raises a ProviderError; after an ambiguous error the work may have begun nevertheless."""
 
     @abstractmethod
     async def get_job_status(self, external_id: str) -> Said:
-        """Where the work stands, with its output once it is done. UNKNOWN if the provider does not know it."""
+        """Return the status of the work, with its output once it is done.
+
+        UNKNOWN if the provider does not know the work.
+        """
 
     @abstractmethod
     async def cancel_job(self, external_id: str) -> ProviderStatus:
-        """Ask that the work be stopped, and say where it stands then.
+        """Ask the provider to stop the work, and return its status then.
 
-        Terminal or UNKNOWN: there is nothing left to stop. QUEUED or RUNNING: it was asked and has not stopped yet.
+        Terminal or UNKNOWN: nothing is left to stop. QUEUED or RUNNING: the work has not stopped yet.
         """
 
     @abstractmethod
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """What a verified webhook says. Header names are lower case. `id` may be empty: then the signature's is used.
+        """Parse a verified webhook. Header names are lower case. If `id` is empty, the signature's id is used.
 
-        BadAnswer when it cannot be read.
+        Raises BadAnswer when it cannot be read.
         """
 
     async def verify_webhook(self, headers: Mapping[str, str], body: bytes, now_s: float) -> str:
-        """The id of the message if it is signed as the configuration says; BadSignature if not.
+        """Return the message's id if the signature is valid; raise BadSignature if not.
 
-        Override it for a provider with a way of its own.
+        Override it for a provider with its own kind of signature.
         """
         webhook = self.config.webhook
         if webhook is None or not webhook.secrets:
@@ -154,39 +157,39 @@ class ProviderAdapter(ABC):
         )
 
     def calculate_cost(self, model: str, usage: Usage) -> Cost:
-        """What so much of this model costs, by the `prices` of the configuration; money is never a float."""
+        """Compute the cost of this usage by the `prices` of the configuration. Money is never a float."""
         amount = amount_of(price_of(self.config.prices, model), usage)
         return self.cost(amount, usage)
 
     async def find_job(self, key: str) -> str | None:
-        """The external id of the work that was begun with this key, None if there is none. Only if `can_find`."""
+        """Return the external id of the work with this key, or None. Only if `can_find`."""
         raise NotSupported(f"{self.config.name} cannot look work up by its key")
 
     async def list_jobs(self, since: datetime) -> list[Listed]:
-        """The work that was begun since then, the newest first, at most LIST_MAX of it. Only if `can_list`."""
+        """Return the work that began since then, newest first, at most LIST_MAX entries. Only if `can_list`."""
         raise NotSupported(f"{self.config.name} cannot list its work")
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         return
 
     # What adapters share.
 
     @property
     def profile(self) -> str:
-        """How webhooks are signed here."""
+        """The signature profile of the webhooks."""
         webhook = self.config.webhook
         return self.default_profile if webhook is None or webhook.profile is None else webhook.profile
 
     def _webhook_secrets(self) -> list[bytes]:
-        """The secrets as bytes, so that one that cannot be used is refused at the start and not by each webhook."""
+        """Decode the secrets, so that an unusable secret is refused at the start and not at each webhook."""
         webhook = self.config.webhook
         place = f"providers.{self.config.name}.webhook"
         if webhook is None or self.profile in self.own_profiles:
             return []
         if self.profile not in list(SignatureProfile):
             known = ", ".join([*SignatureProfile, *self.own_profiles])
-            raise BadSetting(f"{place}.profile: there is no profile {self.profile!r}", remedy=f"Known are: {known}")
+            raise BadSetting(f"{place}.profile: there is no profile {self.profile!r}", remedy=f"Known: {known}")
         if webhook.secret_env is None:
             raise BadSetting(f"{place}: has no `secret_env`", remedy="Name the variable that holds the secrets")
         try:
@@ -195,25 +198,25 @@ class ProviderAdapter(ABC):
             raise BadSetting(f"{place}.secret_env: {error.message}", remedy=error.remedy) from None
 
     def webhook_url(self, request: StartRequest, **more: str) -> str | None:
-        """Where the provider is to tell the end: with the key, and whatever else tells us what it speaks of."""
+        """Build the address for the provider's webhook: with the key, and other parameters that identify the work."""
         if request.webhook_url is None:
             return None
         gap = "&" if "?" in request.webhook_url else "?"
         return f"{request.webhook_url}{gap}{urlencode({'key': request.key, **more})}"
 
     def cost(self, amount: Decimal, usage: Usage) -> Cost:
-        """A cost of this provider."""
+        """Build a cost of this provider."""
         return Cost(f"{amount:f}", usage.tokens_in, usage.tokens_out, float(usage.seconds), self.config.name)
 
     def option(self, name: str, kind: type, default: Any) -> Any:
-        """One of the adapter's own options; BadSetting if it has another type."""
+        """Return one of the adapter's own options. Raises BadSetting if it has another type."""
         value = self.config.options.get(name, default)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise BadSetting(f"providers.{self.config.name}.options.{name}: {value!r} is no {kind.__name__}")
         return value
 
     def only_options(self, *names: str) -> None:
-        """Refuse options that this adapter does not have: a misspelt one would do nothing, silently."""
+        """Refuse unknown options: a misspelt option would silently do nothing."""
         for name in self.config.options:
             if name not in names:
                 known = ", ".join(names) or "none"

@@ -1,4 +1,4 @@
-"""`providers.yaml`: which providers there are, how they are reached, and how much may be asked of them.
+"""Reads `providers.yaml`: the providers, their addresses, and their limits.
 
 ```yaml
 providers:
@@ -11,15 +11,15 @@ providers:
     timeout: 30s                    # of one request; default 30s
     answer_max_bytes: 16777216      # of one answer; default 16 MiB
     wait: 1h                        # of one piece of work, from its start to its end; default 1h
-    poll: [30s, 60s, 120s]          # when to ask; the last is repeated
+    poll: [30s, 60s, 120s]          # waits between polls; the last is repeated
     webhook: {profile: standard, secret_env: FAL_WEBHOOK_SECRETS, tolerance: 300s}
     payment: ON_DEMAND              # PREPAID_POOL, ON_DEMAND, FORWARDED
     prices: {"*": {call: 0.05}}     # call, second, item; tokens_in, tokens_out per million
-    estimate: 0.05                  # what one call is expected to cost
+    estimate: 0.05                  # the expected cost of one call
     options: {}                     # the adapter's own
 ```
 
-Whatever is misspelt, of the wrong type or not there is refused when the file is read, with its place in it.
+Reading the file refuses a misspelt, mistyped or missing setting, and names its place in the file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Payment(StrEnum):
 
 
 class Hidden:
-    """A secret that shows itself only when it is asked to."""
+    """A secret that shows itself only on `reveal`."""
 
     __slots__ = ("_text",)
 
@@ -75,7 +75,7 @@ class Hidden:
         self._text = text
 
     def reveal(self) -> str:
-        """The secret."""
+        """Return the secret."""
         return self._text
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class WebhookConfig:
-    """How a provider's webhooks are known to be its own. Any of the secrets will do, so that they can be changed."""
+    """How to verify a provider's webhooks. Any of the secrets is valid, so that they can be rotated."""
 
     profile: str | None = None
     secret_env: str | None = None
@@ -104,7 +104,7 @@ class WebhookConfig:
 
 @dataclass(frozen=True, slots=True)
 class ProviderConfig:
-    """One provider as it is configured."""
+    """One provider's configuration."""
 
     name: str
     adapter: str
@@ -127,9 +127,9 @@ class ProviderConfig:
 def read_config(
     text: str | bytes, environ: Mapping[str, str], *, needs_secrets: bool = True
 ) -> dict[str, ProviderConfig]:
-    """The providers of a `providers.yaml`, by name; BadSetting says where something is wrong.
+    """Read the providers of a `providers.yaml`, by name. BadSetting names the place of an error.
 
-    Without `needs_secrets` a variable that is not set is no error: for whoever only looks at the file.
+    Without `needs_secrets` an unset variable is not an error, for commands that only inspect the file.
     """
     try:
         document, lines = read_document(text)
@@ -146,7 +146,7 @@ def read_config(
 
 
 def _check_secrets(reader: _Reader, configs: Mapping[str, ProviderConfig]) -> None:
-    """Refuse a secret that two providers share: a webhook that one of them signed would be accepted for the other."""
+    """Refuse a secret that two providers share: a webhook signed by one would be accepted for the other."""
     owners: dict[str, str] = {}
     for name, config in configs.items():
         for secret in config.webhook.secrets if config.webhook is not None else ():
@@ -154,13 +154,13 @@ def _check_secrets(reader: _Reader, configs: Mapping[str, ProviderConfig]) -> No
             if owner != name:
                 raise reader.bad(
                     f"providers.{name}.webhook.secret_env",
-                    f"is the webhook secret of provider {owner} too",
-                    "Give each provider a secret of its own; one without `webhook` is polled",
+                    f"is also the webhook secret of provider {owner} too",
+                    "Give each provider its own secret; a provider without `webhook` is polled",
                 )
 
 
 class _Reader:
-    """Reads the parts, and knows the line of each."""
+    """Reads the parts of the document, and knows the line of each."""
 
     def __init__(self, lines: Lines, environ: Mapping[str, str], needs_secrets: bool) -> None:
         self._lines = lines
@@ -168,13 +168,13 @@ class _Reader:
         self._needs_secrets = needs_secrets
 
     def bad(self, place: str, message: str, remedy: str | None = None) -> BadSetting:
-        """What is raised for a place."""
+        """Build the error for a place in the document."""
         line = self._lines.get(place)
         told = f"{place or 'providers.yaml'}: {message}" + (f" (line {line})" if line else "")
         return BadSetting(told, remedy=remedy)
 
     def table(self, value: Any, place: str, keys: tuple[str, ...] | None) -> dict[str, Any]:
-        """A map with no other keys than these."""
+        """Read a map that has only these keys."""
         if value is None:
             return {}
         if not isinstance(value, dict):
@@ -182,11 +182,11 @@ class _Reader:
         for key in value:
             if keys is not None and key not in keys:
                 below = f"{place}.{key}" if place else key
-                raise self.bad(below, "there is no such setting", f"Known are: {', '.join(keys)}")
+                raise self.bad(below, "there is no such setting", f"Known: {', '.join(keys)}")
         return value
 
     def provider(self, name: str, value: Any) -> ProviderConfig:
-        """One entry."""
+        """Read one provider."""
         place = f"providers.{name}"
         if not _NAME.fullmatch(name):
             raise self.bad(place, "a provider's name has lower-case letters, digits, - and _, 63 at most")
@@ -219,13 +219,13 @@ class _Reader:
         return ProviderConfig(**given)
 
     def text(self, value: Any, place: str) -> str:
-        """A text that says something."""
+        """Read a text that is not empty."""
         if not isinstance(value, str) or not value.strip():
-            raise self.bad(place, f"{value!r} is no text")
+            raise self.bad(place, f"{value!r} is not text")
         return value.strip()
 
     def url(self, value: Any, place: str) -> str:
-        """An address without credentials, query or fragment."""
+        """Read an address without credentials, query or fragment."""
         text = self.text(value, place)
         try:
             parts = urlsplit(text)
@@ -239,25 +239,25 @@ class _Reader:
         return text.rstrip("/")
 
     def concurrency(self, value: Any, place: str) -> int:
-        """How many at a time."""
+        """Read the number of concurrent pieces of work."""
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= CONCURRENCY_MAX:
-            raise self.bad(place, f"{value!r} is no whole number from 1 to {CONCURRENCY_MAX}")
+            raise self.bad(place, f"{value!r} is not a whole number from 1 to {CONCURRENCY_MAX}")
         return value
 
     def rate(self, value: Any, place: str) -> float:
-        """How many per second."""
+        """Read the number of requests per second."""
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= RATE_MAX:
-            raise self.bad(place, f"{value!r} is no number of requests per second over 0 and up to {RATE_MAX:g}")
+            raise self.bad(place, f"{value!r} is not a number of requests per second over 0 and up to {RATE_MAX:g}")
         return float(value)
 
     def answer_max_bytes(self, value: Any, place: str) -> int:
-        """How much of an answer is read."""
+        """Read the largest size of an answer."""
         if not isinstance(value, int) or isinstance(value, bool) or not 1024 <= value <= ANSWER_LIMIT_BYTES:
-            raise self.bad(place, f"{value!r} is no whole number of bytes from 1024 to {ANSWER_LIMIT_BYTES:,}")
+            raise self.bad(place, f"{value!r} is not a whole number of bytes from 1024 to {ANSWER_LIMIT_BYTES:,}")
         return value
 
     def time(self, value: Any, place: str, least_s: float) -> float:
-        """A length of time."""
+        """Read a length of time."""
         try:
             seconds = duration_s(value, "")
         except BadRecipe as error:
@@ -267,25 +267,25 @@ class _Reader:
         return seconds
 
     def poll(self, value: Any, place: str) -> tuple[float, ...]:
-        """When to ask."""
+        """Read the poll schedule."""
         waits = value if isinstance(value, list) else [value]
         if not 1 <= len(waits) <= POLLS_MAX:
             raise self.bad(place, f"must be 1 to {POLLS_MAX} lengths of time")
         return tuple(self.time(wait, f"{place}[{at}]", POLL_S_MIN) for at, wait in enumerate(waits))
 
     def variable(self, value: Any, place: str) -> tuple[str, str | None]:
-        """The name of a variable, and what it holds."""
+        """Read the name of a variable, and its value from the environment."""
         name = self.text(value, place)
         if not _VARIABLE.fullmatch(name):
-            # Somebody may have written the secret itself here: it is not repeated.
-            raise self.bad(place, "is no name of an environment variable")
+            # The author may have written the secret itself here, so the message does not repeat it.
+            raise self.bad(place, "is not the name of an environment variable")
         found = self._environ.get(name, "").strip()
         if not found and self._needs_secrets:
             raise self.bad(place, f"the variable {name} is not set", f"Set {name} in the environment of this process")
         return name, found or None
 
     def webhook(self, value: Any, place: str) -> WebhookConfig:
-        """How webhooks are signed."""
+        """Read how webhooks are signed."""
         entry = self.table(value, place, _WEBHOOK_KEYS)
         given: dict[str, Any] = {}
         for key in ("profile", "header"):
@@ -302,13 +302,13 @@ class _Reader:
         return WebhookConfig(**given)
 
     def payment(self, value: Any, place: str) -> Payment:
-        """Who pays."""
+        """Read who pays."""
         if value not in Payment.__members__:
-            raise self.bad(place, f"{value!r} is no way to pay", f"Known are: {', '.join(Payment)}")
+            raise self.bad(place, f"{value!r} is not a way to pay", f"Known: {', '.join(Payment)}")
         return Payment(value)
 
     def prices(self, value: Any, place: str) -> dict[str, Price]:
-        """Prices by model."""
+        """Read the prices by model."""
         found = {}
         for model, entry in self.table(value, place, None).items():
             below = f"{place}.{model}"
@@ -317,8 +317,8 @@ class _Reader:
         return found
 
     def money(self, value: Any, place: str) -> Decimal:
-        """An amount."""
+        """Read an amount of money."""
         amount = decimal_of(value)
         if amount is None:
-            raise self.bad(place, f"{value!r} is no amount of money")
+            raise self.bad(place, f"{value!r} is not an amount of money")
         return amount

@@ -1,15 +1,14 @@
-"""The desk at which a worker hands work to a provider, such that it is begun once.
+"""The desk: a worker hands work to a provider through it, and the work begins only once.
 
     intend (a row, under a key) ──► start_job with the key ──► Parked, reported in the commit that keeps the id
              │ dies here                     │ dies here                  │ the report comes too late
              ▼                               ▼                            ▼
       the next attempt finds the row: the same key again           `orphaned`: the next attempt takes it over,
-      (or the work itself, if the provider can look it up)         or it is cancelled if nobody waits for it
+      (or the work itself, if the provider can look it up)         or it is cancelled if no step waits for it
 
-A request whose end is not known (a timeout, a connection that broke, a 5xx) leaves the row as it is, so that the next
-attempt asks for the same. A definite no to the first request ends the round: the next attempt begins a new one. A
-handler that is told to stop while its request is under way does not take the request with it: what the provider made of
-it is still heard.
+A request whose outcome is unknown (a timeout, a broken connection, a 5xx) leaves the row as it is, so the next attempt
+repeats the same request. A definite refusal of the first request ends the round: the next attempt begins a new one.
+Stopping a handler does not stop its request under way: the desk still processes the provider's reply.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from windlass.engine import external
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest
 from windlass.providers.config import ProviderConfig
 from windlass.providers.errors import ProviderError
-from windlass.providers.standing import tell
+from windlass.providers.health import tell
 from windlass.store.database import Database
 
 _AGAIN = Backoff(0.5, 2.0, 8.0)
@@ -42,16 +41,16 @@ _log = logging.getLogger("windlass.providers")
 
 
 class HasAdapter(Protocol):
-    """A provider: how it is configured, and who speaks its protocol."""
+    """A provider: its configuration and its adapter."""
 
     @property
     def config(self) -> ProviderConfig:
-        """As `providers.yaml` has it."""
+        """The configuration from `providers.yaml`."""
         ...
 
     @property
     def adapter(self) -> ProviderAdapter:
-        """Made with that."""
+        """The adapter created with that configuration."""
         ...
 
 
@@ -60,12 +59,12 @@ class Counts(Protocol):
     """Counts requests to providers (`telemetry/meters.py`)."""
 
     def called(self, provider: str, call: str, result: str) -> None:
-        """A `start`, `status` or `cancel` ended: `ok`, or the code of its error."""
+        """Count a `start`, `status` or `cancel` with its result: `ok`, or the error's code."""
         ...
 
 
 class Place(NamedTuple):
-    """Whose work it is. `is_over` says whether the attempt has ended without waiting for the request."""
+    """The attempt that needs the work. `is_over` says whether the attempt ended while the request was under way."""
 
     job_id: UUID
     no: int
@@ -84,16 +83,20 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """The provider did all of it within the call."""
+    """The result of work that the provider did within the call."""
 
     value: Any
     cost: Cost | None
 
 
 class WorkFailed(ProviderError):
-    """The provider took the work and says, within the same call, that it failed."""
+    """The provider took the work and reports, within the same call, that it failed."""
 
     code = "provider_failed"
+
+
+class NotCurrent(WrongState):
+    """Another worker holds the attempt, or a crash of the server undid its claim: its actions have no effect."""
 
 
 class _Handed(NamedTuple):
@@ -105,9 +108,9 @@ class _Handed(NamedTuple):
 
 
 class Desk:
-    """One per worker, used from its loop. `public_url` is where a provider reaches our webhooks; None: it is polled.
+    """One desk per worker, used from its loop.
 
-    With `is_alone` requests run inside the attempt's own task: for simulations, which step through that one only.
+    `public_url` is the address at which a provider reaches our webhooks; without it the provider is polled.
     """
 
     def __init__(
@@ -116,38 +119,36 @@ class Desk:
         providers: Mapping[str, HasAdapter],
         *,
         public_url: Callable[[ProviderConfig], str | None] = lambda _: None,
-        is_alone: bool = False,
         counts: Counts | None = None,
     ) -> None:
         self._db = db
         self._providers = providers
         self._public_url = public_url
-        self._is_alone = is_alone
         self._counts = counts
         self._handed: dict[tuple[UUID, int, int], _Handed] = {}
         self._under_way: dict[WorkKey, asyncio.Task[Started]] = {}
         self._aside: set[asyncio.Task[Any]] = set()
 
     async def start(self, place: Place, *, model: str = "", input: Any = None) -> Parked | Worked:
-        """Have the provider of this step begin the work; what the handler returns, or what came of it at once.
+        """Start the work at this step's provider. Returns the Parked for the handler, or the finished result.
 
-        Raises a ProviderError, BadSetting when this worker does not know the provider, WrongState when the attempt is
-        no longer the current one or has begun work before.
+        Raises a ProviderError, BadSetting when this worker does not know the provider, WrongState when the attempt has
+        already begun work, NotCurrent when the attempt is no longer current.
         """
         provider = self._provider(place.provider)
         if place.key in self._handed:
             raise WrongState(
-                f"step {place.step} has begun work at {place.provider} already",
+                f"step {place.step} has already begun work at {place.provider}",
                 remedy="Return what ctx.provider.start gave; for more work make more steps, or a fan-out",
             )
         within_s = provider.config.wait_s if place.wait_s is None else place.wait_s
-        # A wait shorter than the schedule is asked about once, at least.
+        # A wait shorter than the schedule still gets one poll.
         poll_s = min(provider.config.poll_s[0], within_s / 2)
         intent = await self._intend(place, poll_s)
         if intent is None:
-            raise WrongState(f"attempt {place.attempt} of step {place.step} is no longer the current one")
+            raise NotCurrent(f"attempt {place.attempt} of step {place.step} is not the current one")
         if intent.state == "RUNNING" and intent.external_id is not None:
-            # An earlier attempt handed it over, or the provider has told of it: there is nothing to ask for.
+            # An earlier attempt handed the work over, or a webhook named it: no request is needed.
             return Parked(place.provider, within_s, intent.external_id)
         request = self._request(provider, place, intent.key, model, input)
         try:
@@ -160,21 +161,21 @@ class Desk:
             return await self._worked(place, intent.key, started.said)
         if started.external_id is None:
             raise ProviderError(
-                f"{place.provider} neither did the work nor said what it calls it",
+                f"{place.provider} neither did the work nor returned an id for it",
                 is_retryable=True,
                 is_ambiguous=True,
                 code="bad_answer",
             )
         handed = _Handed(intent.key, place.provider, started.external_id)
         if place.is_over():
-            # The attempt ended while we asked (its thread could not be stopped): nobody returns this Parked.
+            # The attempt ended during the request (its thread could not be stopped), so this Parked is not reported.
             self._put_aside(self._disown(handed))
         else:
             self._handed[place.key] = handed
         return Parked(place.provider, within_s, started.external_id)
 
     def heard(self, reports: Sequence[Report], took_effect: Sequence[bool]) -> None:
-        """What came of these reports. Work that none of them speaks for any more is not forgotten at the provider."""
+        """Process the results of reports. Work that no accepted report covers is taken over or cancelled."""
         if not self._handed:
             return
         for report, is_heard in zip(reports, took_effect, strict=True):
@@ -191,19 +192,19 @@ class Desk:
         return await external.intend(self._db, job_id, no, attempt, place.provider, poll_s=poll_s, worker=place.worker)
 
     def abandoned(self, attempt: tuple[UUID, int, int]) -> None:
-        """The attempt ended, and nothing is reported of it."""
+        """Disown the work of an attempt that ended without a report."""
         if self._handed and (handed := self._handed.pop(attempt, None)) is not None:
             self._put_aside(self._disown(handed))
 
     async def close(self) -> None:
-        """Wait a little for what is under way. What is not known by then, the next attempt or the sweep finds."""
+        """Wait a little for requests under way. The next attempt or the sweep finds work that is unknown by then."""
         if self._aside:
             await asyncio.wait(self._aside, timeout=CLOSE_WITHIN_S)
         for task in self._aside:
             task.cancel()
         await asyncio.gather(*self._aside, return_exceptions=True)
 
-    # Asking.
+    # Requests.
 
     def _provider(self, name: str) -> HasAdapter:
         provider = self._providers.get(name)
@@ -220,12 +221,10 @@ class Desk:
     async def _asked(
         self, provider: HasAdapter, place: Place, intent: external.Intent, request: StartRequest
     ) -> Started:
-        """The provider's word. The request outlives the handler that waits for it."""
-        if self._is_alone:
-            return await self._call(provider, place, intent, request)
+        """Return the provider's reply. The request outlives the handler that waits for it."""
         under_way = self._under_way.get(intent.key)
         if under_way is None:
-            # An earlier attempt's, which was stopped, may be on its way still: there is no need for a second.
+            # A request of an earlier, stopped attempt may still be under way; a second one is not needed.
             under_way = self._under_way[intent.key] = self._put_aside(self._call(provider, place, intent, request))
             under_way.add_done_callback(lambda _: self._under_way.pop(intent.key, None))
         try:
@@ -242,12 +241,12 @@ class Desk:
         try:
             found: str | None = None
             if not intent.is_new and adapter.can_find and not adapter.honours_keys:
-                # It was asked before, and would make a second piece of work of a second request.
+                # A request was sent before, and this provider would begin a second piece of work for a second request.
                 found = await adapter.find_job(request.key)
             started = Started(found) if found is not None else await adapter.start_job(request)
         except ProviderError as error:
             if intent.is_new and not error.is_ambiguous:
-                # Of a round that was asked for before, nobody knows what came of the first request.
+                # In a repeated round the outcome of the first request is unknown, so only a new round ends here.
                 await self._end_round(place, intent.key, error.code)
             self._count(name, error.code)
             await tell(self._db, name, error)
@@ -261,7 +260,7 @@ class Desk:
             self._counts.called(name, "start", result)
 
     async def _known_by_now(self, place: Place, poll_s: float) -> str | None:
-        """What the provider calls the work whose answer was lost, if it has told so by a webhook in the meantime."""
+        """Return the provider's id of work whose reply was lost, if a webhook has named it in the meantime."""
         try:
             intent = await self._intend(place, poll_s)
         except (Unavailable, OSError):
@@ -292,10 +291,11 @@ class Desk:
         try:
             await external.rejected(self._db, key, status, attempt=place.attempt)
         except (Unavailable, OSError) as error:
-            # Then the next attempt asks with the same key, which the provider has refused: it begins it now.
-            _log.warning("that %s was refused cannot be noted now: %s", key, error)
+            # The next attempt then asks with the same key. The provider refused that key's first request, so it begins
+            # the work now.
+            _log.warning("the refusal of %s cannot be recorded now: %s", key, error)
 
-    # Work that nobody speaks for.
+    # Work without an attempt.
 
     async def _disown(self, handed: _Handed) -> None:
         for tries in range(1, _TRIES_MAX + 1):
@@ -303,7 +303,7 @@ class Desk:
                 await external.orphaned(self._db, handed.key, handed.provider, handed.external_id)
                 return
             except (Unavailable, OSError) as error:
-                _log.warning("work %s at %s cannot be noted now: %s", handed.external_id, handed.provider, error)
+                _log.warning("work %s at %s cannot be recorded now: %s", handed.external_id, handed.provider, error)
                 await asyncio.sleep(_AGAIN.wait_s(tries, 0.0))
         _log.error("work %s at %s is left to the sweep", handed.external_id, handed.provider)
 
@@ -316,18 +316,18 @@ class Desk:
     def _put_away(self, task: asyncio.Task[Any]) -> None:
         self._aside.discard(task)
         if not task.cancelled():
-            # Heard by the one who waits for it, if anyone does.
+            # Marks the error as retrieved. A waiting caller gets it too.
             task.exception()
 
 
 def no_provider(name: str, known: Mapping[str, object]) -> BadSetting:
-    """This process was not told of the provider that a step needs."""
+    """Build the error for a step whose provider this process does not know."""
     if known:
         return BadSetting(
             f"there is no provider {name!r} here",
             remedy=f"Add it to the file that WINDLASS_PROVIDERS names; it has {', '.join(sorted(known))}",
         )
     return BadSetting(
-        f"there is no provider {name!r} here, nor any other",
+        f"there is no provider {name!r} here: no providers are configured",
         remedy="Write a providers.yaml with it, and set WINDLASS_PROVIDERS to its path for workers and engines",
     )

@@ -1,27 +1,27 @@
-"""What can go wrong with a provider, in one small tree, and what it means for the step that asked.
+"""The errors of providers, in one small tree, and their meaning for the step.
 
     ProviderError
-    ├── RateLimited         429, or its own word for it: again after `after_s`, and it does not count as a failure
+    ├── RateLimited         429, or the provider's code for it: retry after `after_s`; does not count as a failure
     ├── InvalidRequest      400, 422 and the other 4xx: the same request would be refused again
     ├── AuthFailed          401, 403: the credential is missing, wrong or not allowed to do this
     ├── NotFound            404, 410: no such model; of work that was begun it means "unknown", never "failed"
-    ├── ContentRefused      the provider does not want to do this
-    ├── InsufficientFunds   402, or its own word for it: the account is empty
-    ├── NotSupported        this provider, or its adapter, has no such thing
-    ├── ProviderDown        5xx: it is there, and cannot now
+    ├── ContentRefused      the provider refuses the content
+    ├── InsufficientFunds   402, or the provider's code for it: the account is empty
+    ├── NotSupported        the provider, or its adapter, lacks the feature
+    ├── ProviderDown        5xx: the provider answers, but cannot do the work now
     ├── ProviderTimeout     no answer in time
-    ├── ConnectionLost      no connection, or one that broke
+    ├── ConnectionLost      no connection, or a broken one
     └── BadAnswer           an answer that cannot be read: no JSON, another shape
         └── AnswerTooLarge  over the limit of this provider
 
-Four questions are answered by each, and nothing else decides:
+Each error answers four questions, and only these decide:
 
 - `is_retryable`: may another attempt help?
 - `is_counted`: does it use up an attempt of the step's policy?
-- `is_ambiguous`: may the provider have taken the work nevertheless? Then it is asked again with the same key.
-- `counts_against_breaker`: does it say that the provider is ill, rather than the request?
+- `is_ambiguous`: may the provider have taken the work nevertheless? Then the next attempt repeats the same key.
+- `counts_against_breaker`: is the provider at fault, rather than the request?
 
-A message holds what the provider said, shortened, and never what was sent to it: no header, no credential.
+A message contains the provider's text, shortened, and never the request: no header, no credential.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from __future__ import annotations
 from windlass.core.outcome import Failure, Fault
 
 MESSAGE_MAX = 500
-# A provider that asks for more than this is asked again after this: it may be wrong about itself.
+# The longest wait for a provider that asks for more: its estimate may be wrong.
 AFTER_S_MAX = 3600.0
 
 
 def shown(text: str) -> str:
-    """What a provider said, as it can be kept and shown: not endless, and without what a database has no place for."""
+    """Make a provider's text fit to store and show: shortened, and without characters that a database refuses."""
     text = text if len(text) <= MESSAGE_MAX else f"{text[: MESSAGE_MAX - 1]}…"
     return text.replace("\x00", "").encode(errors="replace").decode()
 
 
 class ProviderError(Exception):
-    """A provider could not be asked, refused, or gave an answer that cannot be used."""
+    """A request failed, was refused, or got an unusable answer."""
 
     code = "provider_error"
     is_retryable = False
@@ -78,7 +78,7 @@ class ProviderError(Exception):
 
 
 class RateLimited(ProviderError):
-    """It is busy, or we ask too often. Nobody did anything wrong."""
+    """The provider is busy, or we send too many requests. The step is not at fault."""
 
     code = "rate_limited"
     is_retryable = True
@@ -98,13 +98,13 @@ class AuthFailed(ProviderError):
 
 
 class NotFound(ProviderError):
-    """No such model, or no such work."""
+    """The model or the work does not exist."""
 
     code = "provider_not_found"
 
 
 class ContentRefused(ProviderError):
-    """The provider does not want to do this."""
+    """The provider refuses the content."""
 
     code = "content_refused"
 
@@ -116,13 +116,13 @@ class InsufficientFunds(ProviderError):
 
 
 class NotSupported(ProviderError):
-    """This provider, or its adapter, has no such thing. Nothing was asked."""
+    """The provider, or its adapter, lacks the feature. No request was sent."""
 
     code = "not_supported"
 
 
 class ProviderDown(ProviderError):
-    """It answers, and cannot now."""
+    """The provider answers, but cannot do the work now."""
 
     code = "provider_down"
     is_retryable = True
@@ -131,7 +131,7 @@ class ProviderDown(ProviderError):
 
 
 class ProviderTimeout(ProviderError):
-    """It did not answer in time. Whether it took the work is not known."""
+    """The provider did not answer in time. Whether it took the work is unknown."""
 
     code = "provider_timeout"
     is_retryable = True
@@ -140,7 +140,7 @@ class ProviderTimeout(ProviderError):
 
 
 class ConnectionLost(ProviderError):
-    """There is no connection, or it broke. Whether it took the work is not known."""
+    """There is no connection, or it broke. Whether the provider took the work is unknown."""
 
     code = "connection_lost"
     is_retryable = True
@@ -149,7 +149,7 @@ class ConnectionLost(ProviderError):
 
 
 class BadAnswer(ProviderError):
-    """What came back cannot be read. Whether it took the work is not known."""
+    """The answer cannot be read. Whether the provider took the work is unknown."""
 
     code = "bad_answer"
     is_retryable = True
@@ -158,7 +158,7 @@ class BadAnswer(ProviderError):
 
 
 class AnswerTooLarge(BadAnswer):
-    """What came back is over the limit. It would be again."""
+    """The answer is over the limit. A repeated one would be too."""
 
     code = "answer_too_large"
     is_retryable = False
@@ -166,10 +166,10 @@ class AnswerTooLarge(BadAnswer):
 
 
 def fault_of(error: ProviderError) -> Fault:
-    """What is kept and shown of it."""
+    """Return the fault that is stored and shown."""
     return Fault(error.code, error.message, kind=type(error).__name__)
 
 
 def failure_of(error: ProviderError) -> Failure:
-    """What it makes of the attempt that asked."""
+    """Return the failure of the attempt that sent the request."""
     return Failure(fault_of(error), error.is_retryable, error.after_s, error.is_counted)

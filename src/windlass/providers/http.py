@@ -1,7 +1,7 @@
-"""One request to a provider: within limits of time and size, and whatever goes wrong as a ProviderError.
+"""Sends one request to a provider, within limits of time and size. Every problem is raised as a ProviderError.
 
-Redirects are not followed and no request leaves the provider's own address, because each carries the credential. Time
-is limited as a whole: a provider that sends one byte a second is as late as one that sends none.
+Redirects are not followed and no request leaves the provider's own address, because each carries the credential. The
+time limit covers the whole request: a provider that sends one byte a second is as late as a silent one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Now = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, whatever its status. Header names are lower case."""
+    """An answer of any status. Header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -65,19 +65,19 @@ class Answer:
 
     @property
     def is_fine(self) -> bool:
-        """Whether it is a 2xx."""
+        """Whether the status is a 2xx."""
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """Its JSON value; BadAnswer if it has none."""
+        """Return the JSON value. Raises BadAnswer if the body is not JSON."""
         try:
             return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             kind = self.headers.get("content-type", "no type")
-            raise BadAnswer(f"the answer ({self.status}, {kind[:80]}) is no JSON", status=self.status) from None
+            raise BadAnswer(f"the answer ({self.status}, {kind[:80]}) is not JSON", status=self.status) from None
 
     def table(self) -> dict[str, Any]:
-        """Its JSON object; BadAnswer if it is something else."""
+        """Return the JSON object. Raises BadAnswer for any other value."""
         value = self.json()
         if not isinstance(value, dict):
             raise BadAnswer(f"the answer is a {type(value).__name__} where an object was expected", status=self.status)
@@ -98,7 +98,7 @@ class Line:
     ) -> None:
         address = config.base_url or base_url
         if address is None:
-            raise BadSetting(f"providers.{config.name}: has no `base_url`", remedy="Say where the provider is")
+            raise BadSetting(f"providers.{config.name}: has no `base_url`", remedy="Add `base_url` to the provider")
         self._name = config.name
         self._base_url = address.rstrip("/")
         self._origin = _origin(self._base_url)
@@ -123,15 +123,15 @@ class Line:
         return f"Line({self._name!r}, {self._base_url!r})"
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self._http.aclose()
 
     def url(self, path: str) -> str:
-        """The address of a path, or an address that the provider named, which must be its own."""
+        """Build the address of a path, or check that an address from the provider is its own."""
         if "://" not in path:
             return f"{self._base_url}/{path.lstrip('/')}"
         if _origin(path) != self._origin:
-            raise BadAnswer(f"{self._name} points to another address than its own; the credential does not go there")
+            raise BadAnswer(f"{self._name} redirects to another address; the credential is not sent there")
         return path
 
     async def ask(
@@ -145,7 +145,10 @@ class Line:
         files: Any = None,
         data: Mapping[str, str] | None = None,
     ) -> Answer:
-        """The answer to one request, whatever its status. ProviderTimeout, ConnectionLost, AnswerTooLarge."""
+        """Send one request and return its answer, of any status.
+
+        Raises ProviderTimeout, ConnectionLost, AnswerTooLarge.
+        """
         sent = dict(headers or {})
         content = None
         if json is not None:
@@ -153,7 +156,7 @@ class Line:
             sent["content-type"] = "application/json"
         url = self.url(path)
         try:
-            # To wait for a place is our own affair; only what the provider takes is held against it.
+            # Waiting for a free connection does not count as the provider's time.
             async with (
                 self._places,
                 asyncio.timeout(self._within_s),
@@ -171,18 +174,18 @@ class Line:
         return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, body)
 
     async def take(self, method: str, path: str, **more: Any) -> Answer:
-        """The answer to one request if it is a 2xx; otherwise the error that its status stands for."""
+        """Send one request and return its 2xx answer. Raises the error of any other status."""
         answer = await self.ask(method, path, **more)
         if not answer.is_fine:
             self.refuse(answer)
         return answer
 
     def refuse(self, answer: Answer) -> NoReturn:
-        """Raise what an answer that is no success stands for."""
+        """Raise the error of an answer that is not a success."""
         raise error_of(answer, self._name, told=self.clean(told_of(answer)), now=self._now())
 
     def clean(self, text: str) -> str:
-        """A text of the provider without our credential, should it have been repeated."""
+        """Remove our credential from a provider's text, in case the provider repeated it."""
         return text.replace(self._credential, "…") if self._credential else text
 
     def _told(self, error: Exception) -> str:
@@ -202,13 +205,13 @@ class Line:
 
 
 def error_of(answer: Answer, name: str, *, told: str, now: datetime) -> ProviderError:
-    """The error that a status stands for: 429 waits, other 4xx are final, 5xx pass."""
+    """Return the error for a status: 429 waits, other 4xx are final, 5xx may pass."""
     status = answer.status
     message = f"{name} answered {status}" + (f": {told}" if told else "")
     after_s = retry_after_s(answer.headers, now)
     meaning = meaning_of(codes_of(answer)) if 400 <= status < 500 else None
     if meaning == INSUFFICIENT_FUNDS:
-        # Some say so with a 429; to wait does not fill an account.
+        # Some providers report it with a 429; waiting does not fill an account.
         return InsufficientFunds(message, status=status)
     if status == 429 or meaning == RATE_LIMITED:
         return RateLimited(message, after_s=after_s, status=status)
@@ -219,8 +222,8 @@ def error_of(answer: Answer, name: str, *, told: str, now: datetime) -> Provider
     if status >= 500:
         return ProviderDown(message, after_s=after_s, status=status)
     if status == 409:
-        # A request with our key is under way: most likely our own, whose answer was lost. To give up now would leave
-        # the work behind.
+        # A request with our key is under way: most likely our own, whose reply was lost. Giving up now would leave the
+        # work behind.
         return ProviderError(message, code="conflict", is_retryable=True, is_ambiguous=True, status=status)
     if 300 <= status < 400:
         return InvalidRequest(f"{name} points elsewhere ({status}); its `base_url` is not right", status=status)
@@ -231,7 +234,7 @@ def error_of(answer: Answer, name: str, *, told: str, now: datetime) -> Provider
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """When to come again, as the answer says: in seconds or as an HTTP date."""
+    """Return the wait that the answer asks for, in seconds or as an HTTP date."""
     millis = headers.get("retry-after-ms", "").strip()
     if millis.isascii() and millis.isdigit() and len(millis) < 12:
         return min(int(millis) / 1000, 86400.0)
@@ -250,7 +253,7 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def told_of(answer: Answer) -> str:
-    """What an answer says of its refusal, in a line: the usual places are looked at, and the text as it is else."""
+    """Return the reason for a refusal, in one line: from the usual fields, else the raw text."""
     try:
         value = msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -260,7 +263,7 @@ def told_of(answer: Answer) -> str:
 
 
 def codes_of(answer: Answer) -> list[object]:
-    """The codes within an answer that is no success."""
+    """Return the error codes in an answer that is not a success."""
     try:
         return codes_in(msgspec.json.decode(answer.body))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -268,7 +271,7 @@ def codes_of(answer: Answer) -> list[object]:
 
 
 def message_in(value: Any) -> str:
-    """The sentence for people within an error of a provider."""
+    """Return the human-readable sentence in a provider's error."""
     for _ in range(4):
         if isinstance(value, dict):
             value = next(
@@ -282,12 +285,12 @@ def message_in(value: Any) -> str:
 
 
 def path_part(text: str) -> str:
-    """A text as one part of a path."""
+    """Encode a text as one part of a path."""
     return quote(text, safe="")
 
 
 def path_parts(text: str) -> str:
-    """A text of several parts (`owner/name`), none of which leads upwards."""
+    """Encode a text of several parts (`owner/name`), none of which leads upwards."""
     parts = [quote(part, safe=":@") for part in text.strip("/").split("/")]
     if not all(parts) or any(part in (".", "..") for part in parts):
         raise InvalidRequest(f"{text[:100]!r} cannot be part of an address")
@@ -296,7 +299,7 @@ def path_parts(text: str) -> str:
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Whom to trust. To read that takes tens of milliseconds, so all providers share it."""
+    """Return the trusted certificates. Loading them takes tens of milliseconds, so all providers share them."""
     return httpx.create_ssl_context()
 
 

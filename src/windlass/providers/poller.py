@@ -1,15 +1,15 @@
-"""The poller asks providers how the work stands that they were given, and has that cancelled which nobody waits for.
+"""Polls providers for the status of submitted work and cancels work that no step waits for.
 
     next_due ──► one round per provider ──► take (rows, for a lease) ──► ask, some at a time ──► answer, polled
        ▲                                                                       │ the poller dies
-       └───────────────────────────────────────────────────────────────────────┴──► the lease runs out: due again
+       └───────────────────────────────────────────────────────────────────────┴──► the lease expires: due again
 
-One loop for all work of all providers: a piece of work that waits is a row, and costs nothing here. A round belongs to
-one provider, so one that hangs holds up nobody else, and what the others have said is written while it hangs. How many
-requests may be made is asked of the database first (`take`): all processes share the provider's rate.
+One loop serves all work of all providers: waiting work is a row, and costs nothing here. A round belongs to one
+provider, so a provider that hangs delays no other provider. The answers of other providers are written meanwhile. The
+poller first asks the database how many requests it may send (`take`): all processes share the provider's rate.
 
-What a provider says goes through the same door as its webhooks do, and whoever comes second changes nothing. UNKNOWN,
-an error, a 404: none of these ends anything. The step has a deadline of its own.
+An answer goes through the same function as a webhook, and the second of two changes nothing. UNKNOWN, an error or a 404
+ends nothing. The step has its own deadline.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from windlass.engine.external import Answer, Polled, Work
 from windlass.engine.loops.duty import Done
 from windlass.providers.desk import Counts, HasAdapter
 from windlass.providers.errors import NotFound, ProviderError, ProviderTimeout, RateLimited
-from windlass.providers.fitting import fitting
-from windlass.providers.standing import BUSY_S, tell
+from windlass.providers.health import BUSY_S, tell
+from windlass.providers.output import fit_output
 from windlass.pure.observer import Observer
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
@@ -36,29 +36,28 @@ from windlass.store.outage import OutageLog
 
 SOURCE = "poller"
 BATCH_MAX = 200
-# Requests to one provider that are under way at once.
+# The most concurrent requests to one provider.
 AT_ONCE = 16
 LEASE_S = 120.0
-# A bell can be lost; the poller looks for itself this often.
+# A bell can be lost, so the poller checks this often without one.
 LOOK_EVERY_S = 5.0
 GLANCE_S = 0.1
-# What becomes due in the meantime is asked for together.
+# Work that becomes due within this time is polled together.
 GATHER_S = 0.5
 FLUSH_S = 1.0
 PAUSE_S = 1.0
-# After so many failures without an answer in between, the rest of the round is put off.
+# After so many failures in a row, the rest of the round is put off.
 FAILURES_MAX = 5
 PUT_OFF_S = 10.0
 # How often a cancellation is tried before people must look.
 CANCELS_MAX = 10
-# How much longer than two requests take one may be on its way that has not told what it began, and how often such work
-# is looked for meanwhile.
+# How long a submit may stay under way beyond the time of two requests, and how often its work is looked for meanwhile.
 ON_ITS_WAY_S = 60.0
 LOOKS_MAX = 4
 
-# What the rows of work say that no cancellation could reach; a sweep lists these.
+# The statuses of work that no cancellation could reach; a sweep lists these.
 GAVE_UP = "gave_up"
-NEVER_TOLD = "what the provider calls it was never told"
+NEVER_TOLD = "the provider never reported an id for it"
 CANNOT_CANCEL = "cannot_cancel"
 NOT_THERE = "not_there"
 LOOKED_FOR = "looked_for"
@@ -68,7 +67,7 @@ _log = logging.getLogger("windlass.providers")
 
 
 class _Round:
-    """What was heard in one round and is not written yet."""
+    """The unwritten results of one round."""
 
     def __init__(self, provider: HasAdapter, works: Sequence[Work], until_s: float) -> None:
         self.provider = provider
@@ -78,16 +77,19 @@ class _Round:
         self.polled: list[Polled] = []
         self.failures = 0
         self.is_answered = False
-        # Set when nothing more is to be asked in this round: how long to put off the rest.
+        # Set when the round must send no more requests: how long to put off the rest.
         self.put_off_s: float | None = None
 
     def give_back(self, work: Work, after_s: float) -> None:
-        """It was not asked for."""
+        """Return the work without a request."""
         self.polled.append(Polled(work, work.status, after_s, is_poll=False))
 
 
 class Poller:
-    """Any number may run, in any number of processes: each row is one poller's until its lease runs out."""
+    """Polls providers.
+
+    Any number of pollers may run, in any process: a row belongs to one poller until its lease expires.
+    """
 
     name = "poller"
 
@@ -97,7 +99,7 @@ class Poller:
         registry: Mapping[str, HasAdapter],
         artifacts: Artifacts,
         *,
-        chance: Callable[[], float],
+        spread: Callable[[], float],
         clock_s: Callable[[], float],
         output_max_bytes: int = 256 * 1024,
         batch_max: int = BATCH_MAX,
@@ -109,38 +111,38 @@ class Poller:
         self._outages = OutageLog(_log, "the poller of providers")
         self._registry = registry
         self._artifacts = artifacts
-        self._chance = chance
+        self._spread = spread
         self._clock_s = clock_s
         self._output_max_bytes = output_max_bytes
         self._batch_max = batch_max
         self._at_once = at_once
         self._observer = observer
         self._counts = counts
-        # Nobody rings when work begins: its first poll must not be slept through.
+        # No bell rings when work begins, so the poller must wake for its first poll.
         first_s = [provider.config.poll_s[0] for provider in registry.values()]
         self._look_every_s = max(GLANCE_S, min([LOOK_EVERY_S, *first_s]))
         self._rounds: dict[str, asyncio.Task[int]] = {}
-        # Before when, by `clock_s`, a provider is not asked again.
+        # By provider: when, by `clock_s`, the next round may begin.
         self._not_before_s: dict[str, float] = {}
         self._bell = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.alive_s = clock_s()
 
     def alive(self) -> float | None:
-        """How many seconds ago it had a turn."""
+        """Return the seconds since its last turn."""
         return self._clock_s() - self.alive_s
 
     def ready(self) -> bool:
-        """Whether it goes on."""
+        """Report whether the task runs."""
         return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
-        """Begin; returns once the bell is heard."""
+        """Start. Returns once it listens for bells."""
         await self._db.listen(PollDue, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-poller")
 
     async def stop(self) -> None:
-        """End. What was under way is asked again when its lease is over."""
+        """Stop. Work under way is polled again when its lease has expired."""
         tasks = [task for task in (self._task, *self._rounds.values()) if task is not None]
         self._task = None
         for task in tasks:
@@ -148,7 +150,7 @@ class Poller:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def run_once(self, names: Sequence[str] | None = None) -> Done:
-        """One round of every provider (of these) that has something due, one after the other. For tests."""
+        """Run one round of every provider with due work, one after the other. For tests."""
         count = 0
         names = sorted(self._registry) if names is None else names
         for name, due_s in sorted((await external.next_due(self._db, names)).items()):
@@ -169,12 +171,12 @@ class Poller:
                 self._outages.note(error)
                 wait_s = PAUSE_S
             except Exception:
-                _log.exception("the poller failed; it goes on")
+                _log.exception("the poller failed; trying again")
                 wait_s = PAUSE_S
             await self._pause(wait_s)
 
     async def _begin_rounds(self) -> float:
-        """Begin what is due, and say how long nothing else will be."""
+        """Begin the rounds that are due. Returns the seconds until the next is due."""
         due = await external.next_due(self._db, sorted(self._registry.keys() - self._rounds.keys()))
         now_s = self._clock_s()
         wait_s = self._look_every_s
@@ -187,7 +189,7 @@ class Poller:
         return wait_s
 
     async def _pause(self, wait_s: float) -> None:
-        """Until the time has come, a bell rings, or a round has ended."""
+        """Wait until the time has come, a bell rings, or a round has ended."""
         rung = asyncio.create_task(self._bell.wait())
         try:
             await asyncio.wait({rung, *self._rounds.values()}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +208,7 @@ class Poller:
             self._outages.note(error)
             pause_s = PAUSE_S
         except Exception:
-            _log.exception("a round of polls of %s failed; its work is asked for again later", name)
+            _log.exception("a round of polls of %s failed; its work is polled again later", name)
             pause_s = PAUSE_S
         if count < self._batch_max:
             self._not_before_s[name] = self._clock_s() + pause_s
@@ -216,7 +218,7 @@ class Poller:
 
     async def _round(self, name: str) -> int:
         provider = self._registry[name]
-        # No more than about a second's worth: what may not be asked now would only be taken to be given back.
+        # At most about a second's worth: work beyond the rate would only be taken to be returned.
         limit = max(1, min(self._batch_max, round(provider.config.rate)))
         began_s = self._clock_s()
         works = await external.due(self._db, limit, LEASE_S, provider=name)
@@ -224,7 +226,7 @@ class Poller:
             return 0
         allowed = await providers.take(self._db, name, len(works))
         heard = _Round(provider, works[:allowed], began_s + LEASE_S / 2)
-        # While it may not be asked at all (it is busy, or its breaker open) its work is not taken in vain all the time.
+        # While no request is allowed (the provider is busy, or its breaker open), its work is taken less often.
         least_s = 0.1 if allowed else PAUSE_S
         for at, work in enumerate(works[allowed:], 1):
             heard.give_back(work, max(least_s, at / provider.config.rate))
@@ -254,7 +256,7 @@ class Poller:
             if heard.put_off_s is not None:
                 heard.give_back(work, heard.put_off_s)
             elif self._clock_s() >= heard.until_s:
-                # The lease would run out in the middle of the request.
+                # The lease would expire in the middle of the request.
                 heard.give_back(work, 0.1)
             else:
                 await self._one(heard, work)
@@ -274,8 +276,8 @@ class Poller:
             await self._failed(heard, work, ProviderTimeout(f"{name} did not answer in time"))
             return
         except Exception as error:
-            # An adapter's own fault: its work is asked for again, and the others with it.
-            _log.exception("%s could not be asked about %s", name, work.external_id)
+            # The adapter is at fault: this work is polled again, and the other work is not affected.
+            _log.exception("%s could not be polled about %s", name, work.external_id)
             heard.polled.append(Polled(work, _text(f"{type(error).__name__}: {error}"), self._wait_s(heard, work)))
             return
         heard.failures, heard.is_answered = 0, True
@@ -287,7 +289,7 @@ class Poller:
         said = await heard.provider.adapter.get_job_status(work.external_id)
         is_news = said.progress_pct is not None or said.message is not None or said.preview is not None
         if said.status.is_terminal or is_news:
-            said = await fitting(self._artifacts, said, self._output_max_bytes)
+            said = await fit_output(self._artifacts, said, self._output_max_bytes)
             heard.answers.append((work, Answer(name, work.external_id, said, SOURCE, work.key)))
         if not said.status.is_terminal:
             heard.polled.append(Polled(work, said.status, self._wait_s(heard, work)))
@@ -297,7 +299,7 @@ class Poller:
             self._counts.called(name, "cancel" if work.state == "CANCELLING" else "status", result)
 
     async def _failed(self, heard: _Round, work: Work, error: ProviderError) -> None:
-        """It was asked, and there is no answer: the work goes on."""
+        """Record a request without an answer. The work goes on."""
         self._count(work.provider, work, error.code)
         is_cancel = work.state == "CANCELLING"
         if isinstance(error, RateLimited):
@@ -306,7 +308,7 @@ class Poller:
         elif is_cancel and not error.counts_against_breaker:
             self._try_again(heard, work, f"{error.code}: {error.message}")
         else:
-            # A cancel that did not reach the provider was no try.
+            # A cancel that did not reach the provider does not count as a try.
             wait_s = self._wait_s(heard, work)
             heard.polled.append(Polled(work, _text(error.code), wait_s, is_poll=not is_cancel))
         if error.counts_against_breaker:
@@ -316,7 +318,7 @@ class Poller:
         await tell(self._db, heard.provider.config.name, error)
 
     def _wait_s(self, heard: _Round, work: Work) -> float:
-        return poll_wait_s(work.polls + 1, self._chance(), waits_s=heard.provider.config.poll_s)
+        return poll_wait_s(work.polls + 1, self._spread(), waits_s=heard.provider.config.poll_s)
 
     # Cancelling.
 
@@ -341,10 +343,11 @@ class Poller:
             self._try_again(heard, work, status)
 
     def _not_found(self, heard: _Round, work: Work) -> None:
-        """Nobody knows what the provider calls it, nor whether it has begun.
+        """Handle a cancel of work without a known id, which may not even have begun.
 
-        The request that begins it may still be on its way, as its worker was stopped in the middle of it. So it is
-        looked for some times, for longer than any request takes. Then it is not there, if it would have been found.
+        The request that starts the work may still be under way, because its worker was stopped in the middle of it. So
+        the poller looks for the work a few times, for longer than any request takes. After that it does not exist, if
+        the provider can look work up.
         """
         on_its_way_s = ON_ITS_WAY_S + 2 * heard.provider.config.timeout_s
         if work.polls < LOOKS_MAX:
@@ -378,9 +381,9 @@ class Poller:
             await tell(self._db, heard.provider.config.name, None)
 
     async def _answer(self, heard: _Round, answers: list[tuple[Work, Answer]]) -> list[Polled]:
-        """Settle them in one commit. One that cannot be written must not keep the others from it."""
+        """Settle the answers in one commit. An answer that cannot be written must not block the others."""
         try:
-            await external.answer(self._db, [answer for _, answer in answers], chance=self._chance)
+            await external.answer(self._db, [answer for _, answer in answers], spread=self._spread)
             return []
         except Unavailable:
             raise
@@ -389,10 +392,10 @@ class Poller:
                 _log.exception("%d answers of a provider were refused; each is now written alone", len(answers))
                 return [one for pair in answers for one in await self._answer(heard, [pair])]
             work, answer = answers[0]
-            _log.exception("what %s says of %s cannot be written", work.provider, work.external_id)
+            _log.exception("the answer of %s about %s cannot be written", work.provider, work.external_id)
             return [Polled(work, _text(f"unwritable: {answer.said.status}"), self._wait_s(heard, work))]
 
 
 def _text(status: Any) -> str:
-    """What a row says of it."""
+    """Format a status for its row."""
     return str(status).replace("\x00", "")[:_STATUS_MAX]

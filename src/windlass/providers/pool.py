@@ -1,8 +1,8 @@
 """Connections to one provider, kept for the next request.
 
-httpx's own pool looks at every connection for every request, and takes turns with all of them at that: with 64 open,
-a poll costs eight times the processor time that it costs here, where the connection that was used last is used next.
-All requests go to one origin, so there is nothing to look for.
+httpx's pool checks every connection for every request, one request at a time. With 64 open connections a poll costs
+eight times the processor time that it costs here, where the most recently used connection is used next. All requests go
+to one origin, so there is nothing to search.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.request import getproxies, proxy_bypass
 import httpcore
 import httpx
 
-# Shorter than what servers usually keep: what is sent into a connection that is being closed is lost.
+# Shorter than most servers keep a connection: a request on a closing connection is lost.
 KEEP_S = 4.0
-# What went wrong below HTTP, and what was no HTTP.
+# Failures below HTTP, and replies that are not HTTP.
 TIMEOUTS = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
 LOSSES = (
     httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpcore.UnsupportedProtocol,
@@ -25,13 +25,13 @@ LOSSES = (
 
 
 def is_proxied(scheme: str, host: str) -> bool:
-    """Whether the environment wants requests to this host to go by a proxy."""
+    """Whether the environment sends requests to this host through a proxy."""
     found = getproxies()
     return bool(found.get(scheme) or found.get("all")) and not proxy_bypass(host)
 
 
 class Pool(httpx.AsyncBaseTransport):
-    """Connections to one origin, as many as there are requests at a time: the caller limits those."""
+    """Connections to one origin, as many as there are concurrent requests. The caller limits those."""
 
     def __init__(self, certificates: ssl.SSLContext) -> None:
         self._certificates = certificates
@@ -39,7 +39,7 @@ class Pool(httpx.AsyncBaseTransport):
         self._is_closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it; the connection is given back when the answer has been read or dropped."""
+        """Send the request. The connection returns to the pool when the answer has been read or dropped."""
         url = request.url
         asked = httpcore.Request(
             method=request.method,
@@ -58,7 +58,7 @@ class Pool(httpx.AsyncBaseTransport):
         return httpx.Response(answer.status, headers=answer.headers, stream=body, extensions=answer.extensions)
 
     async def aclose(self) -> None:
-        """Hang up."""
+        """Close the idle connections."""
         self._is_closed = True
         while self._idle:
             await self._idle.pop().aclose()
@@ -81,7 +81,7 @@ class Pool(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of an answer. It is closed once, however often it is asked to."""
+    """The body of an answer. Repeated closing has no effect."""
 
     def __init__(self, answer: httpcore.Response, done: Callable[[], object]) -> None:
         self._answer = answer

@@ -1,4 +1,4 @@
-"""What work costs: prices as they are configured, what was used, and their product. All of it in decimals."""
+"""Prices, usage, and the cost that results, all in decimals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANY_MODEL = "*"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What is charged: once per call, per second, per piece that was made, per million tokens."""
+    """Prices per call, per second, per item made, and per million tokens."""
 
     call: Decimal = Decimal(0)
     second: Decimal = Decimal(0)
@@ -23,7 +23,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was used, as far as the provider tells."""
+    """The usage, as far as the provider reports it."""
 
     calls: int = 1
     seconds: Decimal = Decimal(0)
@@ -36,18 +36,18 @@ FREE = Price()
 
 
 def price_of(prices: Mapping[str, Price], model: str) -> Price:
-    """The price of a model: under its own name, under the longest name that it begins with, or under `*`.
+    """Return the price of a model: by its name, by the longest configured name that it begins with, or by `*`.
 
-    Providers answer with a longer name than they were asked for (`gpt-4o` becomes `gpt-4o-2024-08-06`).
+    Providers answer with a longer name than the requested one (`gpt-4o` becomes `gpt-4o-2024-08-06`).
     """
     if model in prices:
         return prices[model]
-    fitting = [name for name in prices if name != ANY_MODEL and model.startswith(name)]
-    return prices[max(fitting, key=len)] if fitting else prices.get(ANY_MODEL, FREE)
+    prefixes = [name for name in prices if name != ANY_MODEL and model.startswith(name)]
+    return prices[max(prefixes, key=len)] if prefixes else prices.get(ANY_MODEL, FREE)
 
 
 def amount_of(price: Price, usage: Usage) -> Decimal:
-    """What so much costs."""
+    """Compute the cost of the usage."""
     amount = (
         price.call * usage.calls
         + price.second * usage.seconds
@@ -59,11 +59,11 @@ def amount_of(price: Price, usage: Usage) -> Decimal:
 
 
 def decimal_of(value: object) -> Decimal | None:
-    """A number as it was written, None for what is none, is endless or is below zero."""
+    """Convert a number exactly as written. None for any other value, for infinity, and for a negative number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     try:
-        # By way of its text: 0.1 is a tenth, and not the binary fraction beside it.
+        # Through its text: 0.1 is a tenth, and not the binary fraction beside it.
         found = Decimal(str(value))
     except InvalidOperation:
         return None
@@ -71,5 +71,5 @@ def decimal_of(value: object) -> Decimal | None:
 
 
 def count_of(value: object) -> int:
-    """A count that a provider tells; what is no count is none."""
+    """Return a provider's count, or 0 for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,15 +1,15 @@
-"""Webhooks of providers: verified as they came, read, and applied, many to a commit.
+"""Receives the webhooks of providers: verifies, parses and applies them, many to a commit.
 
-    raw bytes ──► signature ──► adapter reads them ──► large outputs to the artifact store ──► answer ──► the answer
+    raw bytes ──► signature ──► adapter parses ──► large outputs to the artifact store ──► answer ──► reply
 
-Nothing is parsed before the signature is good. The provider is answered only after its own event is durable, so one
-whose event was lost with this process got no answer, and sends it again. The event and its effect are one commit: a
-replay is refused by the id that the commit stored, whichever process it comes to.
+Nothing is parsed before the signature is verified. The provider gets its reply only after its event is durable. If this
+process dies before, the provider got no reply and sends the event again. The event and its effect are one commit, so in
+every process the stored id refuses a replay.
 
 Concurrent webhooks share commits: while one is under way, the next batch gathers, as with submits.
 
-An event that is signed and cannot be read is kept: the fault is most likely in the adapter, and with a better one it
-can be applied again. The poller finds out meanwhile.
+A signed event that cannot be parsed is kept: the adapter is most likely at fault, and a corrected adapter can apply it
+again. Meanwhile the poller gets the status.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from windlass.engine.external import Answer, Applied, InEvent
 from windlass.engine.group_commit import GroupCommit, Waiting
 from windlass.providers.adapter import WebhookNews
 from windlass.providers.errors import ProviderError
-from windlass.providers.fitting import fitting
+from windlass.providers.output import fit_output
 from windlass.providers.registry import Provider, Registry
 from windlass.pure.signature import ID_LENGTH_MAX, digest_id
 from windlass.store.artifact import INLINE_MAX, Artifacts
 from windlass.store.database import Database
 
 BATCH_MAX = 200
-# What of the headers is kept with an event: enough to verify and read it again, never a cookie or a key.
+# How many headers are kept with an event: enough to verify and parse it again, never a cookie or a key.
 HEADERS_MAX = 64
 _NOT_KEPT = frozenset({"authorization", "cookie", "x-api-key", "proxy-authorization"})
-# The query of the address that was called is kept among the headers, under a name that none can have.
+# The query of the called address is kept among the headers, under a name that no header can have.
 QUERY = ":query"
 SOURCE = "webhook"
 
@@ -44,15 +44,15 @@ _log = logging.getLogger("windlass.providers")
 
 
 class Counts(Protocol):
-    """Who counts webhooks."""
+    """Counts webhooks."""
 
     def received(self, provider: str, result: str) -> None:
-        """A webhook came, and this became of it."""
+        """Count a webhook with its result."""
         ...
 
 
 class _Large(Exception):
-    """An output that must be put away before it is applied."""
+    """Raised for an output that must become an artifact before it is applied."""
 
     def __init__(self, said: Said) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class _Large(Exception):
 
 
 class Receiver:
-    """Takes webhooks for the providers of a registry. `clock` gives the seconds since 1970."""
+    """Receives webhooks for the providers of a registry. `clock` returns the seconds since 1970."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Receiver:
         registry: Registry,
         artifacts: Artifacts,
         *,
-        chance: Callable[[], float],
+        spread: Callable[[], float],
         clock: Callable[[], float],
         inline_max: int = INLINE_MAX,
         counts: Counts | None = None,
@@ -76,22 +76,22 @@ class Receiver:
         self._db = db
         self._registry = registry
         self._artifacts = artifacts
-        self._chance = chance
+        self._spread = spread
         self._clock = clock
         self._inline_max = inline_max
         self._counts = counts
-        self._group = GroupCommit("windlass-receiver", self._apply, _split)
+        self._group = GroupCommit("windlass-receiver", self._apply, _split, lanes=2)
 
     def check(self, name: str) -> Provider:
-        """The provider, if webhooks of it are taken; NotFound if not."""
+        """Return the provider if its webhooks are accepted. Raises NotFound if not."""
         if name not in self._registry or self._registry[name].config.webhook is None:
-            raise NotFound("there is no such provider here, or it sends no webhooks", remedy="Look at providers.yaml")
+            raise NotFound("there is no such provider here, or it sends no webhooks", remedy="Check providers.yaml")
         return self._registry[name]
 
     async def receive(
         self, name: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, str] | None = None
     ) -> Applied:
-        """Verify, read and apply one webhook; raises NotFound and BadSignature. Header names are in small letters."""
+        """Verify, parse and apply one webhook. Raises NotFound and BadSignature. Header names are lower case."""
         provider = self.check(name)
         try:
             id = await provider.adapter.verify_webhook(headers, body, self._clock())
@@ -99,15 +99,16 @@ class Receiver:
             self._count(name, "bad_signature")
             raise
         answer, needs_look = await self._read(provider, id, headers, body, query or {})
-        applied = await self._group.put(answer)
+        # Not alone, if others came in the same turn of the loop.
+        applied = await self._group.put_soon(answer)
         if needs_look and answer.external_id is not None:
-            # Also for a replay: whoever took the first one may have died right here.
+            # Also for a replay: the process that took the first one may have died right here.
             await callback.hasten(self._db, name, answer.external_id)
         self._count(name, applied.lower())
         return applied
 
     async def reapply(self, name: str, event_id: str) -> Applied:
-        """Read an event that was kept once more, with the adapter as it is now, and apply it."""
+        """Parse a stored event again with the current adapter, and apply it."""
         provider = self.check(name)
 
         fitted: Said | None = None
@@ -124,33 +125,33 @@ class Receiver:
             return news.external_id, fitted or news.said, _key(news, body)
 
         try:
-            return await external.reapply(self._db, name, event_id, parse, chance=self._chance)
+            return await external.reapply(self._db, name, event_id, parse, spread=self._spread)
         except _Large as large:
-            # Nothing was written yet. Its output is put away first, as when it came.
-            fitted = await fitting(self._artifacts, large.said, self._inline_max)
-            return await external.reapply(self._db, name, event_id, parse, chance=self._chance)
+            # Nothing was written yet. The output becomes an artifact first, as with a new webhook.
+            fitted = await fit_output(self._artifacts, large.said, self._inline_max)
+            return await external.reapply(self._db, name, event_id, parse, spread=self._spread)
 
     async def _read(
         self, provider: Provider, id: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]
     ) -> tuple[Answer, bool]:
-        """What the webhook says, and whether the provider must be asked to know the rest."""
+        """Build the answer of the webhook. Returns whether the provider must be polled for the result."""
         kept = dict([item for item in headers.items() if item[0] not in _NOT_KEPT][:HEADERS_MAX])
         if query:
             kept[QUERY] = urlencode(query)
         try:
             news = _parsed(provider, headers, body, query)
         except Exception as error:
-            # Whatever an adapter stumbles over, the provider did its part.
+            # The provider did its part, even if the adapter cannot parse the webhook.
             _log.warning("a webhook of %s cannot be read and is kept as %s: %s", provider.name, id, _why(error))
             unread = Said(ProviderStatus.UNKNOWN)
             return Answer(provider.name, None, unread, SOURCE, None, InEvent(id, kept, body)), False
-        said = await fitting(self._artifacts, news.said, self._inline_max)
+        said = await fit_output(self._artifacts, news.said, self._inline_max)
         event = InEvent(_id(news, id, body), kept, body)
         answer = Answer(provider.name, news.external_id, said, SOURCE, _key(news, body), event)
         return answer, news.needs_look and not said.status.is_terminal
 
     async def _apply(self, answers: list[Answer]) -> list[Applied]:
-        return await external.answer(self._db, answers, chance=self._chance)
+        return await external.answer(self._db, answers, spread=self._spread)
 
     def _count(self, name: str, result: str) -> None:
         if self._counts is not None:
@@ -158,7 +159,7 @@ class Receiver:
 
 
 def _split(waiting: Waiting[Answer, Applied]) -> tuple[Waiting[Answer, Applied], Waiting[Answer, Applied]]:
-    """The next batch: of two with one id only the first, so that the second finds it stored."""
+    """Split off the next batch. Of two events with one id it takes only the first, so the second finds it stored."""
     seen: set[tuple[str, str]] = set()
     batch: Waiting[Answer, Applied] = []
     rest: Waiting[Answer, Applied] = []
@@ -171,10 +172,10 @@ def _split(waiting: Waiting[Answer, Applied]) -> tuple[Waiting[Answer, Applied],
 
 
 def _parsed(provider: Provider, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-    """What the adapter makes of it, if that is what an adapter may say: others write adapters too."""
+    """Parse the webhook, and check the types that the adapter returned: adapters may come from other authors."""
     news: Any = provider.adapter.parse_webhook(headers, body, query)
     if not isinstance(news, WebhookNews):
-        raise TypeError("the adapter gave no WebhookNews")
+        raise TypeError("the adapter returned no WebhookNews")
     given: tuple[tuple[Any, type], ...] = (
         (news.id, str),
         (news.said, Said),
@@ -182,12 +183,12 @@ def _parsed(provider: Provider, headers: Mapping[str, str], body: bytes, query: 
         (news.key or "", str),
     )
     if not all(isinstance(value, kind) for value, kind in given):
-        raise TypeError("the adapter gave something else than texts and a Said")
+        raise TypeError("the adapter must return texts and a Said")
     return news
 
 
 def _id(news: WebhookNews, signed: str, body: bytes) -> str:
-    """The event's id: the one that was signed with it. Where none was, the body may have one of its own."""
+    """Return the event's id: the signed id, or the body's own id if none was signed."""
     own = news.id
     is_own = signed == digest_id(body) and 0 < len(own) <= ID_LENGTH_MAX and own.isascii() and own.isprintable()
     return own if is_own else signed
@@ -198,8 +199,8 @@ def _why(error: Exception) -> str:
 
 
 def _key(news: WebhookNews, body: bytes) -> WorkKey | None:
-    """The key of our own that came back, if it stands in the body.
+    """Return our key from the webhook, if the signed body contains it.
 
-    In the query of the address nobody signed it: there it would let whoever holds one signed body end any step.
+    The query of the address is not signed: with a key from there, the holder of one signed body could end any step.
     """
     return WorkKey.parse(news.key) if news.key and news.key.encode() in body else None

@@ -1,8 +1,7 @@
-"""The providers that this process knows: their configuration, each with the adapter that speaks to it.
+"""The providers of this process: their configurations, each with its adapter.
 
-An adapter is named in three ways: by the name of one that is shipped (openai, fal, replicate, http), by
-`package.module:Class`, or by the name of an entry point that an installed package has in the group
-`windlass.providers`:
+A configuration names its adapter in one of three ways: the name of a bundled adapter (openai, fal, replicate, http),
+`package.module:Class`, or the name of an entry point of an installed package in the group `windlass.providers`:
 
 ```toml
 [project.entry-points."windlass.providers"]
@@ -35,14 +34,14 @@ BUILT_IN: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider: how it is configured, and who speaks to it."""
+    """A provider: its configuration and its adapter."""
 
     config: ProviderConfig
     adapter: ProviderAdapter
 
     @property
     def name(self) -> str:
-        """What recipes call it."""
+        """The provider's name in recipes."""
         return self.config.name
 
 
@@ -54,7 +53,7 @@ class Registry:
 
     @classmethod
     def load(cls, path: str | Path, environ: Mapping[str, str], *, needs_secrets: bool = True) -> Registry:
-        """The providers of a file; BadSetting says what is wrong with it."""
+        """Load the providers of a file. BadSetting says what is wrong with it."""
         try:
             text = Path(path).read_bytes()
         except OSError as error:
@@ -63,19 +62,19 @@ class Registry:
 
     @classmethod
     def read(cls, text: str | bytes, environ: Mapping[str, str], *, needs_secrets: bool = True) -> Registry:
-        """The providers of a text in the form of the file."""
+        """Load the providers of a text in the format of the file."""
         return cls.of(*read_config(text, environ, needs_secrets=needs_secrets).values())
 
     @classmethod
     def of(cls, *configs: ProviderConfig) -> Registry:
-        """The providers of these configurations."""
+        """Create the providers of these configurations."""
         return cls({config.name: Provider(config, adapter_class(config)(config)) for config in configs})
 
     def __getitem__(self, name: str) -> Provider:
         found = self._providers.get(name)
         if found is None:
             known = ", ".join(sorted(self._providers)) or "none"
-            raise NotFound(f"there is no provider {name!r}", remedy=f"Configured are: {known}")
+            raise NotFound(f"there is no provider {name!r}", remedy=f"Configured: {known}")
         return found
 
     def __contains__(self, name: object) -> bool:
@@ -88,13 +87,13 @@ class Registry:
         return len(self._providers)
 
     async def close(self) -> None:
-        """Let all connections go."""
+        """Close all connections."""
         for provider in self._providers.values():
             await provider.adapter.close()
 
 
 def adapter_class(config: ProviderConfig) -> type[ProviderAdapter]:
-    """The class that a configuration names; BadSetting if there is none, or it is no adapter."""
+    """Return the adapter class of a configuration. Raises BadSetting if there is none, or if it is not an adapter."""
     place = f"providers.{config.name}.adapter"
     target = config.adapter if ":" in config.adapter else BUILT_IN.get(config.adapter)
     if target is None:
@@ -103,7 +102,7 @@ def adapter_class(config: ProviderConfig) -> type[ProviderAdapter]:
             known = ", ".join(sorted({*BUILT_IN, *points.names}))
             raise BadSetting(
                 f"{place}: there is no adapter {config.adapter!r}",
-                remedy=f"Known are: {known}; or write package.module:Class",
+                remedy=f"Known: {known}; or write package.module:Class",
             )
         target = points[config.adapter].value
     return _class_at(target, place)
@@ -118,7 +117,9 @@ def _class_at(target: str, place: str) -> type[ProviderAdapter]:
     except (ImportError, AttributeError, ValueError) as error:
         raise BadSetting(f"{place}: {target} cannot be imported: {error}") from error
     if not inspect.isclass(found) or not issubclass(found, ProviderAdapter):
-        raise BadSetting(f"{place}: {target} is no ProviderAdapter", remedy="Derive it from windlass.providers.adapter")
+        raise BadSetting(
+            f"{place}: {target} is not a ProviderAdapter", remedy="Derive it from windlass.providers.adapter"
+        )
     if inspect.isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise BadSetting(f"{place}: {target} does not have: {missing}")

@@ -1,7 +1,7 @@
-"""The sweep compares what we believe a provider does for us with what the provider says, and lists what differs.
+"""Compares our rows with a provider's own list of work, and reports the differences.
 
-It changes nothing. What we forgot runs there and may cost money: look at it, and cancel it with the provider. What the
-provider forgot is waited for here until the step's deadline: cancel the step's job, or let it wait.
+The sweep changes nothing. Work that we forgot runs there and may cost money: check it, and cancel it at the provider.
+For work that the provider forgot, the step waits until its deadline: cancel the step's job, or let it wait.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windlass.store.database import Database
 from windlass.views import work
 from windlass.views.work import WorkView
 
-# Work that began a moment ago may be known to one side only, and rightly so.
+# One side alone may rightly know of work that began a moment ago.
 OLDER_THAN_S = 300.0
 SINCE_S = 7 * 86_400.0
 ASKED_MAX = 500
@@ -29,7 +29,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """Work that only one side knows of. `key` names the job, the step and the round."""
+    """Work that only one side knows. `key` names the job, the step and the round."""
 
     key: str | None
     external_id: str | None
@@ -40,7 +40,7 @@ class Stray:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What was found. `remarks` say what could not be looked at, and why: an empty list is no proof then."""
+    """The result of a sweep. `remarks` name the parts that could not be checked: an empty list then proves nothing."""
 
     provider: str
     forgotten_by_us: tuple[Stray, ...]
@@ -49,9 +49,9 @@ class Sweep:
 
 
 async def sweep(db: Database, provider: HasAdapter, *, older_than_s: float = OLDER_THAN_S) -> Sweep:
-    """Look at all work of the provider that should be known to both sides."""
+    """Check all work of the provider that both sides should know."""
     name = provider.config.name
-    # What is read first is read last there: work that ends in between is missing nowhere.
+    # The provider is read before our rows: work that begins in between is then not reported as forgotten.
     there, remarks = await _listed(provider, older_than_s)
     here = await work.forgotten(db, name, 0.0, limit=OPEN_MAX)
     old = await work.forgotten(db, name, older_than_s, limit=OPEN_MAX)
@@ -64,9 +64,9 @@ async def sweep(db: Database, provider: HasAdapter, *, older_than_s: float = OLD
 
 
 async def _listed(provider: HasAdapter, older_than_s: float) -> tuple[list[Stray], list[str]]:
-    """Work of ours that goes on there."""
+    """List our work that goes on at the provider."""
     if not provider.adapter.can_list:
-        return [], [f"{provider.config.name} cannot list work, so what we forgot there was not looked for"]
+        return [], [f"{provider.config.name} cannot list work, so forgotten work there is not reported"]
     now = datetime.now(UTC)
     try:
         listed = await provider.adapter.list_jobs(now - timedelta(seconds=SINCE_S))
@@ -75,24 +75,24 @@ async def _listed(provider: HasAdapter, older_than_s: float) -> tuple[list[Stray
     found: list[Stray] = []
     for one in listed:
         is_young = one.created_at is not None and (now - one.created_at).total_seconds() < older_than_s
-        # Others may use the same account: without a key of ours it is theirs.
+        # Other programs may use the same account: work without a key of ours is theirs.
         is_ours = one.key is not None and WorkKey.parse(one.key) is not None
         if is_ours and not is_young and not one.status.is_terminal:
-            note = "it goes on there, and nobody waits for it"
+            note = "it continues there, and no step waits for it"
             found.append(Stray(one.key, one.external_id, one.status, one.created_at, note))
     is_cut = len(listed) >= LIST_MAX
-    return found, [f"only the newest {LIST_MAX:,} that it has were looked at"] if is_cut else []
+    return found, [f"only its newest {LIST_MAX:,} were checked"] if is_cut else []
 
 
 def _given_up(work: WorkView) -> Stray:
-    note = "it could not be cancelled, and may go on there"
+    note = "it could not be cancelled, and may continue there"
     return Stray(_key(work), work.external_id, work.status, work.created_at, note)
 
 
 async def _unknown_there(provider: HasAdapter, works: Sequence[WorkView]) -> tuple[list[Stray], list[str]]:
-    """Work that we wait for and the provider does not know."""
+    """Find work that we wait for and the provider does not know."""
     named = [work for work in works if work.external_id is not None and work.state == "RUNNING"]
-    remarks = [] if len(named) <= ASKED_MAX else [f"only the first {ASKED_MAX} of {len(named):,} were asked for"]
+    remarks = [] if len(named) <= ASKED_MAX else [f"only the first {ASKED_MAX} of {len(named):,} were checked"]
     turns = asyncio.Semaphore(AT_ONCE)
     failed: list[str] = []
 
@@ -115,12 +115,12 @@ async def _unknown_there(provider: HasAdapter, works: Sequence[WorkView]) -> tup
     found = [stray for stray in await asyncio.gather(*map(look, named[:ASKED_MAX])) if stray is not None]
     found += [_never_begun(work) for work in works if work.external_id is None and work.state == "RUNNING"]
     if failed:
-        remarks.append(f"{len(failed)} could not be asked for: {failed[0]}")
+        remarks.append(f"{len(failed)} could not be checked: {failed[0]}")
     return found, remarks
 
 
 def _never_begun(work: WorkView) -> Stray:
-    return Stray(_key(work), None, work.status, work.created_at, "it is waited for, and has no name there")
+    return Stray(_key(work), None, work.status, work.created_at, "a step waits for it, but the provider gave it no id")
 
 
 def _key(work: WorkView) -> str:

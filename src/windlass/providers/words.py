@@ -1,6 +1,6 @@
-"""What providers mean by their words: statuses, and the codes of what went wrong.
+"""The vocabulary of providers: status words, and error codes.
 
-Each provider has its own spelling. Whatever is not in the tables means nothing: an unknown status is UNKNOWN, and an
+Each provider has its own spelling. Words outside the tables carry no meaning: an unknown status is UNKNOWN, and an
 unknown code is a failure that may pass.
 """
 
@@ -49,12 +49,12 @@ _FINAL = (CONTENT_REFUSED, INSUFFICIENT_FUNDS)
 
 
 def status_of(word: object, table: Mapping[str, ProviderStatus] = STATUSES) -> ProviderStatus:
-    """The status that a provider's word stands for; UNKNOWN for one that is not in the table."""
+    """Return the status for a provider's word; UNKNOWN for a word that is not in the table."""
     return table.get(word.strip().lower(), ProviderStatus.UNKNOWN) if isinstance(word, str) else ProviderStatus.UNKNOWN
 
 
 def meaning_of(codes: Iterable[object]) -> str | None:
-    """Our code for the first of a provider's codes that we know: rate_limited, content_refused, insufficient_funds."""
+    """Return our code for the first known code of a provider: rate_limited, content_refused, insufficient_funds."""
     for code in codes:
         if isinstance(code, str) and (found := _CODES.get(code.strip().lower().replace("-", "_").replace(" ", "_"))):
             return found
@@ -62,7 +62,7 @@ def meaning_of(codes: Iterable[object]) -> str | None:
 
 
 def codes_in(value: Any) -> list[object]:
-    """The codes within an error of a provider, wherever it puts them."""
+    """Collect the codes in a provider's error, from the fields that providers use for them."""
     found: list[object] = []
     for _ in range(4):
         if isinstance(value, list):
@@ -77,7 +77,7 @@ def codes_in(value: Any) -> list[object]:
 
 
 def succeeded(output: Any, cost: Cost | None = None) -> Said:
-    """It is done, and this came of it."""
+    """Build a success with its output."""
     return Said(ProviderStatus.SUCCEEDED, output=json_text(output), cost=cost)
 
 
@@ -89,31 +89,31 @@ def failed(
     is_retryable: bool = True,
     cost: Cost | None = None,
 ) -> Said:
-    """The provider says that it failed. What we know of its code decides whether another attempt may help."""
+    """Build a failure. The provider's code, if known, decides whether another attempt may help."""
     meaning = meaning_of(codes)
-    message = shown(message) or "the provider says that it failed, and not why"
+    message = shown(message) or "the provider reports a failure without a reason"
     if meaning is not None:
         code, is_retryable = meaning, meaning not in _FINAL
     return Said(ProviderStatus.FAILED, fault=Fault(code, message), is_retryable=is_retryable, cost=cost)
 
 
 def cancelled(message: str = "") -> Said:
-    """The provider says that it was cancelled there."""
+    """Build a cancellation by the provider."""
     return Said(ProviderStatus.CANCELLED, fault=Fault("provider_cancelled", shown(message)) if message else None)
 
 
 def unknown(message: str = "") -> Said:
-    """Nobody knows. It ends nothing."""
+    """Build an unknown status, which ends nothing."""
     return Said(ProviderStatus.UNKNOWN, message=shown(message) or None)
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON text."""
+    """Encode a value as JSON text."""
     return msgspec.json.encode(value).decode()
 
 
 def percent_of(value: object) -> float | None:
-    """A share of the work, from 0 to 100; None for what is none."""
+    """Convert to a percentage from 0 to 100; None for a value that is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return min(max(float(value), 0.0), 100.0) if value == value else None

@@ -1,8 +1,8 @@
-"""Which addresses may be dialled for a URL that a user named, and which URLs may be named at all.
+"""Decides which URLs a user may name, and which addresses may be dialled for them.
 
-`is_global` of the standard library is not used: it lets pass addresses that stand for others (6to4, NAT64, the
-protocol assignments among which one cloud has its metadata service), and its table is as old as the interpreter. Here
-IPv4 is open but for a list, and IPv6 is closed but for what is given out to networks today.
+The standard library's `is_global` is not used. It accepts addresses that stand for others (6to4, NAT64, the protocol
+assignments, among which one cloud has its metadata service). Its table is as old as the interpreter. Here IPv4 is
+open except for a list, and IPv6 is closed except for the ranges that are assigned to networks today.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _CLOSED_4 = tuple(
     for text in (
         "0.0.0.0/8",  # this host
         "10.0.0.0/8",
-        "100.64.0.0/10",  # carriers' own; a cloud's metadata
+        "100.64.0.0/10",  # carrier-grade NAT; a cloud's metadata
         "127.0.0.0/8",
-        "168.63.129.16/32",  # a cloud's own agent, on an address that is public by number
+        "168.63.129.16/32",  # a cloud's own agent, on a formally public address
         "169.254.0.0/16",  # link-local: metadata of most clouds
         "172.16.0.0/12",
         "192.0.0.0/24",  # protocol assignments; a cloud's metadata
@@ -51,7 +51,7 @@ _CLOSED_6 = tuple(
 _LOOPBACK_4 = IPv4Network("127.0.0.0/8")
 _LOOPBACK_6 = IPv6Address("::1")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# What old parsers take for a number: 127.1, 0177.0.0.1, 0x7f000001, 2130706433. Only the plain form is a host.
+# Old parsers read these as numbers: 127.1, 0177.0.0.1, 0x7f000001, 2130706433. Only the plain form is a host.
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _NAME_LENGTH_MAX = 253
 _REMEDY = "Name a public http or https address, on port 80 or 443, without a user name"
@@ -59,7 +59,7 @@ _REMEDY = "Name a public http or https address, on port 80 or 443, without a use
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL, split: `host` in lower case and without the brackets of an IPv6 address."""
+    """A split URL; `host` is in lower case and without the brackets of an IPv6 address."""
 
     scheme: str
     host: str
@@ -68,15 +68,15 @@ class Target:
 
 
 def refusal() -> BadUrl:
-    """One text for every address that may not be dialled, and for names that cannot be resolved.
+    """Return the same error for every forbidden address and for every name that cannot be resolved.
 
-    So that asking says nothing about names and addresses of the network that we are in.
+    So a request reveals nothing about names and addresses of the server's network.
     """
     return BadUrl("this URL may not be called: its host is not a public address", remedy=_REMEDY)
 
 
 def check_target(target: Target, *, is_loopback_allowed: bool) -> None:
-    """Refuse a URL by what it says, before any name is resolved."""
+    """Refuse a URL by its text, before a name is resolved."""
     if target.scheme not in ("http", "https"):
         raise BadUrl("this URL may not be called: it is neither http nor https", remedy=_REMEDY)
     if target.has_userinfo:
@@ -97,7 +97,7 @@ def _is_name(host: str) -> bool:
 
 
 def may_dial(address: str, port: int, *, is_loopback_allowed: bool) -> bool:
-    """Whether a connection may be opened. Loopback, where it is allowed, is open on every port."""
+    """Return whether a connection may be opened. Loopback, if allowed, is open on every port."""
     found = _parse(address)
     if found is None:
         return False
@@ -113,7 +113,7 @@ def may_dial(address: str, port: int, *, is_loopback_allowed: bool) -> bool:
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    # A zone (`fe80::1%eth0`) names an interface of ours, which is nobody else's business.
+    # A zone (`fe80::1%eth0`) names an interface of this machine, which a URL must not choose.
     if "%" in text:
         return None
     try:

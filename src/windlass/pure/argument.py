@@ -1,4 +1,4 @@
-"""Arguments of the SDK and the client: a value of the wrong type is refused with the name of its argument."""
+"""Checks the arguments of the SDK and the client. A value of the wrong type is refused with the argument's name."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ SHOWN_MAX = 80
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is not text."""
+    """Raise BadInput unless the value is text."""
     if not isinstance(value, str):
         raise wrong(name, "text", value)
 
 
 def check_labels(value: object) -> None:
-    """Refuse labels that are not texts by name."""
+    """Raise BadInput unless the labels are texts by name."""
     if not isinstance(value, Mapping) or not all(isinstance(text, str) for pair in value.items() for text in pair):
         raise wrong("labels", "texts by name", value)
 
 
 def check_priority(value: object) -> None:
-    """Refuse a priority that is not a whole number."""
+    """Raise BadInput unless the priority is a whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong("priority", "a whole number", value)
 
 
 def check_inputs_mapping(value: object) -> None:
-    """Refuse inputs that have no names."""
+    """Raise BadInput unless the inputs are values by name."""
     if not isinstance(value, Mapping):
         raise wrong("inputs", "values by name", value)
 
 
 def check_many(inputs: object, keys: object) -> None:
-    """Refuse inputs and keys of many jobs that are not lists of one length."""
+    """Raise BadInput unless the inputs and keys of many jobs are lists of equal length."""
     if not isinstance(inputs, Sequence) or isinstance(inputs, str | bytes):
         raise wrong("inputs", "a list with the inputs of each job", inputs)
     if keys is None:
@@ -47,14 +47,14 @@ def check_many(inputs: object, keys: object) -> None:
 
 
 def check_timeout(value: object) -> None:
-    """Refuse a wait that is not a number of seconds; None waits without end."""
+    """Raise BadInput unless the timeout is a number of seconds, or None to wait without a limit."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
     if value is not None and not is_number:
         raise wrong("timeout", "a number of seconds", value)
 
 
 def job_id_of(value: object) -> UUID:
-    """A job's id, from text or as it is."""
+    """Return a job's id from text or from a UUID."""
     if isinstance(value, UUID):
         return value
     try:
@@ -64,11 +64,11 @@ def job_id_of(value: object) -> UUID:
 
 
 def wrong(name: str, wanted: str, value: object) -> BadInput:
-    """The refusal of a value of the wrong type."""
+    """Return the error for a value of the wrong type."""
     return BadInput(f"{name} must be {wanted}, not {shown(value)}")
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it, cut short."""
+    """Return the Python representation of a value, truncated."""
     text = repr(value)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

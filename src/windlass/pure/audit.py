@@ -1,11 +1,11 @@
-"""The audit: what is recorded, and the chain of hashes that shows whether a record was changed, removed or slipped in.
+"""The audit records, and the hash chain that reveals a changed, removed or inserted record.
 
-A record's hash covers the record and the hash before it. Whoever changes one record would have to write all later
-hashes anew, and then the newest no longer is the one that was noted elsewhere.
+A record's hash covers the record and the hash before it. A change of one record requires new hashes for all later
+records. The newest hash then differs from the hash that was noted elsewhere.
 
-The bytes that are hashed are spelled so that any language can make them again: each field in order as `length:bytes,`
-(a netstring), or `-,` where there is none; numbers in decimal; the time in UTC as `2030-01-31T23:59:59.123456Z`; an id
-in its usual spelling; the payload as the very text that is stored.
+The hashed bytes can be reproduced in any language: each field in order as `length:bytes,` (a netstring), or `-,` if
+there is none; numbers in decimal; the time in UTC as `2030-01-31T23:59:59.123456Z`; an id in its usual spelling; the
+payload exactly as the stored text.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from uuid import UUID
 
 import msgspec
 
-# What stands before the first record.
+# The hash before the first record.
 GENESIS = bytes(32)
 
 
 class AuditEvent(StrEnum):
-    """What is recorded."""
+    """The kinds of audit records."""
 
     JOB_SUBMITTED = "job_submitted"
     JOB_COMPLETED = "job_completed"
@@ -52,7 +52,7 @@ class AuditEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One thing that was done. `payload` is JSON text, kept as it is."""
+    """A recorded action. `payload` is JSON text, stored unchanged."""
 
     no: int
     at: datetime
@@ -67,19 +67,19 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """The first place where the chain does not hold."""
+    """The first position at which the chain is broken."""
 
     no: int
     reason: str
 
 
 def payload_text(payload: Mapping[str, Any]) -> str:
-    """A payload as the text that is stored: equal payloads give equal texts."""
+    """Return the stored text of a payload; equal payloads give equal texts."""
     return msgspec.json.encode(payload, order="sorted").decode()
 
 
 def canonical(record: Record) -> bytes:
-    """The bytes of a record that are hashed."""
+    """Return the bytes of a record that are hashed."""
     fields = (
         str(record.no),
         record.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -95,18 +95,18 @@ def canonical(record: Record) -> bytes:
 
 
 def chain_hash(before: bytes, record: Record) -> bytes:
-    """The record's hash, given that of the record before it."""
+    """Return the record's hash, given the hash of the record before it."""
     return sha256(before + canonical(record)).digest()
 
 
 def verify(records: Iterable[tuple[Record, bytes]], before: bytes, first_no: int) -> Flaw | None:
-    """The first record that does not fit what stands before it; None when all do."""
+    """Return the first record that does not fit the chain, or None."""
     for no, (record, stored) in enumerate(records, first_no):
         if record.no != no:
-            return Flaw(no, f"record {no} is missing: record {record.no} stands in its place")
+            return Flaw(no, f"record {no} is missing: record {record.no} is in its place")
         before = chain_hash(before, record)
         if before != stored:
-            return Flaw(no, f"record {no} was changed, or what stood before it was")
+            return Flaw(no, f"record {no} was changed, or a record before it was")
     return None
 
 

@@ -1,14 +1,14 @@
-"""Where a reader stands: in a list that comes in pages, and in the feed of all jobs' events.
+"""Positions of a reader: in a paginated list, and in the feed of all jobs' events.
 
 The feed is ordered by the transaction that wrote an event, then by job and sequence number (engine/feed.py). Two
-transactions that write to one job may commit in the other order of their numbers, so a job's events can have
+transactions that write to one job may commit in the opposite order of their ids. So a job's events can be out of order:
 
-    slot:   100 J 6    101 K 2    105 J 5          told:   100 J 5    101 K 2    105 J 6
+    slot:   100 J 6    101 K 2    105 J 5          sent:   100 J 5    101 K 2    105 J 6
 
-`arrange` puts each job's events, in the order of their sequence numbers, into the slots that the job has. Between the
-first and the last slot of such a span a single position does not say what was told; there a place is the position
-before the span and the slot that was reached. A reader who comes back with any place is given exactly the rest,
-whatever part of the feed it follows.
+`arrange` assigns each job's events, in the order of their sequence numbers, to the slots of that job. Between the first
+and the last slot of such a span, a single position does not describe what was sent. There a place consists of the
+position before the span and the last slot that was sent. A reader that resumes from any place gets exactly the rest,
+for any part of the feed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, order=True)
 class FeedAt:
-    """A position in the feed: an event's, or one between two."""
+    """A position in the feed: an event's position, or a position between two events."""
 
     txid: int
     job_id: UUID
@@ -44,31 +44,31 @@ class FeedAt:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a reader has been told: all up to `at`, and inside a span whatever stands in the slots up to `through`."""
+    """The events that a reader has received: all up to `at`, and inside a span the slots up to `through`."""
 
     at: FeedAt
     through: FeedAt | None = None
 
     @property
     def slot(self) -> FeedAt:
-        """The slot that was told last. The slots of a feed grow from one event to the next; compare readers by them."""
+        """The last slot that was sent. Slots grow from event to event, so readers are compared by them."""
         return self.through or self.at
 
 
-# Before all events, and what comes after every event of a transaction.
+# The position before all events.
 ORIGIN = FeedAt(0, UUID(int=0), 0)
 
 
 def below(txid: int) -> FeedAt:
-    """The position after everything that transactions before this one wrote."""
+    """Return the position after all writes of earlier transactions."""
     return FeedAt(txid - 1, UUID(int=2**128 - 1), _INT_MAX)
 
 
 def arrange(rows: Sequence[R], at: Callable[[R], FeedAt], start: FeedAt) -> list[tuple[R, Place]]:
-    """The events after `start` in the order in which they are told, each with the place that is reached by telling it.
+    """Return the events after `start` in sending order, each with the place that sending it reaches.
 
-    The rows must end where no span is open, as those of `feed.after` do. Given the rows of some jobs only, their order
-    and their slots are the same as among those of all.
+    The rows must end where no span is open, as the rows of `feed.after` do. For the rows of some jobs only, the order
+    and the slots are the same as among the rows of all jobs.
     """
     slots = sorted(rows, key=at)
     own: dict[UUID, list[int]] = {}
@@ -84,7 +84,7 @@ def arrange(rows: Sequence[R], at: Callable[[R], FeedAt], start: FeedAt) -> list
         here = at(slots[slot])
         highest = max(highest, number)
         if highest == slot:
-            # Every event up to this slot has been told, and none beyond it.
+            # All events up to this slot have been sent, and none beyond it.
             clean = here
             answer.append((slots[number], Place(here)))
         else:
@@ -93,18 +93,18 @@ def arrange(rows: Sequence[R], at: Callable[[R], FeedAt], start: FeedAt) -> list
 
 
 def rest(rows: Sequence[R], at: Callable[[R], FeedAt], place: Place) -> list[tuple[R, Place]]:
-    """The same for the rows after `place.at`, without those that a reader at this place was told already."""
+    """Arrange the rows after `place.at`, without the events that a reader at this place already received."""
     return [(row, reached) for row, reached in arrange(rows, at, place.at) if reached.slot > place.slot]
 
 
 def feed_id(epoch: int, place: Place) -> str:
-    """The id of an event in the stream of all jobs; opaque to clients."""
+    """Return the id of an event in the stream of all jobs; it is opaque to clients."""
     text = f"{epoch}.{_at_text(place.at)}"
     return text if place.through is None else f"{text}+{_at_text(place.through)}"
 
 
 def parse_feed_id(text: str) -> tuple[int, Place]:
-    """The epoch and the place that an id stands for."""
+    """Return the epoch and the place of an event id."""
     match = _FEED_ID.fullmatch(text) if len(text) <= PAGE_TEXT_MAX else None
     if match is None:
         raise _unreadable("an event id")
@@ -117,12 +117,12 @@ def parse_feed_id(text: str) -> tuple[int, Place]:
 
 
 def encode_page(kind: str, filter_digest: str, position: str) -> str:
-    """A cursor for the next page of a list: opaque, and good for this list with this filter only."""
+    """Return a cursor for the next page of a list. It is opaque, and valid only for this list and filter."""
     return base64.urlsafe_b64encode(f"{kind} {filter_digest} {position}".encode()).decode().rstrip("=")
 
 
 def decode_page(text: str, kind: str, filter_digest: str) -> str:
-    """The position in a cursor that was made for this list and this filter."""
+    """Return the position in a cursor that was made for this list and filter."""
     if len(text) > PAGE_TEXT_MAX or not _PAGE.fullmatch(text):
         raise _unreadable("a cursor")
     try:
@@ -149,4 +149,4 @@ def _at(txid: str, job: str, seq: str) -> FeedAt:
 
 
 def _unreadable(what: str) -> BadRequest:
-    return BadRequest(f"that is not {what} of this server", remedy="Send one as it was given, or none")
+    return BadRequest(f"this is not {what} of this server", remedy="Send it unchanged, or leave it out")

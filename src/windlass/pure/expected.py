@@ -1,7 +1,7 @@
-"""What a recipe reads of the event that one of its steps waits for.
+"""Finds the parts of an event's body that a recipe reads.
 
-Only expressions are searched. A handler that is given the whole body may read any key of it, so the steps that are
-given the whole are named too.
+Only expressions are searched. A handler that gets the whole body may read any key, so the result also names the steps
+that get the whole body.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ OUTPUT = "output"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The keys that expressions read, and who is given the body as a whole: steps, and `output` for the job's output.
+    """The keys that expressions read, and the readers of the whole body: steps, or `output` for the job's output.
 
-    `is_condition`: a step runs only if the body itself is true, so the body must be true or false.
+    `is_condition`: a step's condition is the body itself, so the body must be true or false.
     """
 
     keys: tuple[str, ...]
@@ -29,7 +29,7 @@ class Expected:
 
 
 def expected_of(plan: Plan, no: int) -> Expected:
-    """What the plan reads of the result of this node, which waits for an event."""
+    """Return what the plan reads of the result of this node, which waits for an event."""
     node = plan.nodes[no]
     root: Path = ("steps", node.name, "outputs")
     keys: dict[str, None] = {}

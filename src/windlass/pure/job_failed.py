@@ -1,4 +1,4 @@
-"""What stands for a job that ended without a result, wherever it was waited for: beside the engine or over HTTP."""
+"""The exceptions for a job that ended without a result, in the SDK and in the HTTP client."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from uuid import UUID
 from windlass.core.errors import WindlassError
 from windlass.core.states import JobState
 
-# Exceptions that a handler raises on purpose; their class says nothing that the message does not.
+# Exceptions that a handler raises on purpose; their class adds nothing to the message.
 _OURS = "windlass."
 
 
 def fault_text(fault: Mapping[str, Any]) -> str:
-    """A fault as Python prints an exception, `KeyError: 'data'`; the message alone if the class is one of ours."""
+    """Return a fault as Python prints an exception, `KeyError: 'data'`; only the message for exceptions of Windlass."""
     message, kind = str(fault.get("message") or fault.get("code") or ""), str(fault.get("kind") or "")
     if not kind or kind.startswith(_OURS) or message == kind.rpartition(".")[2]:
         return message
@@ -22,23 +22,23 @@ def fault_text(fault: Mapping[str, Any]) -> str:
 
 
 def fault_frames(fault: Mapping[str, Any]) -> str:
-    """Where an unexpected exception was raised: the last frames of its traceback. Empty for exceptions of ours."""
+    """Return the last traceback frames of an unexpected exception; empty for exceptions of Windlass."""
     return "" if str(fault.get("kind") or _OURS).startswith(_OURS) else str(fault.get("detail") or "")
 
 
 class JobFailed(WindlassError):
-    """The job ended without a result: `state` says how, `step` and `fault` what failed first."""
+    """The job ended without a result. `status` is its final state; `step` and `fault` describe the first failure."""
 
     code = "job_failed"
 
-    def __init__(self, job_id: UUID, state: JobState, step: str | None, fault: dict[str, Any]) -> None:
+    def __init__(self, job_id: UUID, status: JobState, step: str | None, fault: dict[str, Any]) -> None:
         where = f" at step {step}" if step else ""
         told = fault_text(fault)
         super().__init__(
-            f"job {job_id} is {state}{where}{f': {told}' if told else ''}", remedy=f"See `windlass why {job_id}`"
+            f"job {job_id} is {status}{where}{f': {told}' if told else ''}", remedy=f"See `windlass why {job_id}`"
         )
         self.job_id = job_id
-        self.state = state
+        self.status = status
         self.step = step
         self.fault = fault
 

@@ -1,7 +1,7 @@
 """The text of a key: `wl_<id>_<secret><checksum>`, all in base 62.
 
-The id is public: it names the key in lists, logs and the audit. The checksum lets a typing error, a truncated copy or
-plain junk be refused without asking anybody, and lets scanners recognise a key that has leaked.
+The id is public: it names the key in lists, logs and the audit. The checksum allows the server to refuse a typing
+error, a truncated copy or plain junk without a lookup. It also allows scanners to recognise a leaked key.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class KeyText:
 
 
 def make_key(id_bytes: bytes, secret_bytes: bytes) -> KeyText:
-    """The key of 9 and 32 bytes of chance."""
+    """Return the key made of 9 and 32 random bytes."""
     if len(id_bytes) != ID_BYTES or len(secret_bytes) != SECRET_BYTES:
         raise ValueError(f"a key is made of {ID_BYTES} and {SECRET_BYTES} bytes")
-    # Nine bytes hold a little more than twelve digits do; what is over wraps around.
+    # Nine bytes hold slightly more than twelve digits; the excess wraps around.
     key_id = _base62(int.from_bytes(id_bytes) % 62**_ID_LENGTH, _ID_LENGTH)
     body = f"{PREFIX}_{key_id}_{_base62(int.from_bytes(secret_bytes), _SECRET_LENGTH)}"
     return KeyText(key_id, body + _checksum(body))
 
 
 def parse_key(text: str) -> KeyText | None:
-    """The key that this text is, or None for what is none of ours by its form or checksum."""
+    """Parse a key; return None if its form or checksum is wrong."""
     found = _FORM.fullmatch(text)
     if found is None or _checksum(text[:-_SUM_LENGTH]) != found["sum"]:
         return None

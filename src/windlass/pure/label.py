@@ -1,4 +1,4 @@
-"""Which names of labels can be declared indexed."""
+"""The label names that can be declared indexed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def can_be_indexed(name: str) -> bool:
-    """Whether a label of this name can have an index."""
+    """Return whether a label of this name can have an index."""
     return len(name) <= INDEXED_LENGTH_MAX and _NAME.fullmatch(name) is not None
 
 
 def check_indexed(name: str) -> str:
-    """The name, if a label of this name can have an index; else ValueError."""
+    """Return the name if a label of this name can have an index; raise ValueError otherwise."""
     if not can_be_indexed(name):
         raise ValueError(
             f"{name[:80]!r} cannot be an indexed label: it has letters, digits, _, dots and dashes, "

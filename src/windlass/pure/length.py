@@ -1,4 +1,4 @@
-"""Lengths of time in classes, each a tenth longer than the one before: what shares of many jobs are told from."""
+"""Duration classes, each a tenth longer than its predecessor, for percentiles over many jobs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ CLASS_MIN, CLASS_MAX = -72, 217
 
 
 def class_of(seconds: float) -> int:
-    """The class that a length falls in."""
+    """Return the class of a duration."""
     if not seconds > 0:
         return CLASS_MIN
     return min(CLASS_MAX, max(CLASS_MIN, round(math.log(min(seconds, 1e12)) / _STEP)))
 
 
 def seconds_of(length: int) -> float:
-    """The length that stands for a class; those in it differ from it by 5 % at most."""
+    """Return the duration that represents a class; durations in the class differ from it by at most 5 %."""
     return float(f"{math.exp(length * _STEP):.3g}")
 
 
 def share(counts: Mapping[int, int], part: float) -> float | None:
-    """The length that this part of all is not longer than; None when there are none."""
+    """Return the duration that `part` of all durations do not exceed, or None if there are none."""
     rest = max(1, math.ceil(sum(counts.values()) * part))
     told = None
     for length in sorted(counts):

@@ -1,7 +1,7 @@
-"""The port through which worker, submitter and loops tell what they do to whoever measures it.
+"""The port through which the worker, the submitter and the loops report their work to metrics and traces.
 
-A holder keeps `Observer | None` and tests for None: without an observer nothing is paid. Every method is cheap, does
-not wait and does not raise.
+A holder keeps `Observer | None` and tests for None, so a process without an observer pays nothing. Every method is
+cheap, does not wait and does not raise.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from uuid import UUID
 
 
 class Observer(Protocol):
-    """Hears of work as it is done."""
+    """Receives reports about work."""
 
     def submitted(self, job_ids: Sequence[UUID], seconds: float) -> None:
-        """A commit made these jobs."""
+        """A commit created these jobs."""
         ...
 
     def claimed(self, steps: int, wanted: int, seconds: float) -> None:
-        """A claim took this many steps of those that there was room for."""
+        """A claim took `steps` of the `wanted` steps."""
         ...
 
     def settled(self, reports: int, seconds: float) -> None:
@@ -37,10 +37,10 @@ class Observer(Protocol):
         request_id: str | None,
         lag_s: float | None,
     ) -> Callable[[str], None]:
-        """A handler starts. Called in the handler's own context, so that what it sets there is the handler's to see.
+        """A handler starts. Called in the handler's own context, so the handler sees context variables set here.
 
-        What it gives is called once, from anywhere, with the word for how the attempt ended. `lag_s` is how long a
-        job's first step waited; None for the others.
+        Returns a function that is called once, from any thread, with a word for the outcome of the attempt. `lag_s` is
+        how long a job's first step waited; None for other steps.
         """
         ...
 
@@ -54,9 +54,9 @@ class Observer(Protocol):
         request_id: str | None,
         parent: UUID | None = None,
     ) -> None:
-        """A job has ended, which that of `parent` started. Told once, by the one process that follows the feed then."""
+        """A job, started by the job `parent` if set, has ended. Reported once, by the process that follows the feed."""
         ...
 
     def looped(self, duty: str, count: int, seconds: float) -> None:
-        """A duty of the engine had one turn."""
+        """A duty of the engine ran once."""
         ...

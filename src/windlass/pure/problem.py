@@ -1,7 +1,7 @@
-"""What an error is over HTTP: its status, a title, whether trying again may help, and what to do. The one table.
+"""Maps errors to HTTP: the status, a title, whether a retry may help, and a hint, in one table.
 
-An error whose own code is not here has the row of the nearest class above it that has one, so a new error is answered
-sensibly before anyone has thought of it. A test walks the tree of `core/errors.py` and this table together.
+An error without its own row uses the row of its nearest base class. So a new error gets a sensible response before
+it has a row. A test compares the tree of `core/errors.py` with this table.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from windlass.core.errors import (
     BadExpression,
     BadInput,
     BadMedia,
+    BadPolicy,
     BadRange,
     BadRecipe,
     BadRequest,
@@ -46,13 +47,13 @@ from windlass.core.errors import (
     WrongState,
 )
 
-# What a client is told of a fault of ours, whatever it was: the rest is in the log, under the request's id.
-FAULT_OF_OURS = "a fault of ours"
+# The text that a client gets for any internal error. The log has the details under the request's id.
+FAULT_OF_OURS = "internal error"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How an error of one class is told. `hint` is what to do when the error itself does not say."""
+    """The HTTP form of one class of errors. `hint` applies if the error itself has no remedy."""
 
     error: type[WindlassError]
     status: int
@@ -63,52 +64,53 @@ class Kind:
 
     @property
     def code(self) -> str:
-        """The error's code."""
+        """The code of the error."""
         return self.error.code
 
 
 _ROWS = (
     Kind(Refused, 400, "The request was refused", "Change the request; trying it again changes nothing."),
     Kind(BadRequest, 400, "The request cannot be read", "Check the body, the headers and the query."),
-    Kind(BadInput, 422, "The request does not fit", "Correct what `errors` names."),
+    Kind(BadInput, 422, "The request is not valid", "Correct the fields that `errors` lists."),
     Kind(BadRecipe, 422, "The recipe cannot be used", "Correct the recipe."),
     Kind(BadExpression, 422, "An expression cannot be used", "Correct the expression."),
+    Kind(BadPolicy, 422, "The policy cannot be used", "Correct the policy."),
     Kind(BadSetting, 422, "A setting cannot be used", "Correct the setting."),
     Kind(BadUrl, 422, "The address may not be called", "Give a public http or https address."),
-    Kind(Unauthenticated, 401, "No good key", "Send a key in X-API-Key, or as Authorization: Bearer."),
-    Kind(BadSignature, 401, "Not signed as it must be", "Sign the raw body with the secret, and send it at once."),
-    Kind(Forbidden, 403, "The key does not allow this", "Ask for a key with the scope that is named."),
-    Kind(BadCsrf, 403, "A page that is not the console sent it", "Send the session's `csrf` in X-Windlass-CSRF."),
-    Kind(NotFound, 404, "No such thing", "Check the path; what belongs to another caller is not shown either."),
-    Kind(MethodNotAllowed, 405, "The path has no such method", "Use one of the methods in `Allow`."),
+    Kind(Unauthenticated, 401, "Unauthorized", "Send a key in X-API-Key, or as Authorization: Bearer."),
+    Kind(BadSignature, 401, "Invalid signature", "Sign the raw body with the secret, and send it at once."),
+    Kind(Forbidden, 403, "The key does not allow this", "Use a key with the named scope."),
+    Kind(BadCsrf, 403, "Invalid CSRF token", "Send the session's `csrf` in X-Windlass-CSRF."),
+    Kind(NotFound, 404, "Not found", "Check the path; resources of other callers are not shown."),
+    Kind(MethodNotAllowed, 405, "Method not allowed", "Use one of the methods in `Allow`."),
     Kind(Conflict, 409, "The idempotency key was used for another body", "Use a new key for a new request."),
-    Kind(CountChanged, 409, "The number of jobs has changed", "Ask again with dry_run, and give the new count."),
+    Kind(CountChanged, 409, "The number of jobs has changed", "Repeat the dry run, and send the new count."),
     Kind(WrongState, 409, "Not in this state", "Look at the job's status."),
     Kind(OutputQuarantined, 409, "The output is quarantined", "Ask an operator to review it, or run the job again."),
     Kind(TooLarge, 413, "Too large", "Send less; the limit is named."),
     Kind(UrlTooLong, 414, "The URL is too long", "Send a shorter URL; the limit is named."),
     Kind(HeadTooLarge, 431, "The headers are too large", "Send fewer or shorter headers; the limit is named."),
     Kind(TooSlow, 408, "The request did not arrive in time", "Send the whole request without pauses."),
-    Kind(BadMedia, 415, "Not a kind of body that is taken", "Send application/json."),
-    Kind(BadRange, 416, "No such range", "Ask for a range within the size that `Content-Range` names."),
+    Kind(BadMedia, 415, "Unsupported media type", "Send application/json."),
+    Kind(BadRange, 416, "Range not satisfiable", "Ask for a range within the size that `Content-Range` names."),
     Kind(Limited, 429, "Over the limit", "Wait as long as `Retry-After` says.", True),
-    Kind(Busy, 429, "Too much waits already", "Wait as long as `Retry-After` says.", True),
+    Kind(Busy, 429, "The queues are full", "Wait as long as `Retry-After` says.", True),
     Kind(TooManyStreams, 429, "Too many open streams", "Close one, or wait as long as `Retry-After` says.", True),
-    Kind(Unavailable, 503, "Not available now", "Try again; nothing that was accepted is lost.", True, 2),
-    Kind(DatabaseUnavailable, 503, "The database is away", "Try again; nothing that was accepted is lost.", True, 2),
-    Kind(MembershipUnavailable, 503, "The Membership service is away", "Try again later.", True, 30),
-    Kind(ProviderUnavailable, 503, "The provider is away", "Try again later.", True, 30),
-    Kind(ServerUnavailable, 503, "The server is away", "Try again.", True, 2),
-    Kind(WaitTimeout, 504, "Not finished in time", "The job goes on; ask for it again.", True),
-    Kind(Broken, 500, "A fault of ours", "Report it with the request's id."),
-    Kind(IllegalMove, 500, "A fault of ours", "Report it with the request's id."),
+    Kind(Unavailable, 503, "Not available now", "Try again; accepted work is safe.", True, 2),
+    Kind(DatabaseUnavailable, 503, "The database is unavailable", "Try again; accepted work is safe.", True, 2),
+    Kind(MembershipUnavailable, 503, "The Membership service is unavailable", "Try again later.", True, 30),
+    Kind(ProviderUnavailable, 503, "The provider is unavailable", "Try again later.", True, 30),
+    Kind(ServerUnavailable, 503, "The server is unavailable", "Try again.", True, 2),
+    Kind(WaitTimeout, 504, "Not finished in time", "The job continues; ask for it again.", True),
+    Kind(Broken, 500, "Internal error", "Report it with the request's id."),
+    Kind(IllegalMove, 500, "Internal error", "Report it with the request's id."),
 )
 
 KINDS: dict[str, Kind] = {row.code: row for row in _ROWS}
 
 
 def kind_of(error: type[WindlassError]) -> Kind:
-    """The row of an error's class, or of the nearest class above it."""
+    """Return the row of an error's class, or of its nearest base class with a row."""
     for above in error.__mro__:
         row = KINDS.get(getattr(above, "code", ""))
         if row is not None and row.error is above:
@@ -117,7 +119,7 @@ def kind_of(error: type[WindlassError]) -> Kind:
 
 
 def hint_of(error: WindlassError) -> str:
-    """What to do next. A remedy that names a command is for whoever sits at this machine; others get the row's hint."""
+    """Return the next step for the reader. A remedy with a command only helps on this machine; others get the hint."""
     row = kind_of(type(error))
     if row.status >= 500 and not row.is_retryable:
         return row.hint

@@ -1,10 +1,10 @@
-"""How much of what was acknowledged survives, as the settings of PostgreSQL decide it: three levels.
+"""The durability of acknowledged writes, which PostgreSQL's settings determine: three levels.
 
-    DISK   one server, and its disk survives: nothing that was acknowledged is lost
-    NODE   any one server may be lost with its disk: nothing that was acknowledged is lost
-    TAIL   the last commits before a failure may be lost; what is left is consistent
+    DISK   one server, and its disk survives: no acknowledged write is lost
+    NODE   any one server may be lost with its disk: no acknowledged write is lost
+    TAIL   the last commits before a failure may be lost; the remaining state is consistent
 
-See docs/concepts/promises.md.
+docs/concepts/promises.md describes the levels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class Promise(StrEnum):
-    """What a failure may cost."""
+    """The writes that a failure may lose."""
 
     DISK = "disk"
     NODE = "node"
@@ -30,7 +30,7 @@ MEANING: dict[Promise, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """The settings that decide, and how many standbys receive the log of this server."""
+    """The settings that determine the level, and the number of standbys that receive this server's log."""
 
     fsync: bool
     full_page_writes: bool
@@ -40,7 +40,7 @@ class Durability:
 
 
 def promise_of(found: Durability) -> tuple[Promise, str]:
-    """The level, and the setting that decides it."""
+    """Return the level, and the setting that determines it."""
     for name, is_on in (("fsync", found.fsync), ("full_page_writes", found.full_page_writes)):
         if not is_on:
             return Promise.TAIL, f"{name} is off: a crash of the machine may lose commits, or the database"

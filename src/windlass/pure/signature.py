@@ -1,15 +1,15 @@
-"""How providers sign what they tell us: four profiles, all of them HMAC-SHA256 over the body as it came.
+"""Signatures of providers' webhooks: four profiles, all HMAC-SHA256 over the raw body.
 
     standard  webhook-id, webhook-timestamp, webhook-signature: v1,<base64> v1,<base64>    (Standard Webhooks)
     stripe    Stripe-Signature: t=<seconds>,v1=<hex>,v1=<hex>
     github    X-Hub-Signature-256: sha256=<hex>
     plain     a header of your choice: <hex>, or sha256=<hex>
 
-An event has an id, by which its replay is refused. Only an id that is signed can be one: whoever holds one signed body
-could send it under as many other ids as they like, or under one that is still to come. So it is `webhook-id` for the
-standard profile, and the digest of the body for the others.
+An event has an id, by which a replay is refused. Only a signed value can be the id. Otherwise a sender that holds one
+signed body could send it under any number of other ids, or under the id of a future event. So the id is `webhook-id`
+for the standard profile, and the digest of the body for the others.
 
-Every refusal is the same: which part was wrong helps only those who guess.
+Every refusal is the same: naming the wrong part would only help an attacker.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GITHUB_PREFIX = "sha256="
 
 
 class SignatureProfile(StrEnum):
-    """Whose way of signing it is."""
+    """The ways of signing a webhook."""
 
     STANDARD = "standard"
     STRIPE = "stripe"
@@ -41,10 +41,10 @@ class SignatureProfile(StrEnum):
 
 
 def secret_of(profile: SignatureProfile, text: str) -> bytes:
-    """The bytes of a secret as people write it for this profile; BadInput never repeats what was given."""
+    """Return the bytes of a secret in the notation of this profile. BadInput never repeats the given text."""
     if profile is SignatureProfile.STANDARD:
         return webhook.parse_secret(text)
-    # The others sign with the text itself, Stripe's `whsec_` with it.
+    # The other profiles sign with the text itself; for Stripe that includes `whsec_`.
     if len(text) < PLAIN_SECRET_MIN:
         raise BadInput(
             f"a webhook's secret has at least {PLAIN_SECRET_MIN} characters",
@@ -63,9 +63,9 @@ def verify(
     tolerance_s: float = TOLERANCE_S,
     header: str = PLAIN_HEADER,
 ) -> str:
-    """The event's id, if one of the secrets signed this body, not too long before or after `now_s`; else BadSignature.
+    """Return the event's id if a secret signed this body at about `now_s` (`tolerance_s`); raise BadSignature if not.
 
-    `header` is the plain profile's. Where a profile signs no time, an old body is refused by its id alone.
+    `header` applies to the plain profile. A profile that signs no time detects an old body only by its id.
     """
     found = {name.lower(): value for name, value in headers.items()}
     match profile:
@@ -94,7 +94,7 @@ def verify(
 def sign(
     profile: SignatureProfile, secret: bytes, body: bytes, *, now_s: float, id: str = "", header: str = PLAIN_HEADER
 ) -> dict[str, str]:
-    """The headers that a provider of this profile sends with a body."""
+    """Return the headers that a provider with this profile sends with a body."""
     match profile:
         case SignatureProfile.STANDARD:
             stamp = int(now_s)
@@ -115,15 +115,15 @@ def sign(
 
 
 def digest_id(body: bytes) -> str:
-    """The id of an event whose profile signs none."""
+    """Return the id of an event whose profile signs no id."""
     return hashlib.sha256(body).hexdigest()
 
 
 def bad_signature() -> BadSignature:
-    """One text for all: a missing header, a wrong signature, one that is too old."""
+    """Return the same error for a missing header, a wrong signature and an old signature."""
     return BadSignature(
-        "the webhook is not signed as it must be, or too old",
-        remedy="Look at the provider's secret, its webhook profile and both clocks",
+        "invalid signature: it is wrong, missing or too old",
+        remedy="Check the provider's secret, its webhook profile and both clocks",
     )
 
 
@@ -146,7 +146,7 @@ def _stamped(stamp: str, body: bytes) -> bytes:
 def _is_signed(secrets: Sequence[bytes], given: Sequence[str], signed: bytes) -> bool:
     wanted = [_hex(secret, signed).encode() for secret in secrets]
     offered = [one.strip().lower().encode() for one in given]
-    # Every pair is compared, so that the time it takes says nothing of which one fits.
+    # Compares every pair, so that the duration does not reveal which signature fits.
     return sum(hmac.compare_digest(one, other) for one in offered for other in wanted) > 0
 
 

@@ -1,4 +1,4 @@
-"""What a job as a whole is doing, in one word, from the states of its steps."""
+"""Summarises the activity of a whole job in one word, from the states of its steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windlass.core.wait import WaitKind
 
 
 class WorkflowStatus(StrEnum):
-    """Whether something runs, waits outside, or could go on."""
+    """A job's activity: it runs, waits for external work, or could continue."""
 
     RUNNING = "RUNNING"
     WAITING_SINGLE = "WAITING_SINGLE"
@@ -24,9 +24,9 @@ _CAN_GO_ON = (StepState.READY, StepState.QUEUED, StepState.HELD)
 def workflow_status(
     counts: Mapping[tuple[StepState, str], int], *, has_started: bool, is_finished: bool
 ) -> WorkflowStatus | None:
-    """The word for a job with so many steps in each state and of each kind of wait; None once it has ended.
+    """Return the status of a job from the number of its steps by state and kind of wait; None once the job has ended.
 
-    A fan-out's own step waits for its children and does not count; they do.
+    A fan-out's own step does not count, because it waits for its children; the children count.
     """
     if is_finished:
         return None
@@ -40,6 +40,6 @@ def workflow_status(
         return WorkflowStatus.READY_TO_RESUME
     waiting = by_state.get(StepState.PARKED, 0)
     if not waiting or any(by_state.get(state) for state in _CAN_GO_ON):
-        # Nothing has begun yet, or the engine is between two steps.
+        # No step has started yet, or the engine is between two steps.
         return WorkflowStatus.RUNNING
     return WorkflowStatus.WAITING_SINGLE if waiting == 1 else WorkflowStatus.WAITING_PARALLEL

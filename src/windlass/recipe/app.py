@@ -1,4 +1,4 @@
-"""Finding what somebody wrote: the handlers and recipes of a module, a Python file, or a document."""
+"""Loads the handlers and recipes of a module, a Python file or a document."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class App:
     targets: tuple[str, ...] = ()
 
     def add(self, found: Iterable[Any]) -> None:
-        """Take in steps and recipes, and whatever the recipes use."""
+        """Add steps and recipes, and everything that the recipes use."""
         for thing in found:
             if isinstance(thing, Step):
                 self._add_step(thing)
@@ -40,7 +40,7 @@ class App:
                 self._add_recipe(thing)
 
     def recipe(self, name: str | None = None) -> Recipe:
-        """The recipe of this name; without a name the only one there is, not counting those that others use."""
+        """Return the named recipe. Without a name, return the only recipe that no other recipe uses."""
         if name is not None:
             if name not in self.recipes:
                 raise NotFound(f"no recipe is called {name!r}", remedy=_hint(name, self.recipes))
@@ -52,11 +52,11 @@ class App:
         where = ", ".join(self.targets) or "the app"
         if not heads:
             raise NotFound(f"no recipes in {where}", remedy="Write one with @wl.recipe")
-        raise NotFound(f"{where} has {len(heads)} recipes: {', '.join(sorted(heads))}", remedy="Say which one")
+        raise NotFound(f"{where} has {len(heads)} recipes: {', '.join(sorted(heads))}", remedy="Name one of them")
 
     @property
     def known(self) -> Known:
-        """What a document may name; nothing is checked against an app that has no handlers of its own."""
+        """The names that a document may use. An app without its own handlers checks nothing."""
         if not self.steps:
             return Known()
         return Known(
@@ -81,10 +81,10 @@ class App:
 
 
 def load(*targets: str) -> App:
-    """Everything in the targets: `module`, `module:name`, `path/to/file.py`, or a YAML or JSON document.
+    """Load everything in the targets: `module`, `module:name`, `path/to/file.py`, or a YAML or JSON document.
 
-    Recipes are compiled here, so that a mistake in one is found before anything runs. Documents are read last: they
-    may name the handlers and recipes of the other targets, in whatever order the targets are given.
+    It compiles the recipes, so that a mistake is found before anything runs. Documents are read last, because they may
+    name the handlers and recipes of the other targets, in any order of the targets.
     """
     if not targets:
         raise BadSetting("no app is named", remedy="Name a module or a file, such as recipes.py")
@@ -92,18 +92,18 @@ def load(*targets: str) -> App:
     for target in (t for t in targets if not t.endswith(_DOCUMENTS)):
         app.add(_found(target))
     documents = {target: _document(target) for target in targets if target.endswith(_DOCUMENTS)}
-    # Twice: documents may use one another as steps, so all must be there before what they name is checked.
+    # Two passes: documents may use each other as steps, so all must exist before their references are checked.
     for target, body in documents.items():
         app.add([DocumentRecipe(_compiled(target, body, Known()), target, recipe_description(body))])
     for target, body in documents.items():
         _compiled(target, body, app.known)
     for recipe in app.recipes.values():
-        # Asked for its plan, a recipe that is wrong says so.
+        # Reading the plan raises the error of an invalid recipe.
         recipe.plan  # noqa: B018
     if not app.steps and not app.recipes:
         raise NotFound(
             f"no steps and no recipes in {', '.join(targets)}",
-            remedy="They are found at the top of a module, made with @wl.step and @wl.recipe",
+            remedy="Windlass finds functions with @wl.step and @wl.recipe at the top of a module",
         )
     return app
 
@@ -126,7 +126,7 @@ def _found(target: str) -> list[Any]:
 
 
 def _import_module(name: str) -> ModuleType:
-    # `python -m` and the tools around it look in the current folder first; so do we.
+    # The current folder comes first, as with `python -m` and similar tools.
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -137,7 +137,7 @@ def _import_module(name: str) -> ModuleType:
         remedy = f"Did you mean the file {name}.py?" if Path(f"{name}.py").is_file() else "Is it on PYTHONPATH?"
         raise NotFound(f"there is no module {name!r}", remedy=remedy) from None
     except WindlassError:
-        # An error of ours already says what is wrong and where.
+        # An error of Windlass already has its reason and place.
         raise
     except (Exception, SystemExit) as error:
         raise _broken(name, error) from error
@@ -147,7 +147,7 @@ def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise NotFound(f"there is no file {path}")
     path = path.resolve()
-    # As `python file.py` does it: the file's own folder comes first, so it can import its neighbours.
+    # The file's folder comes first, as with `python file.py`, so that it can import its neighbours.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     name = path.stem
@@ -157,7 +157,7 @@ def _import_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Registered before it runs: what is pickled in it is looked up by this name.
+    # Registered before it runs, because pickle looks up its objects by this name.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -188,7 +188,7 @@ def _broken(where: str, error: Exception | SystemExit) -> BadSetting:
     if isinstance(error, SyntaxError):
         return BadSetting(f"{where} cannot be read: {error.msg} ({error.filename}, line {error.lineno})")
     if isinstance(error, SystemExit):
-        remedy = 'Keep what only a script does below `if __name__ == "__main__":`'
+        remedy = 'Put code of a script below `if __name__ == "__main__":`'
         return BadSetting(f"{where} ends the program when it is imported: {described(error)}", remedy=remedy)
     return BadSetting(f"{where} cannot be imported: {described(error)}")
 

@@ -1,16 +1,16 @@
-"""The process in which CEL runs, so that a hostile expression can be killed without hurting anybody.
+"""The child process that runs CEL, so that a hostile expression can be killed without affecting other work.
 
-It is started by `evaluator.py` as a plain script and imports nothing of Windlass: it must start in milliseconds.
+`evaluator.py` starts it as a plain script. It imports nothing of Windlass, because it must start in milliseconds.
 Frames go both ways over its standard streams: four bytes of length, then JSON. A request is a list of
 `[operation, expression, context]`, a reply a list of `[is_ok, value or reason]`, one for each.
 
-    limit      how                                what happens
-    memory     RLIMIT_AS                          a reply that says so, and then this process ends
+    limit      how                                effect
+    memory     RLIMIT_AS                          this process replies that it is out of memory, and ends
     CPU        ITIMER_PROF, per evaluation        the kernel ends this process (SIGPROF)
     time       ITIMER_REAL, per evaluation        the kernel ends this process (SIGALRM)
     parent     end of standard input              this process ends
 
-The timers are the kernel's: they work inside C++ code, and when the parent is gone or too busy to look.
+The timers belong to the kernel: they work inside C++ code, and also if the parent is gone or too busy.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _write(reply: list[Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A CEL value as JSON; what JSON cannot say is refused rather than changed silently."""
+    """Return a CEL value as JSON. A value that JSON cannot represent is refused, not changed silently."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Cel:
-    """The environment, and the expressions that were compiled in it."""
+    """The environment and its compiled expressions."""
 
     def __init__(self) -> None:
         dyn = cel.Type.DYN
@@ -96,7 +96,7 @@ class _Cel:
 
     def evaluate(self, expression: str, context: dict[str, Any]) -> Any:
         answer = self.compile(expression).eval(data=context)
-        # An evaluation that fails gives a value of type ERROR, not an exception.
+        # A failed evaluation returns a value of type ERROR, not an exception.
         if answer.type() in (cel.Type.ERROR, cel.Type.UNKNOWN):
             raise _Refuse(str(answer.value()))
         value = _plain(answer.plain_value())
@@ -116,7 +116,7 @@ class _Cel:
         except MemoryError:
             raise
         except Exception as error:
-            # The binding raises what CEL's C++ does not turn into a value, such as a budget that is used up.
+            # The binding raises errors that CEL's C++ code does not turn into a value, such as an exhausted budget.
             return [False, str(error)]
 
 
@@ -125,7 +125,7 @@ def main() -> None:
     cpu_s, wall_s, memory_bytes = float(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     runtime = _Cel()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # macOS knows this limit and refuses to set it; there the timers alone must hold.
+    # macOS has this limit but refuses to set it; there only the timers protect.
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     _write([[True, "ready"]])
@@ -138,7 +138,7 @@ def main() -> None:
             try:
                 replies.append(runtime.answer(operation, expression, context))
             except MemoryError:
-                # Whoever holds the memory may be out of our reach, so this process is not used again.
+                # The memory may be held where this process cannot free it, so the process is not used again.
                 _write([[False, "out of memory"]])
                 sys.exit(1)
             finally:

@@ -1,4 +1,4 @@
-"""The process that evaluates expressions (`cel_child.py`), as its parent sees it."""
+"""The parent's side of the process that evaluates expressions (`cel_child.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 class CelProcess:
-    """The process and the two pipes to it, which never block for longer than they are told."""
+    """The process and its two pipes. No operation blocks for longer than its time limit."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -20,7 +20,7 @@ class CelProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            # A Ctrl-C in the terminal is for us; the child ends when its standard input does.
+            # A Ctrl-C in the terminal is for the parent; the child ends with its standard input.
             process_group=0,
         )
         assert self.process.stdin is not None and self.process.stdout is not None
@@ -31,13 +31,13 @@ class CelProcess:
         self.is_ready = False
 
     def started(self, within_s: float) -> bool:
-        """Whether the process is ready; waits for its first frame."""
+        """Wait for the first frame, and return whether the process is ready."""
         if not self.is_ready:
             self.is_ready = self.exchange(b"", within_s) is not None
         return self.is_ready
 
     def exchange(self, body: bytes, within_s: float) -> bytes | None:
-        """Send a frame (none when it is empty) and read one; None when the child died or was too slow."""
+        """Send a frame, if not empty, and read one. Return None if the child died or was too slow."""
         until = time.monotonic() + within_s
         try:
             if body and not self._send(len(body).to_bytes(4, "big") + body, until):
@@ -48,9 +48,9 @@ class CelProcess:
             return None
 
     def kill(self) -> int:
-        """End the process, if it has not ended, and say which signal did it; 0 when none did."""
+        """End the process if necessary; return the signal that ended it, or 0."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            # One that died by itself has a signal to tell; give the kernel a moment to say so.
+            # A process that crashed reports its own signal; the kernel may need a moment for it.
             self.process.wait(0.05)
         self.process.kill()
         code = self.process.wait()

@@ -1,8 +1,8 @@
-"""From a draft to a plan: the one door, whichever way a recipe was written.
+"""Compiles a draft into a plan. Both front ends use this function.
 
-Everything that can be known to be wrong before a job runs is refused here, with its place: names, arguments, inputs,
-expressions, cycles, sizes. What comes out is canonical: steps are ordered by how deep they are in the graph and then
-by name, needs are sorted, expressions have one spelling. So two drafts that mean the same have the same hash.
+Every mistake that can be found before a job runs is refused here, with its place: names, arguments, inputs,
+expressions, cycles, sizes. The result is canonical: steps are ordered by their depth in the graph and then by name,
+needs are sorted, and expressions have one spelling. So two equivalent drafts have the same hash.
 """
 
 from __future__ import annotations
@@ -11,27 +11,25 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
 
 from windlass.core.errors import BadExpression, BadRecipe, TooLarge
 from windlass.core.expression import nearest
 from windlass.core.plan import PROVIDER_HANDLER, Node, NodeKind, Plan
-from windlass.core.retry import Retry
 from windlass.core.template import Template, compile_expression, compile_template
+from windlass.recipe.asks import check_asks, node_values
 from windlass.recipe.draft import PROVIDER_PARAMETERS, Known, Parameters, RecipeDraft, StepDraft
 from windlass.recipe.evaluator import Checked, shared_evaluator
 from windlass.recipe.json_value import check_json
-from windlass.recipe.options import check_cost, check_length, check_limit, check_provider
+from windlass.recipe.options import check_length
 from windlass.recipe.schema import check_schema, input_names
 
 STEPS_MAX = 10_000
 PLAN_BYTES_MAX = 4 << 20
-ATTEMPTS_MAX = 1000
 
 _STEP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _LONG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 _BUILT_IN = PROVIDER_HANDLER.partition(".")[0] + "."
-# By kind: what a step's `run` names, and the key it is written under.
+# For each kind, what a step's `run` names, and the key of `run` in a document.
 _RUNS = {
     NodeKind.TASK: ("handler", "run"),
     NodeKind.RECIPE: ("recipe", "recipe"),
@@ -71,7 +69,7 @@ class _Compiled:
 
 
 def compile_plan(draft: RecipeDraft, known: Known | None = None) -> Plan:
-    """Check a draft and make its plan; raises `BadRecipe`, `BadExpression` or `TooLarge` with place and reason."""
+    """Check a draft and return its plan; raises `BadRecipe`, `BadExpression` or `TooLarge` with place and reason."""
     check_name(draft.name, _LONG_NAME, "recipe", "a recipe's name")
     if not draft.steps:
         raise BadRecipe("a recipe needs at least one step", place="steps")
@@ -99,14 +97,14 @@ def compile_plan(draft: RecipeDraft, known: Known | None = None) -> Plan:
 
 
 def check_name(name: object, pattern: re.Pattern[str], place: str, what: str) -> None:
-    """Refuse a name that could not be written in an expression or a command."""
+    """Refuse a name that cannot be written in an expression or a command."""
     if not isinstance(name, str) or not pattern.fullmatch(name):
         more = "" if pattern is _STEP_NAME else ", dots and dashes"
         raise BadRecipe(f"{what} cannot be {name!r}", place=place, remedy=f"Use letters, digits and _{more}")
 
 
 def check_arguments(given: Iterable[str], parameters: Parameters, place: str, what: str) -> None:
-    """Refuse arguments that a handler or a recipe does not take, and the lack of those that it needs."""
+    """Refuse arguments that a handler or a recipe does not take, and missing required arguments."""
     names = list(given)
     if not parameters.takes_any:
         for name in names:
@@ -131,14 +129,15 @@ def _compile_step(draft: StepDraft) -> _Compiled:
     if draft.kind is not NodeKind.TIMER:
         what, key = _RUNS[draft.kind]
         check_name(draft.run, _LONG_NAME, f"{place}.{key}", f"{'an' if key == 'wait_for' else 'a'} {what}'s name")
-        check_name(draft.queue, _LONG_NAME, f"{place}.queue", "a queue's name")
+        check_name(draft.asks.queue, _LONG_NAME, f"{place}.queue", "a queue's name")
     elif draft.each is not None:
         raise BadRecipe("a timer cannot be a fan-out", place=f"{place}.each")
-    _check_options(draft, place)
+    check_asks(draft.asks, draft.kind, place)
+    _check_built_in(draft, place)
     is_event = draft.kind is NodeKind.EVENT
     given = f"{place}.{'match' if is_event else 'with'}"
     if not isinstance(draft.with_ or {}, Mapping):
-        said = "what an event must hold is given by name" if is_event else "arguments are given by name"
+        said = "an event is matched by name" if is_event else "arguments are given by name"
         raise BadRecipe(said, place=given, remedy="Write a mapping")
     check_json(draft.with_, given)
     return _Compiled(
@@ -146,32 +145,16 @@ def _compile_step(draft: StepDraft) -> _Compiled:
         compile_template(draft.with_ or {}, given),
         None if draft.when is None else compile_expression(draft.when, f"{place}.when", is_condition=True),
         None if draft.each is None else compile_expression(draft.each, f"{place}.each"),
-        None if draft.concurrency is None else compile_template(draft.concurrency, f"{place}.concurrency"),
+        None if draft.asks.concurrency is None else compile_template(draft.asks.concurrency, f"{place}.concurrency"),
     )
 
 
-def _check_options(draft: StepDraft, place: str) -> None:
-    """Refuse what a step of this kind cannot ask for, and what does not go together."""
-    for option in ("provider", "concurrency", "limit", "cost"):
-        if getattr(draft, option) is not None and draft.kind is not NodeKind.TASK:
-            raise BadRecipe(f"only a step that a worker runs has a {option}", place=f"{place}.{option}")
-    if draft.ttl_s is not None and draft.kind is not NodeKind.RECIPE:
-        raise BadRecipe("only a recipe that is used as a step has a ttl", place=f"{place}.ttl")
-    if draft.wait_s is not None and draft.kind not in (NodeKind.TASK, NodeKind.EVENT):
-        raise BadRecipe("only a step that waits for an answer from outside has a wait", place=f"{place}.wait")
-    if draft.provider is not None:
-        check_provider(draft.provider, f"{place}.provider")
-    if draft.limit is not None and draft.concurrency is None:
-        raise BadRecipe(
-            "a limit says how many steps with one concurrency key may run, and this step has no key",
-            place=f"{place}.limit",
-            remedy='Add a key such as concurrency="render:{inputs.user}"; what a provider takes is in providers.yaml',
-        )
+def _check_built_in(draft: StepDraft, place: str) -> None:
     if draft.kind is NodeKind.TASK and draft.run.startswith(_BUILT_IN):
         if draft.run != PROVIDER_HANDLER:
             raise BadRecipe(f"there is no built-in handler {draft.run!r}", place=f"{place}.run")
-        if draft.provider is None:
-            raise BadRecipe(f"{PROVIDER_HANDLER} asks a provider, and none is named", place=f"{place}.provider")
+        if draft.asks.provider is None:
+            raise BadRecipe(f"{PROVIDER_HANDLER} calls a provider, but none is named", place=f"{place}.provider")
 
 
 def _check_references(draft: RecipeDraft, steps: list[_Compiled], output: Template) -> None:
@@ -198,7 +181,7 @@ def _check_references(draft: RecipeDraft, steps: list[_Compiled], output: Templa
 def _check_template(place: str, template: Template, steps: set[str], inputs: frozenset[str] | None) -> None:
     for name in sorted(template.steps - steps):
         raise BadExpression(f"no step is called {name!r}", place=place, remedy=_hint(name, steps))
-    # A schema that lets in more than it names cannot say that a name is wrong.
+    # A schema that allows unnamed inputs cannot tell that a name is wrong.
     for name in sorted(template.inputs - inputs) if inputs is not None else ():
         raise BadExpression(f"there is no input {name!r}", place=place, remedy=_hint(name, inputs or ()))
 
@@ -208,11 +191,13 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 def _check_runs(steps: list[_Compiled], known: Known) -> None:
-    """Handlers and child recipes exist and are given what they take, as far as they are known here."""
+    """Check that known handlers and child recipes exist and get the arguments that they take."""
     for step in steps:
         draft = step.draft
         if draft.kind is NodeKind.TASK and draft.run == PROVIDER_HANDLER:
-            check_arguments(draft.with_ or {}, PROVIDER_PARAMETERS, f"{step.place}.with", f"provider {draft.provider}")
+            check_arguments(
+                draft.with_ or {}, PROVIDER_PARAMETERS, f"{step.place}.with", f"provider {draft.asks.provider}"
+            )
             continue
         table = {NodeKind.TASK: known.handlers, NodeKind.RECIPE: known.recipes}.get(draft.kind)
         if table is None:
@@ -226,7 +211,7 @@ def _check_runs(steps: list[_Compiled], known: Known) -> None:
 
 
 def _check_types(steps: list[_Compiled], output: Template) -> None:
-    """Let CEL itself read every expression that is more than a path, in one round trip."""
+    """Compile every expression that is not a plain path with CEL, in one round trip."""
     asked: list[tuple[str, str, frozenset[str]]] = []
     for step in steps:
         for place, template in step.parts:
@@ -263,7 +248,7 @@ def _ordered(steps: list[_Compiled]) -> list[Node]:
 
 
 def _cycle(names: list[str]) -> BadRecipe:
-    # graphlib names each step after the one that needs it not; told as "a waits for b", and from the smallest name.
+    # graphlib lists each step before the step that needs it. The error says "a waits for b", from the smallest name.
     loop = names[::-1][:-1]
     start = loop.index(min(loop))
     loop = [*loop[start:], *loop[:start]]
@@ -275,10 +260,6 @@ def _cycle(names: list[str]) -> BadRecipe:
 
 def _node(step: _Compiled, needs: tuple[str, ...]) -> Node:
     draft = step.draft
-    # A timer and an event are nobody's work, so what a worker would ask about them is left out of the plan.
-    is_idle = draft.kind in (NodeKind.TIMER, NodeKind.EVENT)
-    place = step.place
-    timeout_s = check_length(draft.timeout_s, f"{place}.timeout", "a timeout")
     return Node(
         name=draft.name,
         kind=draft.kind,
@@ -287,32 +268,6 @@ def _node(step: _Compiled, needs: tuple[str, ...]) -> Node:
         with_=step.with_.tree or None,
         when=None if step.when is None else step.when.tree,
         each=None if step.each is None else step.each.tree,
-        queue=Node(name="").queue if is_idle else draft.queue,
-        retry=Retry() if is_idle else check_retry(draft.retry, f"{place}.retry"),
-        timeout_s=Node(name="").timeout_s if is_idle else timeout_s,
-        provider=draft.provider or "",
         concurrency=None if step.concurrency is None else step.concurrency.tree,
-        limit=1 if draft.limit is None else check_limit(draft.limit, f"{place}.limit"),
-        cost=None if draft.cost is None else check_cost(draft.cost, f"{place}.cost"),
-        wait_s=None if draft.wait_s is None else check_length(draft.wait_s, f"{place}.{_wait_key(draft)}", "a wait"),
-        ttl_s=None if draft.ttl_s is None else check_length(draft.ttl_s, f"{place}.ttl", "a ttl"),
+        **node_values(draft.asks, draft.kind, step.place),
     )
-
-
-def _wait_key(draft: StepDraft) -> str:
-    return "timeout" if draft.kind is NodeKind.EVENT else "wait"
-
-
-def check_retry(retry: Any, place: str) -> Retry:
-    """A policy whose numbers make sense, with each number of the type that its JSON has."""
-    if not isinstance(retry, Retry):
-        raise BadRecipe(f"{retry!r} is not a retry policy", place=place, remedy="Write Retry(max_attempts=4)")
-    attempts: Any = retry.max_attempts
-    if not isinstance(attempts, int) or isinstance(attempts, bool) or not 1 <= attempts <= ATTEMPTS_MAX:
-        raise BadRecipe(f"max_attempts must be 1 to {ATTEMPTS_MAX:,}, not {attempts!r}", place=place)
-    for name, low, high in (("base_s", 0, 86400), ("factor", 1, 100), ("cap_s", 0, 30 * 86400), ("jitter", 0, 1)):
-        value = getattr(retry, name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-            raise BadRecipe(f"{name} must be {low} to {high}, not {value!r}", place=place)
-    numbers = (float(retry.base_s), float(retry.factor), float(retry.cap_s), float(retry.jitter))
-    return Retry(attempts, *numbers)

@@ -17,5 +17,5 @@ def description_of(text: str) -> str:
 
 
 def first_line(description: str) -> str:
-    """Return the first line of a description: what a list has room for."""
+    """Return the first line of a description, for lists."""
     return description.partition("\n")[0]

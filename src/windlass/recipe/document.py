@@ -1,4 +1,4 @@
-"""Recipes as YAML or JSON: a `plan_definition`.
+"""Reads recipes from YAML or JSON: a `plan_definition`.
 
     recipe: trailer
     description: Makes a film of a topic.    # for people; no part of the plan
@@ -9,9 +9,9 @@
       stitch:       {run: stitch, with: {shots: "${steps.render.outputs}"}, when: "${steps.write_script.outputs.ok}"}
     output: "${steps.stitch.outputs}"
 
-A step has `run` (a handler), `recipe` (another recipe, as a job of its own), `sleep` (a timer) or `wait_for` (an
-event); one that only names a `provider` asks that. A document says all there is to say about its steps: what a
-handler's decorator asks for is not looked up.
+A step has `run` (a handler), `recipe` (another recipe, as a child job), `sleep` (a timer) or `wait_for` (an event). A
+step that only names a `provider` calls that provider. A document describes its steps completely: the options of a
+handler's decorator do not apply.
 """
 
 from __future__ import annotations
@@ -20,29 +20,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from windlass.core.errors import BadRecipe
-from windlass.core.expression import closing_brace, nearest
+from windlass.core.expression import closing_brace
 from windlass.core.plan import PROVIDER_HANDLER, NodeKind, OnFailure, Plan
-from windlass.core.queue import MAIN_PROCESSING
-from windlass.core.retry import Retry
+from windlass.recipe.asks import DOCUMENT_KEYS, asks_in
 from windlass.recipe.compile import compile_plan
 from windlass.recipe.description import description_of
-from windlass.recipe.draft import TIMEOUT_S, Known, RecipeDraft, StepDraft
+from windlass.recipe.draft import Known, RecipeDraft, StepDraft
 from windlass.recipe.duration import duration_s
-from windlass.recipe.options import key_template
+from windlass.recipe.options import check_keys, read_mapping, read_text
 from windlass.recipe.schema import schema_from_document
 from windlass.recipe.yaml_text import Lines, line_of, read_document
 
 _TOP_KEYS = ("recipe", "description", "inputs", "steps", "output", "on_failure", "ttl")
 _SHARED_KEYS = ("when", "after")
 _KEYS = {
-    NodeKind.TASK: (
-        "run", "with", "each", "queue", "retry", "timeout", "provider", "concurrency", "limit", "cost", "wait",
-        *_SHARED_KEYS,
-    ),
-    NodeKind.RECIPE: ("recipe", "with", "each", "ttl", *_SHARED_KEYS),
+    NodeKind.TASK: ("run", "with", "each", *_SHARED_KEYS),
+    NodeKind.RECIPE: ("recipe", "with", "each", *_SHARED_KEYS),
     NodeKind.TIMER: ("sleep", *_SHARED_KEYS),
-    NodeKind.EVENT: ("wait_for", "match", "each", "timeout", *_SHARED_KEYS),
-}  # fmt: skip
+    NodeKind.EVENT: ("wait_for", "match", "each", *_SHARED_KEYS),
+}
 _KIND_KEY = {
     NodeKind.TASK: "run",
     NodeKind.RECIPE: "recipe",
@@ -52,9 +48,9 @@ _KIND_KEY = {
 
 
 def plan_from_document(source: str | bytes | Mapping[str, Any], known: Known | None = None) -> Plan:
-    """The plan of a document: text in YAML or JSON, or the mapping that it was already read into.
+    """Return the plan of a document: YAML or JSON text, or an already parsed mapping.
 
-    `known` names the handlers and recipes that there are, so that calls of others can be refused.
+    `known` names the existing handlers and recipes, so that calls of unknown names can be refused.
     """
     body, lines = (source, {}) if isinstance(source, Mapping) else read_document(source)
     try:
@@ -64,15 +60,15 @@ def plan_from_document(source: str | bytes | Mapping[str, Any], known: Known | N
 
 
 def recipe_name(source: str | bytes | Mapping[str, Any]) -> str:
-    """The name that a document gives its recipe."""
+    """Return the recipe's name in a document."""
     body = source if isinstance(source, Mapping) else read_document(source)[0]
-    return _text(_mapping(body, "document").get("recipe"), "recipe")
+    return read_text(read_mapping(body, "document").get("recipe"), "recipe")
 
 
 def recipe_description(source: str | bytes | Mapping[str, Any]) -> str:
-    """The description that a document gives its recipe; empty if it has none."""
+    """Return the recipe's description in a document, or an empty text."""
     body = source if isinstance(source, Mapping) else read_document(source)[0]
-    return _description(_mapping(body, "document"))
+    return _description(read_mapping(body, "document"))
 
 
 def _with_line(error: BadRecipe, lines: Lines) -> BadRecipe:
@@ -84,15 +80,15 @@ def _with_line(error: BadRecipe, lines: Lines) -> BadRecipe:
 
 
 def _draft(body: Any) -> RecipeDraft:
-    document = _mapping(body, "")
-    _check_keys(document, _TOP_KEYS, "")
+    document = read_mapping(body, "")
+    check_keys(document, _TOP_KEYS, "")
     if "recipe" not in document:
         raise BadRecipe("the recipe has no name", remedy="Begin the document with `recipe: its_name`")
     _description(document)
-    steps = _mapping(document.get("steps", {}), "steps")
+    steps = read_mapping(document.get("steps", {}), "steps")
     return RecipeDraft(
-        name=_text(document["recipe"], "recipe"),
-        steps=tuple(_step(name, _mapping(step, f"steps.{name}")) for name, step in steps.items()),
+        name=read_text(document["recipe"], "recipe"),
+        steps=tuple(_step(name, read_mapping(step, f"steps.{name}")) for name, step in steps.items()),
         inputs_schema=schema_from_document(document.get("inputs")),
         output=document.get("output"),
         on_failure=_on_failure(document.get("on_failure", "finish")),
@@ -102,13 +98,13 @@ def _draft(body: Any) -> RecipeDraft:
 
 def _description(document: Mapping[str, Any]) -> str:
     text = document.get("description")
-    return "" if text is None else description_of(_text(text, "description"))
+    return "" if text is None else description_of(read_text(text, "description"))
 
 
 def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
     place = f"steps.{name}"
     kind = _kind(step, place)
-    _check_keys(step, _KEYS[kind], place)
+    check_keys(step, (*_KEYS[kind], *DOCUMENT_KEYS[kind]), place)
     with_ = step.get("match" if kind is NodeKind.EVENT else "with")
     if kind is NodeKind.TIMER:
         seconds = step["sleep"]
@@ -122,15 +118,7 @@ def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
         when=_expression(step.get("when"), f"{place}.when"),
         each=_expression(step.get("each"), f"{place}.each"),
         after=_after(step.get("after", ()), f"{place}.after"),
-        queue=_text(step.get("queue", MAIN_PROCESSING), f"{place}.queue"),
-        retry=_retry(step.get("retry"), f"{place}.retry"),
-        timeout_s=duration_s(step.get("timeout", TIMEOUT_S), f"{place}.timeout"),
-        provider=step.get("provider"),
-        concurrency=key_template(key, f"{place}.concurrency") if (key := step.get("concurrency")) is not None else None,
-        limit=step.get("limit"),
-        cost=step.get("cost"),
-        wait_s=_length(step, "timeout" if kind is NodeKind.EVENT else "wait", place),
-        ttl_s=_length(step, "ttl", place),
+        asks=asks_in(step, kind, place),
     )
 
 
@@ -138,11 +126,7 @@ def _run(step: Mapping[str, Any], kind: NodeKind, place: str) -> str:
     key = _KIND_KEY[kind]
     if kind is NodeKind.TIMER:
         return ""
-    return PROVIDER_HANDLER if key not in step else _text(step[key], f"{place}.{key}")
-
-
-def _length(step: Mapping[str, Any], key: str, place: str) -> float | None:
-    return None if step.get(key) is None else duration_s(step[key], f"{place}.{key}")
+    return PROVIDER_HANDLER if key not in step else read_text(step[key], f"{place}.{key}")
 
 
 def _kind(step: Mapping[str, Any], place: str) -> NodeKind:
@@ -156,16 +140,16 @@ def _kind(step: Mapping[str, Any], place: str) -> NodeKind:
 
 
 def _expression(value: Any, place: str) -> str | None:
-    """A condition or a fan-out: one whole expression, with or without its `${}`."""
+    """Return a condition or a fan-out: one whole expression, with or without its `${}`."""
     if value is None:
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = _text(value, place).strip()
+    text = read_text(value, place).strip()
     if not text.startswith("${"):
         return text
     if closing_brace(text, 2) != len(text) - 1:
-        raise BadRecipe("this must be one expression, and not text around one", place=place)
+        raise BadRecipe("this must be a single expression without text around it", place=place)
     return text[2:-1]
 
 
@@ -176,45 +160,8 @@ def _after(value: Any, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _retry(value: Any, place: str) -> Retry:
-    if value is None:
-        return Retry()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Retry(max_attempts=value)
-    policy = dict(_mapping(value, place))
-    _check_keys(policy, tuple(Retry.__slots__), place)
-    return Retry(**policy)
-
-
 def _on_failure(value: Any) -> OnFailure:
     try:
         return OnFailure(value)
     except ValueError:
         raise BadRecipe(f"{value!r} is not finish or stop", place="on_failure") from None
-
-
-def _mapping(value: Any, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise BadRecipe(f"a mapping is needed here, not {_kind_of(value)}", place=place)
-    for key in value:
-        if not isinstance(key, str):
-            raise BadRecipe(f"the key {key!r} is not text", place=place)
-    return value
-
-
-def _text(value: Any, place: str) -> str:
-    if not isinstance(value, str):
-        raise BadRecipe(f"text is needed here, not {_kind_of(value)}", place=place)
-    return value
-
-
-def _kind_of(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
-
-
-def _check_keys(mapping: Mapping[str, Any], known: tuple[str, ...], place: str) -> None:
-    for key in mapping:
-        if key not in known:
-            where = f"{place}.{key}" if place else key
-            hint = nearest(key, known)
-            raise BadRecipe(f"{key!r} is not known here", place=where, remedy=hint[:1].upper() + hint[1:])

@@ -1,4 +1,4 @@
-"""A recipe as its author wrote it, before any check: what Python and documents both become on the way to a plan."""
+"""A recipe before any check: the common form of Python recipes and documents on the way to a plan."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windlass.core.plan import NodeKind, OnFailure
-from windlass.core.queue import MAIN_PROCESSING
-from windlass.core.retry import Retry
-
-# How long an attempt may take when nobody says.
-TIMEOUT_S = 3600.0
+from windlass.recipe.asks import Asks
 
 
 @dataclass(frozen=True, slots=True)
 class StepDraft:
-    """One step: templates in `with_` and `concurrency`, whole expressions without `${}` in `when` and `each`."""
+    """A step: templates in `with_` and in its options, whole expressions without `${}` in `when` and `each`."""
 
     name: str
     kind: NodeKind = NodeKind.TASK
@@ -25,15 +21,7 @@ class StepDraft:
     when: str | None = None
     each: str | None = None
     after: tuple[str, ...] = ()
-    queue: str = MAIN_PROCESSING
-    retry: Retry = Retry()
-    timeout_s: float = TIMEOUT_S
-    provider: str | None = None
-    concurrency: str | None = None
-    limit: int | None = None
-    cost: float | None = None
-    wait_s: float | None = None
-    ttl_s: float | None = None
+    asks: Asks = Asks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +38,7 @@ class RecipeDraft:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What a handler or a recipe takes: the names in their order, and which of them may be left out."""
+    """The parameters of a handler or a recipe: their names in order, and the required ones."""
 
     names: tuple[str, ...]
     required: frozenset[str]
@@ -58,13 +46,13 @@ class Parameters:
     takes_any: bool = False
 
 
-# What a step is given that only asks its provider.
+# The parameters of a step that only calls its provider.
 PROVIDER_PARAMETERS = Parameters(("model", "input"), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The handlers and recipes that a document may name. None means that nothing is known, so nothing is checked."""
+    """The handlers and recipes that a document may name. None disables the check."""
 
     handlers: Mapping[str, Parameters] | None = None
     recipes: Mapping[str, Parameters] | None = None

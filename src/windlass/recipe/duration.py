@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: `90`, `"90s"`, `"2m"`, `"1h30m"`, `"7d"`."""
+"""Parses durations as people write them: `90`, `"90s"`, `"2m"`, `"1h30m"`, `"7d"`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d|w))+")
 
 
 def duration_s(value: object, place: str) -> float:
-    """Seconds from a number of seconds or from text such as `2m`; refuses what is negative, endless or no time."""
+    """Return the seconds of a number or a text such as `2m`. A negative, excessive or malformed duration is refused."""
     if isinstance(value, str) and _WHOLE.fullmatch(value.replace(" ", "")):
         seconds = math.fsum(float(n) * _UNIT_S[unit] for n, unit in _PIECE.findall(value.replace(" ", "")))
     elif isinstance(value, int | float) and not isinstance(value, bool):

@@ -1,15 +1,15 @@
-"""Expressions evaluated in processes of their own.
+"""Evaluates expressions in separate processes.
 
-An `Evaluator` holds a few child processes (`cel_child.py`), started when they are first needed and replaced when they
-die. What an expression costs is bounded: 100 ms of CPU, 600 MB of memory, 64 KB of context. A stall of the machine is
-not the expression's fault, so an evaluation that died of anything but its own CPU or memory is tried once more.
+An `Evaluator` holds a few child processes (`cel_child.py`), started on first use and replaced when they die. The cost
+of an expression is bounded: 100 ms of CPU, 600 MB of memory, 64 KB of context. A stall of the machine is not the
+expression's fault. So an evaluation that died of anything but its own CPU or memory is tried once more.
 
-Callers take turns (`turns.py`), and each has at most one evaluation under way, so that a child is left for the others.
-A child that died is replaced at once, as its start takes longer than most evaluations. A caller whose expressions end
-children waits for a new one each time, and leaves the spare one to the others.
+Callers take turns (`turns.py`), and each has at most one evaluation in progress, so that a child is free for others.
+A dead child is replaced at once, because its start takes longer than most evaluations. A caller whose expressions kill
+children waits for a new child each time, and leaves the spare child to the others.
 
-A failure is a `BadExpression`: the expression, or the values it met, are at fault and another try would give the same.
-`Unavailable` means that no child can be started at all.
+A failure is a `BadExpression`: the expression or its values are at fault, and another attempt would give the same
+result. `Unavailable` means that no child can be started.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MEMORY_BYTES = 600 << 20
 CONTEXT_BYTES_MAX = 64 << 10
 BATCH_MAX = 64
 START_S = 20.0
-# Evaluations at a time for all callers, and for one.
+# The maximum number of evaluations at a time, for all callers and for one caller.
 CHILDREN_MAX = 2
 PER_CALLER_MAX = 1
 _DEADLY_MAX = 1_000
@@ -56,7 +56,7 @@ _STATUS = re.compile(r"^[A-Z_]+: ")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the compiler says of an expression: its type (`BOOL`, `DYN`, …), or what is wrong with it."""
+    """The compiler's result for an expression: its type (`BOOL`, `DYN`, …), or an error."""
 
     type: str = ""
     error: str = ""
@@ -64,13 +64,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Died:
-    """The child did not answer; `signal` is what ended it, 0 when it was not a signal."""
+    """The child did not answer; `signal` is the signal that ended it, or 0."""
 
     signal: int
 
 
 class Evaluator:
-    """Evaluates expressions; may be used from any number of threads and event loops."""
+    """Evaluates expressions. It may be used from any number of threads and event loops."""
 
     def __init__(self) -> None:
         self._is_closed = False
@@ -78,19 +78,19 @@ class Evaluator:
 
     def _begin(self) -> None:
         self._owner = os.getpid()
-        # Guards the fields below; nobody waits for a child while it is held.
+        # Guards the fields below; no thread waits for a child while it holds the lock.
         self._lock = threading.Lock()
         self._idle: list[CelProcess] = []
         self._busy: set[CelProcess] = set()
         self._turns: Turns[tuple[Future[Any], Any, tuple[Any, ...]]] = Turns(PER_CALLER_MAX)
-        # Callers whose expressions have ended children.
+        # Callers whose expressions have killed children.
         self._deadly: dict[str, None] = {}
-        # One more than callers who wait for turns can take: for those who block their own thread.
+        # One more than the threads that serve turns can use, for callers that block their own thread.
         self._places = threading.BoundedSemaphore(CHILDREN_MAX + 1)
         self._threads: ThreadPoolExecutor | None = None
 
     def evaluate(self, expression: str, scope: Scope) -> Any:
-        """The expression's value in this scope; blocks until it is known."""
+        """Return the expression's value in this scope; blocks until it is known."""
         (value,) = self.evaluate_many([(expression, scope)])
         if isinstance(value, BadExpression):
             raise value
@@ -99,10 +99,10 @@ class Evaluator:
     def evaluate_many(
         self, requests: Sequence[tuple[str, Scope]], caller: str = "", *, is_one: bool = False
     ) -> list[Any]:
-        """The values in the order of the requests, in as few round trips as there can be.
+        """Return the values in the order of the requests, in as few round trips as possible.
 
-        A request that fails has its `BadExpression` in the list; the others are not touched by it. If they are all of
-        `is_one` value, none is evaluated after one that ended its child: there will be no value.
+        A failed request has its `BadExpression` in the list and does not affect the others. With `is_one`, all requests
+        are parts of one value: after a request that killed its child, no further request is evaluated.
         """
         answers: list[Any] = [None] * len(requests)
         frames: list[tuple[int, bytes]] = []
@@ -123,7 +123,7 @@ class Evaluator:
         return [Checked(type=reply[1]) if reply[0] else Checked(error=_reason(reply[1])) for reply in self._ask(frames)]
 
     def resolve(self, template: Template, scope: Scope, caller: str = "") -> Any:
-        """Resolve a template with this evaluator; the child is not troubled when there are only plain paths."""
+        """Resolve a template with this evaluator; a template with only plain paths needs no child."""
         if not template.expressions:
             return template.resolve(scope, self.evaluate)
         texts = [expression.text for expression in template.expressions]
@@ -131,22 +131,27 @@ class Evaluator:
         return _resolve_with(template, scope, texts, values)
 
     async def evaluate_async(self, expression: str, scope: Scope) -> Any:
-        """As `evaluate`, without blocking the event loop."""
+        """Evaluate an expression like `evaluate`, without blocking the event loop."""
         return await self._in_turn("", self.evaluate, expression, scope)
 
     async def evaluate_many_async(self, requests: Sequence[tuple[str, Scope]]) -> list[Any]:
-        """As `evaluate_many`, without blocking the event loop."""
+        """Evaluate expressions like `evaluate_many`, without blocking the event loop."""
         values: list[Any] = await self._in_turn("", self.evaluate_many, requests)
         return values
 
     async def resolve_async(self, template: Template, scope: Scope, caller: str = "") -> Any:
-        """As `resolve`, in turn with other callers and without blocking the event loop; plain paths are not held up."""
+        """Resolve a template in turn with other callers, without blocking the event loop. Plain paths do not wait."""
         if not template.expressions:
             return template.resolve(scope, self.evaluate)
         return await self._in_turn(caller, self.resolve, template, scope, caller)
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the evaluator is closed."""
+        return self._is_closed
+
     def close(self) -> None:
-        """End the children. An evaluation that is under way fails with `Unavailable`."""
+        """Kill the children. An evaluation in progress fails with `Unavailable`."""
         self._is_closed = True
         self._disown()
         with self._lock:
@@ -160,7 +165,7 @@ class Evaluator:
             self._threads.shutdown(wait=True)
 
     def _disown(self) -> None:
-        """Start afresh when we are a fork: lock, threads and children belong to the process we were copied from."""
+        """Start afresh in a forked process: the lock, threads and children belong to the original process."""
         if self._owner != os.getpid():
             for child in (*self._idle, *self._busy):
                 child.forget()
@@ -177,9 +182,9 @@ class Evaluator:
         return await asyncio.wrap_future(future)
 
     def _work(self) -> None:
-        """In a thread: do what waits, in the order of turns.
+        """Run waiting work in a thread, in the order of turns.
 
-        What is left for want of its caller's place is found by the thread that is at work for that caller.
+        Work whose caller has no free place stays; the thread that works for that caller takes it later.
         """
         while True:
             with self._lock:
@@ -202,7 +207,7 @@ class Evaluator:
             batch = frames[start : start + BATCH_MAX]
             got = self._exchange(batch, caller)
             if isinstance(got, _Died) or got == _NO_MEMORY:
-                # One of them was deadly; which one shows when each goes alone.
+                # One of the requests killed the child; evaluating each alone shows which.
                 got = []
                 for frame in batch:
                     got.append(self._alone(frame, caller))
@@ -240,7 +245,7 @@ class Evaluator:
             return replies
 
     def _next(self, caller: str) -> CelProcess | None:
-        """The idle child that this caller would have, if there is one for it."""
+        """Return the idle child for this caller, if there is one."""
         kept = 1 if caller in self._deadly else 0
         if len(self._idle) <= kept:
             return None
@@ -275,7 +280,7 @@ class Evaluator:
             child.kill()
 
     def _bury(self, child: CelProcess, caller: str) -> int:
-        """End a child, and have a spare one start, for whoever comes next."""
+        """Kill a child, and start a spare one for the next caller."""
         with self._lock:
             self._busy.discard(child)
             self._deadly[caller] = None
@@ -288,7 +293,7 @@ class Evaluator:
 
 _COMMAND = [
     sys.executable,
-    "-P",  # our own folder must not be where its imports come from
+    "-P",  # its imports must not come from this folder
     str(Path(__file__).with_name("cel_child.py")),
     str(CPU_S),
     str(WALL_S),
@@ -298,7 +303,7 @@ _COMMAND = [
 
 @cache
 def shared_evaluator() -> Evaluator:
-    """The evaluator of this process, closed when it ends."""
+    """Return the shared evaluator of this process, which is closed at exit."""
     evaluator = Evaluator()
     atexit.register(evaluator.close)
     return evaluator
@@ -328,7 +333,7 @@ def _request(text: str, scope: Scope) -> bytes:
 
 
 def _context(expression: Expression, scope: Scope) -> dict[str, Any]:
-    """The part of the scope that the expression refers to, down to the fields that it names."""
+    """Return the part of the scope that the expression refers to, down to the named fields."""
     context: dict[str, Any] = {}
     for path in expression.paths:
         _graft(context, scope, path)
@@ -336,9 +341,9 @@ def _context(expression: Expression, scope: Scope) -> dict[str, Any]:
 
 
 def _graft(context: dict[str, Any], scope: Mapping[str, Any], path: Sequence[str | int]) -> None:
-    """Copy what is at `path`, and nothing beside it. What is missing stays missing: `has()` must see that.
+    """Copy only the value at `path`. A missing value stays missing, because `has()` must see that.
 
-    A part that an earlier path already copied as a whole is shared with the scope, and is left as it is.
+    A value that an earlier path already copied as a whole is shared with the scope, and is left unchanged.
     """
     source: Any = scope
     target = context
@@ -359,7 +364,7 @@ def _graft(context: dict[str, Any], scope: Mapping[str, Any], path: Sequence[str
 
 
 def _reason(text: str) -> str:
-    """CEL's own message without its status code, and with its position as a place in the expression."""
+    """Return CEL's message without its status code, and with its position as a character of the expression."""
     found = _CEL_ERROR.search(text)
     if found:
         at = "" if found[1].startswith("-") else f" (at character {found[1]})"

@@ -1,34 +1,33 @@
-"""Values that are not there yet: what a step will return, and what is written about it while a recipe is read.
+"""Symbolic values: the future results of steps, as a recipe's function uses them while it is read.
 
-A `Value` is a piece of an expression. Indexing and operators make longer pieces; whatever would need the value itself
-(a test, a loop, text) is refused with what to write instead. A step's name may still change while the recipe is read,
-so a value keeps the step itself, and its text is made at the end.
+A `Value` is a piece of an expression. Indexing and operators make longer pieces. An operation that needs the actual
+value (a test, a loop, text) is refused with a hint what to write instead. A step's name may change until the end of the
+function. So a value keeps the step itself, and its text is made at the end.
 """
 
 from __future__ import annotations
 
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from windlass.core.errors import BadRecipe
 from windlass.core.expression import literal, path_text
 from windlass.core.plan import NodeKind
-from windlass.core.queue import MAIN_PROCESSING
-from windlass.core.retry import Retry
 from windlass.core.template import escape
-from windlass.recipe.draft import TIMEOUT_S, StepDraft
+from windlass.recipe.asks import Asks
+from windlass.recipe.draft import StepDraft
 from windlass.recipe.duration import duration_s
 from windlass.recipe.options import key_template
 
-# How tightly CEL binds, loosest first; a piece is put in parentheses where it stands in a tighter one.
+# CEL's operator precedence, loosest first; a looser piece inside a tighter one gets parentheses.
 _OR, _AND, _RELATION, _SUM, _PRODUCT, _SIGN, _MEMBER = range(1, 8)
 
 
 @dataclass(eq=False, slots=True)
 class Pending:
-    """A step of a recipe that is being read; `base` is the name it gets unless it is given one."""
+    """A step of a recipe that is being read; `base` is its default name."""
 
     base: str
     kind: NodeKind
@@ -37,26 +36,17 @@ class Pending:
     each: Value | None = None
     when: Value | None = None
     after: list[Pending] = field(default_factory=list)
-    queue: str = MAIN_PROCESSING
-    retry: Retry = field(default_factory=Retry)
-    timeout_s: float = TIMEOUT_S
-    provider: str | None = None
-    # As it was written: text with holes, or a value.
-    concurrency: str | Text | Value | None = None
-    limit: int | None = None
-    cost: float | None = None
-    wait_s: float | None = None
-    ttl_s: float | None = None
+    asks: Asks = Asks()
     given_name: str | None = None
     name: str = ""
 
     @property
     def label(self) -> str:
-        """What an error calls it before the names are settled."""
+        """The step's name for errors, before all names are final."""
         return self.name or self.given_name or self.base
 
     def draft(self) -> StepDraft:
-        """The step as text, once the names are settled."""
+        """Return the step as text, after all names are final."""
         return StepDraft(
             name=self.name,
             kind=self.kind,
@@ -65,19 +55,11 @@ class Pending:
             when=None if self.when is None else expression_text(self.when),
             each=None if self.each is None else expression_text(self.each),
             after=tuple(other.name for other in self.after),
-            queue=self.queue,
-            retry=self.retry,
-            timeout_s=self.timeout_s,
-            provider=self.provider,
-            concurrency=self._key(),
-            limit=self.limit,
-            cost=self.cost,
-            wait_s=self.wait_s,
-            ttl_s=self.ttl_s,
+            asks=replace(self.asks, concurrency=self._key()),
         )
 
     def _key(self) -> str | None:
-        key, place = self.concurrency, f"steps.{self.name}.concurrency"
+        key, place = self.asks.concurrency, f"steps.{self.name}.concurrency"
         if key is None:
             return None
         return str(template_tree(key, place)) if isinstance(key, Value | Text) else key_template(key, place)
@@ -87,7 +69,7 @@ _Pieces = tuple["str | Pending", ...]
 
 
 class Value:
-    """A value that will be known when the job runs."""
+    """A value that becomes known when the job runs."""
 
     __slots__ = ("_pieces", "_rank")
 
@@ -96,7 +78,7 @@ class Value:
         self._rank = rank
 
     def __getitem__(self, key: Any) -> Value:
-        """A part of the value: a field by its name, an item by its place."""
+        """Return a part of the value: a field by name, or an item by index."""
         if isinstance(key, Value):
             return Value((*_within(self, _MEMBER), "[", *key._pieces, "]"))
         if isinstance(key, bool) or not isinstance(key, str | int) or (isinstance(key, int) and key < 0):
@@ -104,11 +86,11 @@ class Value:
         return Value((*_within(self, _MEMBER), path_text(("", key))))
 
     def contains(self, item: Any) -> Value:
-        """Whether an item is in this list, or a key in this object."""
+        """Return whether an item is in this list, or a key in this object."""
         return _binary(item, "in", self, _RELATION)
 
     def size(self) -> Value:
-        """The length of this list, object or text."""
+        """Return the length of this list, object or text."""
         return Value(("size(", *self._pieces, ")"))
 
     def __eq__(self, other: object) -> Value:  # type: ignore[override]
@@ -178,7 +160,7 @@ class Value:
         return _binary(other, "%", self, _PRODUCT)
 
     def __bool__(self) -> NoReturn:
-        self._refuse("has no truth yet", "Write step(…).when(condition), and combine conditions with & | ~")
+        self._refuse("has no truth value yet", "Write step(…).when(condition), and combine conditions with & | ~")
 
     def __iter__(self) -> NoReturn:
         self._refuse("cannot be looped over yet", "Write step.map(values)")
@@ -190,13 +172,13 @@ class Value:
         self._refuse("cannot be searched yet", "Write value.contains(item)")
 
     def __str__(self) -> NoReturn:
-        self._refuse("is no text yet", 'Write wl.text("about {topic}", topic=value)')
+        self._refuse("is not text yet", 'Write wl.text("about {topic}", topic=value)')
 
     def __format__(self, spec: str) -> NoReturn:
-        self._refuse("is no text yet", 'Write wl.text("about {topic}", topic=value) instead of an f-string')
+        self._refuse("is not text yet", 'Write wl.text("about {topic}", topic=value) instead of an f-string')
 
     def __int__(self) -> NoReturn:
-        self._refuse("is no number yet", "Do the arithmetic in a step")
+        self._refuse("is not a number yet", "Do the arithmetic in a step")
 
     __float__ = __index__ = __int__
     __hash__ = None  # type: ignore[assignment]
@@ -214,7 +196,7 @@ class Value:
 
 
 class StepHandle(Value):
-    """What a step will return, and the step itself: its condition, its order, its name."""
+    """The future result of a step, and the step itself: its condition, its order, its name."""
 
     __slots__ = ("_pending",)
 
@@ -223,13 +205,13 @@ class StepHandle(Value):
         self._pending = pending
 
     def when(self, condition: Any) -> StepHandle:
-        """Run the step only if the condition holds; otherwise it is skipped, and what follows goes on."""
+        """Run the step only if the condition holds. Otherwise the step is skipped, and its dependents continue."""
         pending = self._pending
         pending.when = _value(condition) if pending.when is None else pending.when & condition
         return self
 
     def after(self, *others: Any) -> StepHandle:
-        """Run the step only after these, though it uses nothing of theirs."""
+        """Run the step only after these steps, although it uses none of their results."""
         for other in others:
             if not isinstance(other, StepHandle):
                 place = f"steps.{self._pending.label}.after"
@@ -238,35 +220,40 @@ class StepHandle(Value):
         return self
 
     def named(self, name: str) -> StepHandle:
-        """Give the step a name of its own instead of its handler's."""
+        """Name the step; the default is its handler's name."""
         if not isinstance(name, str):
             raise BadRecipe(f"a step's name is text, not {name!r}", place=f"steps.{self._pending.label}.named")
         self._pending.given_name = name
         return self
 
-    def concurrency(self, key: str | Text | Value, limit: int | None = None) -> StepHandle:
-        """Let at most `limit` steps with this key run at once, in all jobs: one, unless a number is given."""
-        self._pending.concurrency, self._pending.limit = key, limit
+    def concurrency(self, key: str | Text | Value, limit: int | None = None, takes: int | None = None) -> StepHandle:
+        """Limit how many steps with this key run at once, in all jobs: `limit`, or one by default.
+
+        A step that `takes` 3 counts as three.
+        """
+        pending = self._pending
+        pending.asks = replace(pending.asks, concurrency=key, limit=limit, takes=takes)
         return self
 
     def ttl(self, duration: str | float) -> StepHandle:
-        """Of a recipe that is used as a step: how long its job may live."""
-        self._pending.ttl_s = duration_s(duration, f"steps.{self._pending.label}.ttl")
+        """Limit the lifetime of the child job, for a recipe that is used as a step."""
+        pending = self._pending
+        pending.asks = replace(pending.asks, ttl_s=duration_s(duration, f"steps.{pending.label}.ttl"))
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text with values in it; made by `text`."""
+    """Text that contains values; made by `text`."""
 
     pieces: tuple[str | Value, ...]
 
     def template(self) -> str:
-        """The text as a template."""
+        """Return the text as a template."""
         out: list[str] = []
         for piece in self.pieces:
             if isinstance(piece, Value):
-                # A dollar sign before a hole would read as an escape, so it becomes a hole of its own.
+                # A dollar sign before a placeholder would read as an escape, so it becomes a separate placeholder.
                 if out and out[-1].endswith("$"):
                     out[-1] = f'{out[-1][:-1]}${{"$"}}'
                 out.append(f"${{{expression_text(piece)}}}")
@@ -280,7 +267,7 @@ index = Value(("index",))
 
 
 def text(template: str, /, **values: Any) -> Text:
-    """Text with values in it, each written `{name}`: `text("about {topic}", topic=topic)`."""
+    """Return text with values, each written `{name}`: `text("about {topic}", topic=topic)`."""
     pieces: list[str | Value] = []
     for plain, name, spec, conversion in string.Formatter().parse(template):
         _append(pieces, plain)
@@ -295,7 +282,7 @@ def text(template: str, /, **values: Any) -> Text:
 
 
 def _append(pieces: list[str | Value], piece: str | Value) -> None:
-    """Neighbouring plain text becomes one piece, or a `$` and a `{` from two of them would escape being escaped."""
+    """Append a piece, and join adjacent texts. Otherwise a `$` and a `{` from two texts would not be escaped."""
     if isinstance(piece, str) and pieces and isinstance(last := pieces[-1], str):
         pieces[-1] = last + piece
     elif isinstance(piece, Value) or piece:
@@ -303,12 +290,12 @@ def _append(pieces: list[str | Value], piece: str | Value) -> None:
 
 
 def expression_text(value: Value) -> str:
-    """The expression that a value stands for."""
+    """Return the expression of a value."""
     return "".join(piece if isinstance(piece, str) else piece.name for piece in value._pieces)
 
 
 def steps_in(tree: Any) -> list[Pending]:
-    """The steps that a tree of values refers to."""
+    """Return the steps that a tree of values refers to."""
     if isinstance(tree, Value):
         return [piece for piece in tree._pieces if isinstance(piece, Pending)]
     if isinstance(tree, Text):
@@ -321,7 +308,7 @@ def steps_in(tree: Any) -> list[Pending]:
 
 
 def uses_item(tree: Any) -> bool:
-    """Whether a tree of values refers to the item of a fan-out."""
+    """Return whether a tree of values refers to the item of a fan-out."""
     if isinstance(tree, Value):
         return "item" in tree._pieces
     if isinstance(tree, Text):
@@ -332,7 +319,7 @@ def uses_item(tree: Any) -> bool:
 
 
 def template_tree(tree: Any, place: str) -> Any:
-    """A tree of values and constants as a template. Text that a Python author wrote is text, whatever is in it."""
+    """Return a tree of values and constants as a template. Text from a Python author is always literal text."""
     if isinstance(tree, Value):
         return f"${{{expression_text(tree)}}}"
     if isinstance(tree, Text):
@@ -353,12 +340,12 @@ def _value(value: Any) -> Value:
 
 
 def as_items(value: Any) -> Value:
-    """What a fan-out goes over: a value, or a list of values and constants."""
+    """Return the items of a fan-out as a value; they are a value, or a list of values and constants."""
     return _value(value)
 
 
 def _constant(value: Any) -> _Pieces:
-    """A Python constant as a piece of an expression; lists may have values in them."""
+    """Return a Python constant as a piece of an expression; lists may contain values."""
     if isinstance(value, Value):
         return value._pieces
     if value is None or isinstance(value, bool | int | float | str):
@@ -379,7 +366,7 @@ def _within(value: Value, rank: int) -> _Pieces:
 
 
 def _binary(left: Any, operator: str, right: Any, rank: int) -> Value:
-    # Comparisons do not chain in Python's sense, so one inside another is always put in parentheses.
+    # CEL comparisons do not chain as in Python, so a comparison inside another always gets parentheses.
     left_rank = rank + 1 if rank == _RELATION else rank
     pieces = (*_within(_value(left), left_rank), f" {operator} ", *_within(_value(right), rank + 1))
     return Value(pieces, rank)

@@ -1,4 +1,4 @@
-"""What counts as JSON here: no NaN, no numbers or depths that a reader elsewhere would refuse."""
+"""Decides which values count as JSON: no NaN, and no numbers or depths that other readers would refuse."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from windlass.core.errors import BadRecipe
 
 DEPTH_MAX = 32
-# PostgreSQL and most readers keep whole numbers of 64 bits, signed or not.
+# PostgreSQL and most readers store whole numbers of 64 bits, signed or not.
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
 INTEGER_SAFE = 2**53
 
 
 def json_fault(value: Any, place: str, depth: int = 0) -> tuple[str, str] | None:
-    """The first thing that is wrong with a value, as its place and the reason; None when nothing is."""
-    # Most values are small and plain, and their places are not worth spelling out.
+    """Return the place and the reason of the first fault in a value, or None."""
+    # Most values are small and plain, so this check avoids building their places.
     if type(value) is dict and all(map(_is_name, value)) and all(map(_is_plain, value.values())):
         return None
     if value is None or isinstance(value, bool):
@@ -55,7 +55,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def check_json(value: Any, place: str) -> None:
-    """Refuse a constant of a recipe that is not JSON."""
+    """Raise BadRecipe if a constant of a recipe is not JSON."""
     if fault := json_fault(value, place):
         raise BadRecipe(fault[1], place=fault[0])
 

@@ -1,4 +1,4 @@
-"""`@recipe`: a function that says which steps there are and how values flow between them."""
+"""`@recipe`: a function that declares the steps of a recipe and the flow of values between them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from windlass.recipe.user_code import described
 
 
 class Recipe:
-    """A named definition. It is read when its plan is first asked for, so it may use what is defined after it."""
+    """A named definition. It is read when its plan is first used, so it may use names that are defined after it."""
 
     name: str
 
     @property
     def plan(self) -> Plan:
-        """The compiled graph; raises `BadRecipe` when the recipe is wrong."""
+        """The compiled graph; raises `BadRecipe` if the recipe is invalid."""
         raise NotImplementedError
 
     @property
@@ -39,33 +39,33 @@ class Recipe:
 
     @property
     def description(self) -> str:
-        """What it is for, for people; empty if its author wrote nothing."""
+        """The recipe's purpose, for people; empty if its author wrote none."""
         return ""
 
     @property
     def steps(self) -> Mapping[str, Step]:
-        """The handlers it uses, by name, as far as it holds them."""
+        """The known handlers of the recipe, by name."""
         return {}
 
     @property
     def children(self) -> Mapping[str, Recipe]:
-        """The recipes it uses as steps, by name, as far as it holds them."""
+        """The known recipes that this recipe uses as steps, by name."""
         return {}
 
     @property
     def where(self) -> str:
-        """Where it was written."""
+        """The position of the recipe's source."""
         return ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> StepHandle:
-        """In another recipe: a step that is a job of its own. Anywhere else it is refused."""
+        """Add a step to the recipe that is being read; the step is a child job. Refused outside of a recipe."""
         trace = current_trace()
         if trace is None:
             self._refuse_call()
         return trace.add(self._pending(bound(self.parameters, args, kwargs, self.name)), self)
 
     def map(self, *items: Any, **fixed: Any) -> StepHandle:
-        """In another recipe: one job of its own for each item of a list that is known only when the job runs."""
+        """Add a fan-out to the recipe that is being read: one child job per item of a list known only at run time."""
         trace = current_trace()
         if trace is None:
             raise outside(f"{self.name}.map")
@@ -77,7 +77,7 @@ class Recipe:
 
     def _refuse_call(self) -> NoReturn:
         raise BadRecipe(
-            f"recipe {self.name} is not called: a job of it is submitted",
+            f"recipe {self.name} cannot be called: submit a job of it",
             remedy=f"Run it with `windlass run`, submit it, or look at {self.name}.plan",
         )
 
@@ -101,7 +101,7 @@ class FunctionRecipe(Recipe):
         self.function = function
         self.name = name or function.__name__
         if inspect.iscoroutinefunction(function):
-            raise BadRecipe(f"recipe {self.name} is async, and only describes: write it with a plain def")
+            raise BadRecipe(f"recipe {self.name} is async, but it only describes steps: write it with a plain def")
         try:
             self.on_failure = OnFailure(on_failure)
         except ValueError:
@@ -110,7 +110,7 @@ class FunctionRecipe(Recipe):
 
     @property
     def plan(self) -> Plan:
-        """The compiled graph; raises `BadRecipe` when the recipe is wrong."""
+        """The compiled graph; raises `BadRecipe` if the recipe is invalid."""
         return self._read[0]
 
     @property
@@ -125,12 +125,12 @@ class FunctionRecipe(Recipe):
 
     @property
     def steps(self) -> Mapping[str, Step]:
-        """The handlers it uses, by name."""
+        """The handlers of the recipe, by name."""
         return {run: used for (kind, run), used in self._read[1].items() if kind is NodeKind.TASK}
 
     @property
     def children(self) -> Mapping[str, Recipe]:
-        """The recipes it uses as steps, by name."""
+        """The recipes that this recipe uses as steps, by name."""
         return {run: used for (kind, run), used in self._read[1].items() if kind is NodeKind.RECIPE}
 
     @property
@@ -144,11 +144,11 @@ class FunctionRecipe(Recipe):
         signature = read_signature(self.function)
         parameters = signature.parameters
         if signature.context is not None:
-            raise BadRecipe("a recipe has no context: handlers have", place=f"inputs.{signature.context}")
+            raise BadRecipe("a recipe has no context; only handlers have one", place=f"inputs.{signature.context}")
         if parameters.takes_any:
-            raise BadRecipe(f"recipe {self.name} takes **arguments, and inputs have names", place="inputs")
-        for name, trouble in signature.unread.items():
-            raise BadRecipe(f"the type hint cannot be read: {trouble}", place=f"inputs.{name}")
+            raise BadRecipe(f"recipe {self.name} takes **arguments, but inputs must have names", place="inputs")
+        for name, problem in signature.unread.items():
+            raise BadRecipe(f"the type hint cannot be read: {problem}", place=f"inputs.{name}")
         hints = {name: signature.hints.get(name, Any) for name in parameters.names}
         return schema_from_hints(hints, signature.defaults), parameters
 
@@ -175,7 +175,7 @@ class FunctionRecipe(Recipe):
 
 
 class DocumentRecipe(Recipe):
-    """A recipe that was written as a document, and is a plan already."""
+    """A recipe that was written as a document, and is already a plan."""
 
     def __init__(self, plan: Plan, source: str = "", description: str = "") -> None:
         self.name = plan.recipe
@@ -190,12 +190,12 @@ class DocumentRecipe(Recipe):
 
     @property
     def description(self) -> str:
-        """What the document says under `description`."""
+        """The document's `description`."""
         return self._description
 
     @property
     def where(self) -> str:
-        """The file it was read from."""
+        """The file of the document."""
         return self._source
 
     @property
@@ -213,10 +213,10 @@ def recipe(
     *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH, ttl: str | float | None = None
 ) -> Callable[[Callable[..., Any]], FunctionRecipe]: ...
 def recipe(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Make a function a recipe: its parameters are the inputs, the steps it calls are the graph, and what it returns
+    """Make a function a recipe. Its parameters are the inputs, and the steps it calls are the graph. Its return value
     is the job's output. `on_failure="stop"` cancels the other branches as soon as a step has failed for good.
-    `ttl="7d"` is how long its jobs may live; without it, 24 hours and the waits that the recipe declares. The docstring
-    is shown wherever the recipe is.
+    `ttl="7d"` limits the lifetime of its jobs; the default is 24 hours plus the waits that the recipe declares. The
+    docstring is the recipe's description.
     """
     if function is not None:
         return FunctionRecipe(function)

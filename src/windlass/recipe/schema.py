@@ -1,4 +1,4 @@
-"""A recipe's inputs: from type hints or a document to a JSON Schema, and from a caller's values to checked ones."""
+"""A recipe's inputs: builds their JSON Schema from type hints or a document, and validates a caller's values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REF = "#/$defs/{name}"
 
 
 def object_schema(properties: Mapping[str, dict[str, Any]], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a recipe's inputs: what has no default is required, and nothing else is let in."""
+    """Return the schema of a recipe's inputs: names without a default are required, and other names are refused."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
     required = sorted(name for name, field in properties.items() if "default" not in field)
     if required:
@@ -42,7 +42,7 @@ def object_schema(properties: Mapping[str, dict[str, Any]], definitions: Mapping
 
 
 def schema_from_hints(hints: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a function's parameters; a parameter without a hint may be anything."""
+    """Return the schema of a function's parameters; a parameter without a hint accepts any value."""
     fields: dict[str, dict[str, Any]] = {}
     models = _Models()
     try:
@@ -61,13 +61,13 @@ def schema_from_hints(hints: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
 
 
 class _Models:
-    """JSON Schemas of Pydantic models, known by their methods: Pydantic need not be installed."""
+    """The JSON Schemas of Pydantic models, recognised by their methods: Pydantic need not be installed."""
 
     def __init__(self) -> None:
         self._definitions: dict[str, Any] = {}
 
     def schema(self, kind: type) -> dict[str, Any]:
-        """Return a model's schema; keep what it refers to, for the one `$defs` of the inputs."""
+        """Return a model's schema, and keep its definitions for the common `$defs` of the inputs."""
         describe = getattr(kind, "model_json_schema", None)
         if describe is None:
             raise NotImplementedError(f"type {kind.__qualname__} is not supported")
@@ -76,7 +76,7 @@ class _Models:
         return found
 
     def joined(self, more: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the definitions of all models, and these."""
+        """Return the definitions of all models, together with these."""
         self._keep(more)
         return dict(sorted(self._definitions.items()))
 
@@ -87,7 +87,7 @@ class _Models:
 
 
 def _dumped(value: Any) -> Any:
-    """A Pydantic model as JSON."""
+    """Return a Pydantic model as JSON."""
     dump = getattr(value, "model_dump", None)
     if dump is None or isinstance(value, type):
         raise NotImplementedError(f"a value of type {type(value).__qualname__} is not JSON")
@@ -95,7 +95,7 @@ def _dumped(value: Any) -> Any:
 
 
 def schema_from_document(inputs: Any, place: str = "inputs") -> dict[str, Any]:
-    """The schema that a document gives: `name: type` with `?` and `[]`, schemas by name, or one whole schema."""
+    """Return a document's schema: `name: type` with `?` and `[]`, schemas by name, or one whole schema."""
     if inputs is None:
         return object_schema({}, {})
     if not isinstance(inputs, dict):
@@ -120,7 +120,7 @@ def _field(kind: Any, place: str) -> dict[str, Any]:
 
 
 def check_schema(schema: dict[str, Any]) -> None:
-    """Refuse a schema that cannot be used: unknown types, patterns that need backtracking, references elsewhere."""
+    """Refuse an unusable schema: unknown types, patterns that need backtracking, external references."""
     fault = json_fault(schema, "inputs")
     if fault:
         raise BadRecipe(fault[1], place=fault[0])
@@ -136,14 +136,14 @@ def check_schema(schema: dict[str, Any]) -> None:
 
 
 def input_names(schema: Mapping[str, Any]) -> frozenset[str] | None:
-    """The names that the inputs may have; None when the schema lets others in too."""
+    """Return the allowed names of inputs, or None if the schema allows other names too."""
     if schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return None
     return frozenset(schema.get("properties", {}))
 
 
 def required_names(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The names that a caller must give."""
+    """Return the names that a caller must give."""
     defaults = {
         n for n, field in schema.get("properties", {}).items() if isinstance(field, dict) and "default" in field
     }
@@ -151,12 +151,12 @@ def required_names(schema: Mapping[str, Any]) -> frozenset[str]:
 
 
 def check_inputs(plan: Plan, inputs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The inputs with the defaults filled in; raises `BadInput` with every fault, or `TooLarge`."""
+    """Return the inputs with defaults filled in; raises `BadInput` with every fault, or `TooLarge`."""
     return check_inputs_text(plan, inputs)[0]
 
 
 def check_inputs_text(plan: Plan, inputs: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
-    """As `check_inputs`, and the same as JSON text, which had to be made to measure it."""
+    """Check inputs like `check_inputs`, and also return their JSON text, which measuring them needs anyway."""
     checker = _checkers.get(plan.hash)
     if checker is None:
         checker = _checkers[plan.hash] = _Checker(plan)
@@ -189,7 +189,7 @@ class _Checker:
                 f"inputs of {len(text):,} bytes; at most {INPUT_BYTES_MAX:,} are allowed",
                 remedy="Put large data in a store that the steps can read, and pass its address",
             )
-        # Read back, so that nothing is shared with the caller or the plan, and a tuple is a list.
+        # Decoded again, so that nothing is shared with the caller or the plan, and a tuple becomes a list.
         return msgspec.json.decode(text), text.decode()
 
     def _plain(self, inputs: Any) -> dict[str, Any]:
@@ -200,7 +200,8 @@ class _Checker:
         if fault is None:
             return values
         try:
-            # What Python has beyond JSON (dataclasses, models, dates, enums) is turned into it; a second look decides.
+            # Python types beyond JSON (dataclasses, models, dates, enums) are converted, and the result is checked
+            # again.
             plain: dict[str, Any] = msgspec.to_builtins(values, str_keys=True, enc_hook=_dumped)
         except (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError):
             raise BadInput(f"{fault[0]}: {fault[1]}") from None
@@ -219,12 +220,12 @@ class _Checker:
 
 
 def _cut(message: str) -> str:
-    """The message quotes the value, which can be of any size; its end says what is wrong."""
+    """Shorten a message. It quotes the value, which may be large, and its end has the reason."""
     half = MESSAGE_SHOWN_MAX // 2
     return message if len(message) <= MESSAGE_SHOWN_MAX else f"{message[:half]} … {message[-half:]}"
 
 
-# Recipes that are submitted at the same time in one process.
+# The number of compiled schemas that one process keeps.
 _CHECKERS_MAX = 256
 _checkers: dict[str, _Checker] = {}
 
@@ -247,7 +248,8 @@ def _compile_text(text: bytes) -> Any:
     try:
         return jsonschema_rs.validator_for(
             msgspec.json.decode(text),
-            # A schema comes from whoever writes recipes: it may not make us read addresses or backtrack for ever.
+            # A recipe's author supplies the schema, so it must not make the server open addresses or backtrack for
+            # ever.
             offline=True,
             pattern_options=jsonschema_rs.RegexOptions(),
         )

@@ -1,4 +1,4 @@
-"""What a function takes, read from its parameters and type hints."""
+"""Reads the parameters of a function from its signature and type hints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windlass.recipe.draft import Parameters
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function's parameters without its context; `hints` has those that could be read, `unread` the others."""
+    """A function's parameters without its context; `hints` has the readable hints, `unread` the errors of others."""
 
     parameters: Parameters
     hints: dict[str, Any]
@@ -24,21 +24,21 @@ class Signature:
 
 
 def check_function(function: Callable[..., Any], what: str) -> None:
-    """Refuse, when it is decorated, a function that could never be called by name."""
+    """Refuse, at decoration, a function that cannot be called with arguments by name."""
     if not inspect.isfunction(function):
-        raise BadRecipe(f"@{what} is for functions, and {function!r} is none")
+        raise BadRecipe(f"@{what} decorates functions, and {function!r} is not a function")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise BadRecipe(f"{what} {function.__name__} yields, and must return its one value")
+        raise BadRecipe(f"{what} {function.__name__} is a generator, and must return one value")
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
             raise BadRecipe(
-                f"{what} {function.__name__} takes {name!r} by its place alone, and arguments travel by name",
+                f"{what} {function.__name__} takes {name!r} by position only, but arguments are passed by name",
                 remedy="Remove / and *args from its parameters",
             )
 
 
 def read_signature(function: Callable[..., Any]) -> Signature:
-    """Read a function's parameters. Hints are read late, so that they may name what the module defines further down."""
+    """Read a function's parameters. Hints are read late, so that they may name types defined later in the module."""
     names: list[str] = []
     hints: dict[str, Any] = {}
     unread: dict[str, str] = {}
@@ -46,16 +46,16 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     context: str | None = None
     takes_any = False
     for name, parameter in inspect.signature(function).parameters.items():
-        hint, trouble = _hint(parameter.annotation, function)
-        if _is_context(hint) or (trouble and str(parameter.annotation).split(".")[-1] == "Context"):
+        hint, problem = _hint(parameter.annotation, function)
+        if _is_context(hint) or (problem and str(parameter.annotation).split(".")[-1] == "Context"):
             context = name
             continue
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_any = True
             continue
         names.append(name)
-        if trouble:
-            unread[name] = trouble
+        if problem:
+            unread[name] = problem
         elif hint is not parameter.empty:
             hints[name] = hint
         if parameter.default is not parameter.empty:
@@ -65,7 +65,7 @@ def read_signature(function: Callable[..., Any]) -> Signature:
 
 
 def _hint(annotation: Any, function: Callable[..., Any]) -> tuple[Any, str]:
-    """A hint's type, or why it cannot be read."""
+    """Return a hint's type, or the reason why it cannot be read."""
     if annotation is inspect.Parameter.empty:
         return annotation, ""
     holder = type("_Holder", (), {"__annotations__": {"it": annotation}})
@@ -77,7 +77,7 @@ def _hint(annotation: Any, function: Callable[..., Any]) -> tuple[Any, str]:
 
 
 def _is_context(hint: Any) -> bool:
-    """Whether a hint is the handler's context. The class lives with the worker, which recipes do not know."""
+    """Return whether a hint is the handler's context. Recipes cannot import the worker's class."""
     if isinstance(hint, type):
         return hint.__name__ == "Context" and hint.__module__.split(".")[0] == "windlass"
     return any(_is_context(part) for part in typing.get_args(hint))

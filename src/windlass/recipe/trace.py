@@ -1,4 +1,4 @@
-"""Reading a recipe: its function runs once with symbolic inputs, and every step that it calls is written down."""
+"""Reads a recipe: runs its function once with symbolic inputs, and records every step that it calls."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _current: ContextVar[Trace | None] = ContextVar("windlass_trace", default=None)
 
 @dataclass(slots=True)
 class Trace:
-    """The steps of one recipe in the order of their calls, and the handlers and recipes behind them."""
+    """The steps of one recipe in the order of their calls, with their handlers and recipes."""
 
     recipe: str
     steps: list[Pending] = field(default_factory=list)
     used: dict[tuple[NodeKind, str], Any] = field(default_factory=dict)
 
     def add(self, pending: Pending, used: Any = None) -> StepHandle:
-        """Write a step down."""
+        """Record a step."""
         if used is not None and self.used.setdefault((pending.kind, pending.run), used) is not used:
             what = "recipes" if pending.kind is NodeKind.RECIPE else "handlers"
             raise BadRecipe(
@@ -39,11 +39,16 @@ class Trace:
         return StepHandle(pending)
 
     def finish(self, output: Any) -> tuple[tuple[StepDraft, ...], Any]:
-        """Settle the names and make text of everything: the steps and the output."""
+        """Make the names final, and return the steps and the output as text."""
         self._settle_names()
         known = {id(step) for step in self.steps}
         for step in self.steps:
-            parts = (("with", step.with_), ("when", step.when), ("each", step.each), ("concurrency", step.concurrency))
+            parts = (
+                ("with", step.with_),
+                ("when", step.when),
+                ("each", step.each),
+                ("concurrency", step.asks.concurrency),
+            )
             for place, tree in parts:
                 self._check_own(tree, known, f"steps.{step.name}.{place}")
             for other in step.after:
@@ -59,7 +64,7 @@ class Trace:
                     raise BadRecipe("two steps have this name", place=f"steps.{step.given_name}")
                 taken.add(step.given_name)
                 step.name = step.given_name
-        # The last number given per stem: all lower ones are taken.
+        # The last number used per stem; all lower numbers are taken.
         last: dict[str, int] = {}
         for step in self.steps:
             if step.given_name is None:
@@ -80,7 +85,7 @@ class Trace:
 
 
 def current_trace() -> Trace | None:
-    """The recipe that is being read, if one is."""
+    """Return the trace of the recipe that is being read, or None."""
     return _current.get()
 
 
@@ -96,7 +101,7 @@ def tracing(recipe: str) -> Iterator[Trace]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], kwargs: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """The arguments by name, in the order of the parameters; refused when one is missing, unknown or given twice."""
+    """Return the arguments by name. A missing, unknown or duplicate argument is refused."""
     place = f"steps.{label}.with"
     if len(args) > len(parameters.names):
         raise BadRecipe(f"{label} takes {len(parameters.names)} arguments, and {len(args)} are given", place=place)
@@ -112,10 +117,10 @@ def bound(parameters: Parameters, args: tuple[Any, ...], kwargs: Mapping[str, An
 def fanned(
     parameters: Parameters, args: tuple[Any, ...], fixed: Mapping[str, Any], label: str
 ) -> tuple[Any, dict[str, Any]]:
-    """What a fan-out goes over, and the arguments of each child.
+    """Return the items of a fan-out, and the arguments of each child.
 
-    The items are the one positional argument, and each goes to the first parameter that `fixed` does not name, unless
-    `fixed` says itself where `item` goes. With no positional argument, the only named one holds the items.
+    The only positional argument has the items. Each item goes to the first parameter that `fixed` does not name, unless
+    `fixed` uses `item` itself. Without a positional argument, the only named argument has the items.
     """
     place = f"steps.{label}.each"
     if len(args) == 1:
@@ -138,5 +143,5 @@ def fanned(
 
 
 def outside(what: str) -> BadRecipe:
-    """The refusal of what makes sense only while a recipe is read."""
-    return BadRecipe(f"{what} is written inside a function with @wl.recipe, and there is none here")
+    """Return the error for a call that is only valid while a recipe is read."""
+    return BadRecipe(f"{what} can only be called inside a function with @wl.recipe")

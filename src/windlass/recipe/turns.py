@@ -1,8 +1,8 @@
-"""Turns among callers who share something that takes time: start-time fair queueing.
+"""Turns among callers that share a slow resource: start-time fair queueing.
 
-Each caller has a line and a clock of its own, which moves by the seconds that its work took. The caller whose clock is
-furthest back goes first; a caller that comes anew starts at the time of the work that began last. So a caller with
-quick work passes callers with slow work, however long their lines are, and every caller gets its turn.
+Each caller has its own queue and clock. The clock advances by the seconds that the caller's work took, and the caller
+whose clock is furthest behind goes first. A new caller starts at the time of the work that began last. So a caller with
+quick work passes callers with slow work and long queues, and every caller gets its turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Turns(Generic[T]):
-    """The lines of all callers. Not safe for threads: its owner has a lock."""
+    """The queues of all callers. Not thread-safe: its owner must hold a lock."""
 
     def __init__(self, per_caller_max: int) -> None:
         self._per_caller_max = per_caller_max
@@ -24,14 +24,14 @@ class Turns(Generic[T]):
         self._now_s = 0.0
 
     def put(self, caller: str, item: T) -> None:
-        """Let an item wait in its caller's line."""
+        """Add an item to its caller's queue."""
         if caller not in self._lines:
             self._lines[caller] = deque()
             self._clocks_s[caller] = max(self._clocks_s.get(caller, 0.0), self._now_s)
         self._lines[caller].append(item)
 
     def take(self) -> tuple[str, T] | None:
-        """The next item and its caller, until `done`; None if nothing waits, or only callers with all their places."""
+        """Take the next item and its caller until `done`; None if no caller with a free place has an item."""
         free = [caller for caller in self._lines if self._running[caller] < self._per_caller_max]
         if not free:
             return None
@@ -44,12 +44,12 @@ class Turns(Generic[T]):
         return caller, item
 
     def done(self, caller: str, seconds: float) -> None:
-        """An item of this caller is done, and took so long."""
+        """Record that an item of this caller is done and took this long."""
         self._clocks_s[caller] += seconds
         self._running[caller] -= 1
         if not self._running[caller]:
             del self._running[caller]
         if not self._running and not self._lines:
-            # Nobody is left to take turns with.
+            # No caller is left, so the clocks may restart.
             self._clocks_s.clear()
             self._now_s = 0.0

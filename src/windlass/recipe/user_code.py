@@ -1,4 +1,4 @@
-"""Where an exception was raised in the code of an app's author: file, line, and the frames that lead there."""
+"""Finds where an exception was raised in the code of an app's author: file, line and frames."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import traceback
 
 FRAMES_MAX = 5
 _OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
-# What ships with Windlass but is written as an app is.
+# Code that ships with Windlass but is written like an app.
 _APPS = os.path.join(_OURS, "examples") + os.sep
 
 
 def user_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """The frames of an exception's traceback that are neither Windlass's nor the import machinery's."""
+    """Return the frames of an exception that belong neither to Windlass nor to the import machinery."""
     return [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
 
 
 def described(error: BaseException) -> str:
-    """An exception with its class and the author's file and line: `KeyError: 'data' (pipeline.py, line 12)`."""
+    """Describe an exception by its class and the author's file and line: `KeyError: 'data' (pipeline.py, line 12)`."""
     frames = user_frames(error)
     at = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{at}"
 
 
 def frames_text(error: BaseException | None) -> str:
-    """The last frames of the author's own code, as Python prints them."""
+    """Return the last frames of the author's code, as Python prints them."""
     return "" if error is None else "".join(traceback.format_list(user_frames(error)[-FRAMES_MAX:]))
 
 

@@ -1,4 +1,4 @@
-"""Steps of a recipe that only wait: for time to pass, or to be told something."""
+"""Steps of a recipe that only wait: for time to pass, or for an event."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 from windlass.core.errors import BadRecipe
 from windlass.core.plan import NodeKind
+from windlass.recipe.asks import Asks
 from windlass.recipe.duration import duration_s
 from windlass.recipe.handle import Pending, StepHandle, Value, as_items
 from windlass.recipe.trace import current_trace, outside
 
 
 def sleep(duration: str | float | Value) -> StepHandle:
-    """In a recipe: a step that only lets time pass. Nothing waits meanwhile but a row in the database."""
+    """Add a timer step to the recipe that is being read. Only a row in the database waits meanwhile."""
     trace = current_trace()
     if trace is None:
         raise outside("wl.sleep")
@@ -28,18 +29,18 @@ def wait_for(
     timeout: str | float | None = None,
     each: Any = None,
 ) -> StepHandle:
-    """In a recipe: a step that waits until the job is sent an event of this name; what the event holds is its result.
+    """Add a step that waits for an event of this name; the event's body is its result.
 
-    Only an event fits in which every key of `match` is there and equal. An event that comes before the step waits is
-    kept for it. After `timeout` the step fails with `wait_timeout`; without one it waits as long as the job lives. With
-    `each`, one event is waited for per item of that list, and `match` may use `item`.
+    An event fits only if it has every key of `match` with an equal value. An event that arrives early is kept for the
+    step. After `timeout` the step fails with `wait_timeout`; without a timeout it waits as long as the job lives. With
+    `each`, the step waits for one event per item of that list, and `match` may use `item`.
     """
     trace = current_trace()
     if trace is None:
         raise outside("wl.wait_for")
     place = f"steps.{name}"
     if match is not None and not isinstance(match, Mapping):
-        raise BadRecipe("what an event must hold is given by name", place=f"{place}.match", remedy="Write a mapping")
+        raise BadRecipe("an event is matched by name", place=f"{place}.match", remedy="Write a mapping")
     return trace.add(
         Pending(
             base=str(name),
@@ -47,6 +48,6 @@ def wait_for(
             run=name,
             with_=dict(match or {}),
             each=None if each is None else as_items(each),
-            wait_s=None if timeout is None else duration_s(timeout, f"{place}.timeout"),
+            asks=Asks(wait_s=None if timeout is None else duration_s(timeout, f"{place}.timeout")),
         )
     )

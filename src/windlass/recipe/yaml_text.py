@@ -1,7 +1,7 @@
-"""YAML and JSON read with limits: no tags, no doubled keys, no aliases that multiply, and the line of every value.
+"""Reads YAML and JSON with limits: no tags, no duplicate keys, no multiplying aliases. Records the line of every value.
 
-Plain scalars mean what they mean in JSON: `yes`, `12:30` and `2024-01-01` are text. So a document says the same thing
-whether it is written as YAML or as JSON.
+Plain scalars have their JSON meaning: `yes`, `12:30` and `2024-01-01` are text. So a document means the same in YAML
+and in JSON.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ Lines = dict[str, int]
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
 _CONSTANTS = {"": None, "~": None, "null": None, "true": True, "false": False}
-# It makes text of every scalar; what the text means is decided here.
+# This loader turns every scalar into text; this module decides its meaning.
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _DIGITS_MAX = 1000
 
 
-def read_document(source: str | bytes) -> tuple[Any, Lines]:
-    """The value of a document, and the line on which each of its parts starts, by place."""
+def read_document(source: str | bytes, *, has_aliases: bool = True) -> tuple[Any, Lines]:
+    """Return the value of a document, and the starting line of each of its parts by place.
+
+    Without `has_aliases` an anchor or an alias is refused, because a small text could stand for a large value.
+    """
     if len(source) > DOCUMENT_BYTES_MAX:
         raise TooLarge(f"a document of {len(source):,} bytes; at most {DOCUMENT_BYTES_MAX:,} are allowed")
     text = _decoded(source)
     if text.lstrip()[:1] == "{":
-        # JSON has escapes that YAML reads differently, so it is read as JSON when it is JSON.
+        # JSON has escapes that YAML reads differently, so JSON text is parsed as JSON.
         try:
             return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant), {}
         except RecursionError:
@@ -43,7 +46,7 @@ def read_document(source: str | bytes) -> tuple[Any, Lines]:
         except ValueError:
             pass
     try:
-        _check_shape(text)
+        _check_shape(text, has_aliases)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise _unreadable(error) from None
@@ -73,14 +76,19 @@ def _no_constant(name: str) -> Any:
     raise BadRecipe(f"{name} is not a JSON number")
 
 
-def _check_shape(text: str) -> None:
-    """Bound the depth before a tree is built, for that takes a stack as deep as the document; and refuse tags."""
+def _check_shape(text: str, has_aliases: bool) -> None:
+    """Refuse tags, and limit the depth before a tree is built: building it needs a stack as deep as the document."""
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
         if count > VALUES_MAX:
             raise TooLarge(f"the document has too many values{_on_line(event.start_mark)}")
         if getattr(event, "tag", None) is not None:
             raise BadRecipe(f"the tag {event.tag} is not supported{_on_line(event.start_mark)}")
+        if not has_aliases and getattr(event, "anchor", None) is not None:
+            raise BadRecipe(
+                f"anchors and aliases (`&name`, `*name`) are not supported here{_on_line(event.start_mark)}",
+                remedy="Write the value out; put a text that begins with * or & into quotes",
+            )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEPTH_MAX:
@@ -90,7 +98,7 @@ def _check_shape(text: str) -> None:
 
 
 class _Reader:
-    """Makes values of YAML's nodes, counting every one as often as it is used."""
+    """Converts YAML nodes to values, and counts each node as often as it is used."""
 
     def __init__(self) -> None:
         self.lines: Lines = {}
@@ -100,7 +108,7 @@ class _Reader:
         line = node.start_mark.line + 1
         self.lines.setdefault(place, line)
         self.count += 1
-        # An alias is the same node again, and one that holds itself would never end.
+        # An alias is the same node again, and a node that contains itself would never end.
         if self.count > VALUES_MAX or depth > DEPTH_MAX:
             raise TooLarge(f"the document has too many values, or aliases that multiply (line {line})")
         if isinstance(node, yaml.ScalarNode):
@@ -139,7 +147,7 @@ class _Reader:
 
 
 def line_of(lines: Mapping[str, int], place: str) -> int | None:
-    """The line of a place, or of the nearest thing around it that has one."""
+    """Return the line of a place, or of its nearest ancestor that has a line."""
     while place:
         if place in lines:
             return lines[place]

@@ -1,9 +1,9 @@
-"""Where outputs live that are too big for a row: a port of three methods, and a folder that keeps the promise.
+"""The store for outputs that are too large for a row: a port of three methods, and an adapter for a folder.
 
-An artifact is named by the SHA-256 of its bytes. So writing one twice is writing it once, a reference can never come
-to mean something else, and a reader can tell whether it got what was written.
+An artifact is named by the SHA-256 of its bytes. So writing an artifact twice is harmless, a reference never changes
+its meaning, and a reader can verify the bytes.
 
-A reference stands in the column of a step's output, and only Windlass may make one: otherwise a caller who knows a
+The column of a step's output may hold a reference, and only Windlass may create it. Otherwise a caller that knows a
 hash could read another caller's bytes. Therefore `fitted` prepares every output before it is stored. An output that
 looks like a reference goes to the store as ordinary bytes, and the row refers to those bytes.
 
@@ -30,52 +30,52 @@ import msgspec
 from windlass.core.errors import BadSetting, Broken, NotFound
 
 REFERENCE_KEY = "$artifact"
-# Outputs of more bytes than this go to the store and travel by reference.
+# Larger outputs go to the store, and the row holds a reference.
 INLINE_MAX = 256 * 1024
-# An object whose first key begins as the key of a reference does, or with an escape. Other texts are not decoded.
+# An object whose first key starts like the key of a reference, or with an escape. Other texts are not decoded.
 _MAY_BE_REFERENCE = re.compile(r'\s*\{\s*"[$\\]')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The name of an artifact: the hex SHA-256 of its bytes, and how many they are."""
+    """The name of an artifact: the hex SHA-256 and the number of its bytes."""
 
     sha256: str
     size: int
 
     def as_json(self) -> dict[str, Any]:
-        """What stands in a step's output in place of the value."""
+        """Return the value that replaces the output in the step's row."""
         return {REFERENCE_KEY: {"sha256": self.sha256, "size": self.size}}
 
 
 def ref_of(body: bytes) -> Ref:
-    """The reference that these bytes have in every store."""
+    """Return the reference of these bytes, which is the same in every store."""
     return Ref(hashlib.sha256(body).hexdigest(), len(body))
 
 
 def ref_in(value: Any) -> Ref | None:
-    """The reference that a stored output is, or None when it is an ordinary value."""
+    """Return the reference that a stored output holds, or None for an ordinary value."""
     match value:
-        # The name becomes a path: what is no digest must not be taken for one.
+        # The name becomes a path, so only a digest is accepted.
         case {"$artifact": {"sha256": str(sha256), "size": int(size)}} if len(value) == 1 and _SHA256.fullmatch(sha256):
             return Ref(sha256, size)
     return None
 
 
 def is_reference(text: str) -> bool:
-    """Whether a reader could take this JSON text for a reference. Stricter readers accept fewer texts, never more."""
+    """Return whether any reader could take this JSON text for a reference. Stricter readers accept fewer texts."""
     if _MAY_BE_REFERENCE.match(text) is None:
         return False
     try:
         return list(msgspec.json.decode(text, type=dict[str, msgspec.Raw])) == [REFERENCE_KEY]
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        # Not a JSON object. Storing the text finds out whether it is JSON at all.
+        # Not a JSON object. Storing the text will show whether it is JSON at all.
         return False
 
 
 def is_inline(text: str, max_bytes: int) -> bool:
-    """Whether a row may hold this output as it is."""
+    """Return whether a row may hold this output unchanged."""
     if len(text) > max_bytes // 4 and len(text.encode()) > max_bytes:
         return False
     return not is_reference(text)
@@ -84,26 +84,26 @@ def is_inline(text: str, max_bytes: int) -> bool:
 class Artifacts(Protocol):
     """A store of bytes by content.
 
-    It promises: once `put` has returned, `get` gives the same bytes to every process that uses the same store, also
-    after a crash; a `put` that fails leaves nothing that `get` could return; putting the same bytes again is harmless,
-    and renews the artifact's age.
+    It promises: after `put` has returned, `get` returns the same bytes in every process that uses the same store, also
+    after a crash. A failed `put` leaves nothing that `get` could return. Putting the same bytes again is harmless, and
+    renews the artifact's age.
     """
 
     async def put(self, body: bytes) -> Ref:
-        """Keep these bytes; raises OSError when they cannot be kept now."""
+        """Store these bytes; raises OSError if they cannot be stored now."""
         ...
 
     async def get(self, ref: Ref) -> bytes:
-        """The bytes; raises NotFound when there are none, and OSError when the store cannot be reached."""
+        """Return the bytes; raises NotFound if there are none, and OSError if the store cannot be reached."""
         ...
 
     async def part(self, ref: Ref, start: int, length: int) -> bytes:
-        """These bytes of it, as many as there are from `start`; raises as `get` does. Only the size is checked."""
+        """Return up to `length` bytes from `start`; raises as `get` does. It checks only the size."""
         ...
 
 
 async def fitted(artifacts: Artifacts, text: str, max_bytes: int) -> str:
-    """The JSON text that a row holds for this output: the text itself, or the reference to an artifact with its bytes.
+    """Return the JSON text for the row: the output itself, or the reference to an artifact with its bytes.
 
     Every output passes through here once before it is stored. Call it outside of transactions; raises as `put` does.
     """
@@ -114,14 +114,14 @@ async def fitted(artifacts: Artifacts, text: str, max_bytes: int) -> str:
 
 
 def check(ref: Ref, body: bytes) -> bytes:
-    """The bytes themselves, after making sure that they are what the reference names."""
+    """Return the bytes after verifying them against the reference."""
     if len(body) != ref.size or hashlib.sha256(body).hexdigest() != ref.sha256:
         raise Broken(f"artifact {ref.sha256} is damaged: {len(body)} bytes were read where {ref.size} were written")
     return body
 
 
 def check_part(ref: Ref, start: int, length: int, body: bytes) -> bytes:
-    """A part, after making sure that it is as long as it must be: its hash cannot be known without the rest."""
+    """Return a part after verifying its length. Its hash cannot be verified without the rest."""
     if len(body) != max(0, min(length, ref.size - start)):
         raise Broken(f"artifact {ref.sha256} is damaged: it ends before its {ref.size} bytes")
     return body
@@ -145,22 +145,22 @@ class FolderArtifacts:
         return await asyncio.to_thread(self._write, body)
 
     async def get(self, ref: Ref) -> bytes:
-        """Read it back, and make sure of it."""
+        """Read the file and verify its hash."""
         return await asyncio.to_thread(self._read, ref)
 
     async def part(self, ref: Ref, start: int, length: int) -> bytes:
-        """Read some of it."""
+        """Read a range of the file."""
         return await asyncio.to_thread(self._read_part, ref, start, length)
 
     def _path(self, sha256: str) -> Path:
-        # Two letters of the name make the folder: no folder grows to millions of files.
+        # The first two letters of the name are the folder, so that no folder grows to millions of files.
         return self.folder / sha256[:2] / sha256
 
     def _write(self, body: bytes) -> Ref:
         ref = ref_of(body)
         path = self._path(ref.sha256)
         if path.exists() and path.stat().st_size == ref.size:
-            # The age of a file says when it was last written, as it does in a bucket, not when it was first written.
+            # As in a bucket, a file's age counts from its last write, not from its first.
             os.utime(path)
             return ref
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ class FolderArtifacts:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        # The name must outlive a power cut as well: the reference is about to become durable.
+        # The name must survive a power failure too, because the reference is about to become durable.
         for folder in (path.parent, self.folder):
             _sync_folder(folder)
         return ref
@@ -198,7 +198,7 @@ class FolderArtifacts:
     def _missing(self, ref: Ref) -> NotFound:
         return NotFound(
             f"artifact {ref.sha256} is not in {self.folder}",
-            remedy="All processes must be given the same artifact store",
+            remedy="Give all processes the same artifact store",
         )
 
 

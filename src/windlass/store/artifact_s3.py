@@ -1,7 +1,7 @@
 """Artifacts in a bucket of any S3-compatible store, signed by hand (AWS Signature Version 4, single-chunk).
 
-Two requests are all that is needed, so there is no SDK: PUT and GET of one object, path-style, which every compatible
-server takes. Requests run in threads on the standard library's client.
+Two requests suffice, so there is no SDK: PUT and GET of one object, path-style, which every compatible server accepts.
+Requests run in threads on the standard library's client.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _EXCERPT_MAX = 300
 
 
 def _utc_now() -> datetime:
-    # A signature carries the time and the server refuses one that is off by 15 minutes; nothing is decided by it here.
+    # A signature contains the time, and the server refuses a deviation of 15 minutes. No decision here depends on it.
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Whose requests these are. A session token comes with temporary keys."""
+    """The keys that sign the requests. Temporary keys come with a session token."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -38,7 +38,7 @@ class Credentials:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Credentials:
-        """Read the names that every S3 tool reads."""
+        """Read the variables that every S3 tool reads."""
         try:
             return cls(environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], environ.get("AWS_SESSION_TOKEN"))
         except KeyError as error:
@@ -58,7 +58,7 @@ def sign(
     region: str,
     at: datetime,
 ) -> str:
-    """The Authorization header of a request without a query string. `headers` are all signed, so they must be sent."""
+    """Return the Authorization header of a request without a query string. It signs all `headers`, so send them all."""
     stamp = at.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{stamp[:8]}/{region}/s3/aws4_request"
     lower = sorted((name.lower(), value.strip()) for name, value in headers.items())
@@ -100,17 +100,17 @@ class S3Artifacts:
         self._now = now
 
     async def put(self, body: bytes) -> Ref:
-        """Write the object. A store shows an object only when it is whole."""
+        """Write the object. An S3 store shows an object only when it is complete."""
         ref = ref_of(body)
         await asyncio.to_thread(self._request, "PUT", ref, body)
         return ref
 
     async def get(self, ref: Ref) -> bytes:
-        """Read it back, and make sure of it."""
+        """Read the object and verify its hash."""
         return check(ref, await asyncio.to_thread(self._request, "GET", ref, b""))
 
     async def part(self, ref: Ref, start: int, length: int) -> bytes:
-        """Read some of it. A store that knows no ranges sends all, of which the rest is thrown away."""
+        """Read a range of the object. A store without range support sends everything, and the rest is discarded."""
         if length <= 0 or start >= ref.size:
             return b""
         last = min(start + length, ref.size) - 1
@@ -154,7 +154,7 @@ class S3Artifacts:
         if method == "GET" and status == 404:
             return NotFound(
                 f"artifact {ref.sha256} is not in bucket {self._bucket!r}",
-                remedy="All processes must be given the same artifact store",
+                remedy="Give all processes the same artifact store",
             )
         said = answer[:_EXCERPT_MAX].decode(errors="replace")
         if status in (408, 429) or status >= 500:

@@ -1,8 +1,8 @@
-"""The database's clock, for what a process must stamp before it asks the database: the time inside the ids of jobs.
+"""The database's clock, for timestamps that a process needs before it queries the database: the time in job ids.
 
-Lists, the filter `since` and the order of claims follow the ids. A process whose own clock is wrong would put its jobs
-into the wrong place, so it never uses that clock. It reads the server's time whenever it opens a connection, which is
-every five minutes at least, and counts on from there by a clock that nobody can set.
+Lists, the filter `since` and the order of claims follow the ids. A process with a wrong clock would give its jobs a
+wrong position, so no process uses its own clock. It reads the server's time whenever it opens a connection, at least
+every five minutes. From there it counts on by a clock that cannot be set.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 
 import asyncpg
 
-# Counts on while the machine sleeps, where the system has such a clock.
+# Continues while the machine sleeps, if the system has such a clock.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _READ = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8"
 
@@ -31,14 +31,14 @@ class ServerClock:
         self._is_read = False
 
     async def read(self, connection: asyncpg.Connection) -> None:
-        """Learn the server's time; it lies between the request and the answer."""
+        """Read the server's time. It lies between the request and the answer."""
         asked_ms = _steady_ms()
         server_ms: float = await connection.fetchval(_READ)
         self._ahead_ms = server_ms - (asked_ms + _steady_ms()) / 2
         self._is_read = True
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970."""
+        """Return the server's time in milliseconds since 1970."""
         if self._now is not None:
             return int(self._now().timestamp() * 1000)
         if not self._is_read:

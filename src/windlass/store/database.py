@@ -1,13 +1,13 @@
 """The pool of connections, and the first two of four layers between a dropped connection and a lost step.
 
 1. The pool hands out only connections that work (`store/pool.py`).
-2. `run` does one short operation and does it again, after 1, 2 and 4 s, when the database could not do it
-   (`store/outage.py`). So every operation must bear being done twice: it is fenced, or carries its own id.
-3. Handlers that use a database of their own may raise what they get; `worker/fault.py` knows it for what it is.
+2. `run` executes one short operation, and repeats it after 1, 2 and 4 s while the database cannot do it
+   (`store/outage.py`). So every operation must be safe to repeat: it is fenced, or carries its own id.
+3. Handlers that use their own database may let its errors pass; `worker/fault.py` recognises them.
 4. A step whose attempt lost its database is queued again after 15, 30, 60 … 300 s (`core/retry.py`).
 
-Whether a commit that was cut off took place cannot be known from the broken connection. Doing the operation again
-reads the truth: the fence, the job's id or the version then says that it is already done.
+A broken connection cannot tell whether an interrupted commit took place. Repeating the operation reads the truth: the
+fence, the job's id or the version then shows that it is already done.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from windlass.store.statements import sql
 T = TypeVar("T")
 
 OPERATION_TRIES = 4
-# No try begins later than this after the first: a connection or a lock may take ten seconds to fail.
+# No attempt begins later than this after the first: a connection or a lock may take ten seconds to fail.
 OPERATION_BUDGET_S = 15.0
 
-# Every statement of the engine is driven by an index. The planner keeps the plan that it made while a table was still
-# small; it must not settle for one that reads whole tables. So the ways of doing that are off, and the costs say that
-# looking up a row is cheap and comparing many rows is dear.
+# An index drives every statement of the engine. The planner keeps the plan that it made while a table was small, and
+# that plan must not read whole tables. So such plan types are disabled. The costs say that a row lookup is cheap and
+# that comparing many rows is expensive.
 _SERVER_SETTINGS = {
     "application_name": "windlass",
     "search_path": "windlass,public",
@@ -59,20 +59,20 @@ _SERVER_SETTINGS = {
 }
 
 
-# What a connection raises by itself; an OSError may be another's.
+# Errors that only a connection raises; an OSError may have another source.
 _OF_THE_DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 class Database:
-    """PostgreSQL as the engine sees it: short operations on pooled connections, and the bells of what they did.
+    """PostgreSQL as the engine uses it: short operations on pooled connections, and their bells.
 
-    Writers call `connection.ring`; the bells go to the bus once what they tell of is committed (`store/pool.py`).
+    Writers call `connection.ring`. The bells go to the bus after the writes are committed (`store/pool.py`).
 
-    `trouble` is the lasting outage that the last failed operation met; only `check_writes` clears it.
+    `lasting_outage` is the outage that the last failed operation met; only `check_writes` clears it.
     """
 
     budget_s = OPERATION_BUDGET_S
-    trouble: Outage | None = None
+    lasting_outage: Outage | None = None
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class Database:
         self.clock = clock or ServerClock(now)
         self._pool = pool
         self._now = now
-        self.bus: Bus = bus or PostgresBus(lambda: _connect_bus(dsn))
+        self.bus: Bus = bus or PostgresBus(lambda: _connect_bus(dsn), is_crowded=lambda: pool.busy > 1)
         pool.on_ring, pool.on_carry = self.bus.ring, self.bus.carry
 
     @classmethod
     async def open(cls, dsn: str, *, max_size: int = 8, now: Callable[[], datetime] | None = None) -> Self:
-        """Connect. `now` is for tests and simulations: it replaces the database's clock in every operation."""
+        """Connect to the database. In tests and simulations, `now` replaces the database's clock in all operations."""
         clock = ServerClock(now)
 
         async def connect() -> Connection:
@@ -98,7 +98,7 @@ class Database:
             try:
                 await clock.read(connection)
             except BaseException:
-                # Also when the task that asked was cancelled: the pool does not know the connection yet.
+                # Also if the calling task was cancelled: the pool does not know the connection yet.
                 connection.terminate()
                 raise
             return connection
@@ -126,17 +126,17 @@ class Database:
 
     @property
     def busy(self) -> int:
-        """How many connections are in use."""
+        """The number of connections in use."""
         return self._pool.busy
 
     @property
     def idle(self) -> int:
-        """How many connections wait to be used."""
+        """The number of idle connections."""
         return self._pool.idle
 
     @property
     def losses(self) -> int:
-        """How many connections broke. A server that comes back may have lost what it answered before."""
+        """The number of broken connections. A server that comes back may have lost writes that it acknowledged."""
         return self._pool.losses
 
     async def close(self) -> None:
@@ -146,7 +146,7 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[asyncpg.Connection]:
-        """A working connection, for reads. What must survive a lost connection goes through `run`."""
+        """Yield a working connection for reads. An operation that must survive a lost connection uses `run`."""
         try:
             connection = await self._pool.acquire()
         except Exception as error:
@@ -169,7 +169,7 @@ class Database:
             self._pool.release(connection)
 
     async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Do one short operation, one statement or one flat transaction, once."""
+        """Execute one short operation once: one statement or one flat transaction."""
         connection = await self._pool.acquire()
         try:
             if self._now is not None:
@@ -178,7 +178,7 @@ class Database:
             connection.ring_out()
             return result
         except asyncio.CancelledError:
-            # What the server was doing for us is unknown now; it ends with the connection.
+            # The server's progress is unknown now; closing the connection ends the operation.
             connection.terminate()
             raise
         except _OF_THE_DRIVER as error:
@@ -188,7 +188,7 @@ class Database:
             self._pool.release(connection)
 
     async def run(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Do one short operation, and again if the database cannot do it now. It must bear being done twice."""
+        """Execute one short operation, and repeat it while the database cannot do it. It must be safe to repeat."""
         failures = 0
         give_up_s = time.monotonic() + self.budget_s
         while True:
@@ -206,8 +206,8 @@ class Database:
                 await self._pause(wait_s)
 
     async def check_writes(self, *, is_tested: bool = False) -> Outage | None:
-        """Why the server accepts no writes now; None if it does. Writes while there is trouble, or if `is_tested`."""
-        is_tested = is_tested or self.trouble is not None
+        """Return the outage that prevents writes, or None. Tests with a write if asked, or during a lasting outage."""
+        is_tested = is_tested or self.lasting_outage is not None
         statement = sql("database_test_write" if is_tested else "database_is_read_only")
         try:
             is_read_only = await self.attempt(lambda connection: connection.fetchval(statement))
@@ -215,21 +215,21 @@ class Database:
             if (outage := outage_of(error)) is None:
                 raise
             return outage
-        self.trouble = None
+        self.lasting_outage = None
         return READ_ONLY if is_read_only is True else None
 
     async def listen(self, kind: type[B], hear: Callable[[B], None]) -> None:
-        """Call `hear` for every bell of this kind (`bus/port.py` says what that means)."""
+        """Call `hear` for every bell of this kind; `bus/port.py` states the promises."""
         await self.bus.listen(kind, hear)
 
     def _met(self, error: Exception, connection: Connection | None = None) -> Outage | None:
-        """The outage that an error tells of, which is remembered if it lasts."""
+        """Return the outage behind an error, and remember a lasting outage."""
         outage = outage_of(error)
         if connection is not None and not isinstance(error, asyncpg.PostgresError):
-            # The driver lost track of the connection: it may look open, and cannot be used.
+            # The driver lost track of the connection, which may look open but cannot be used.
             connection.terminate()
         if outage is not None and outage.is_lasting:
-            self.trouble = outage
+            self.lasting_outage = outage
         if outage is not None and outage.is_stale:
             self._pool.expire()
         return outage
@@ -243,12 +243,12 @@ class Database:
 
 
 async def flush(connection: asyncpg.Connection) -> None:
-    """Wait until everything that was committed before is on the disk. Not inside a transaction."""
+    """Wait until all earlier commits are on disk. Call it outside of a transaction."""
     await connection.fetchrow(sql("flush"))
 
 
 async def _connect_bus(dsn: str) -> Connection:
-    """The connection that bells go by. A bell never waits for the disk: what it tells of is there already."""
+    """Connect for the bus. A bell never waits for the disk, because the writes it announces are already there."""
     return await _connect(dsn, synchronous_commit="off")
 
 
@@ -265,7 +265,7 @@ async def _connect(dsn: str, **settings: str) -> Connection:
 
 
 def _only_primary(dsn: str) -> dict[str, Any]:
-    """With several hosts, connect to the one that accepts writes. A single host is used as it is: it can be read."""
+    """With several hosts, connect to the host that accepts writes. A single host is used as it is, to allow reads."""
     parts = urlsplit(dsn)
     has_many = "," in parts.netloc.rpartition("@")[2] or "," in parts.query.partition("host=")[2].partition("&")[0]
     return {"target_session_attrs": "read-write"} if has_many and "target_session_attrs" not in parts.query else {}

@@ -1,7 +1,7 @@
-"""Reading jobs into drafts and writing the drafts back, many in one statement.
+"""Reads jobs into drafts and writes the drafts back, many in one statement.
 
-A draft is written on the condition that its job is still at the version that was read. `write` raises `MovedOn` when
-one is not, and then nothing of the whole batch was written.
+A draft is written only if its job still has the version that was read. Otherwise `write` raises `MovedOn`, and nothing
+of the batch is written.
 """
 
 from __future__ import annotations
@@ -12,44 +12,54 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from windlass.core.bell import Bell, JobsCancelled, JobsEnded, RouteDue, TimerSet, ToldOutput, WorkQueued, told
 from windlass.core.draft import Draft, Job, Step
 from windlass.core.hold import NO_HOLD, Hold
-from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
-from windlass.core.queue import is_apart
 from windlass.core.states import JobState, StepState
 from windlass.core.visibility import Content, Reader, is_visible
 from windlass.core.wait import Wait
-from windlass.store.provider_jobs import write_work
-from windlass.store.signals import changes_waits, write_waits
-from windlass.store.slots import has_lines, write_lines
-from windlass.store.statements import sql
+from windlass.store.columns import encode, encode_fault, sparse, uniform
+from windlass.store.statements import ordered, sql
+from windlass.store.writers import write_touched
 
 PlanOf = Callable[[str], Awaitable[Plan]]
 
-# When few jobs end at once their submitters are likely waiting, so each one's bell also tells a small output.
+# If few jobs end at once, their submitters probably wait, so each job's bell also carries a small output.
 _TOLD_MAX = 4
 _SOON_S = 5.0
 
+# The order in which the code below builds the values of each statement.
+_WRITE = (
+    "jobs", "versions", "event_counts", "job_states", "paused", "totals", "opens", "failed", "job_errors",
+    "step_jobs", "nos", "states", "unmets", "attempts", "failures", "losses", "fans", "fanned", "waits", "wake_ats",
+    "outputs", "errors", "fences", "fence_workers", "queues", "holds",
+    "places", "orders", "types", "sources", "event_nos", "event_attempts", "payloads", "correlation_ids", "keys",
+)  # fmt: skip
+_COMPLETE = (
+    "job", "version", "job_state", "steps_open", "no", "attempt", "output", "after_nos", "after_states", "types",
+    "event_nos", "event_attempts", "source", "correlation_id", "after_unmets", "worker",
+)  # fmt: skip
+_FINISH = (
+    "job", "version", "no", "attempt", "output", "source", "correlation_id", "worker", "channels", "payloads",
+)  # fmt: skip
 _LAST_EVENTS = ["step.completed", "job.completed"]
 _JOB_STATES = {str(state): state for state in JobState}
 _STEP_STATES = {str(state): state for state in StepState}
 
 
 class MovedOn(Exception):
-    """A job was changed by someone else between reading and writing it; read it again."""
+    """Another transaction changed a job after it was read; read it again."""
 
 
 async def lock(connection: asyncpg.Connection, job_ids: Iterable[UUID]) -> None:
-    """Take the jobs' row locks, in the order of their ids."""
+    """Lock the jobs' rows in the order of their ids."""
     await connection.fetch(sql("draft_lock"), sorted(job_ids))
 
 
 async def load(connection: asyncpg.Connection, wanted: Mapping[UUID, Iterable[int]], plan_of: PlanOf) -> list[Draft]:
-    """The jobs with the steps asked for. A job or step that does not exist is left out."""
+    """Load jobs with the given steps. Missing jobs and steps are left out."""
     ids: list[UUID] = []
     numbers: list[int] = []
     for job_id, nos in wanted.items():
@@ -62,7 +72,7 @@ async def load(connection: asyncpg.Connection, wanted: Mapping[UUID, Iterable[in
 async def load_open(
     connection: asyncpg.Connection, job_id: UUID, states: Iterable[StepState], plan_of: PlanOf
 ) -> Draft | None:
-    """One job with all its steps that are in one of these states."""
+    """Load one job with all its steps in these states."""
     rows = await connection.fetch(sql("draft_load_open"), job_id, list(states))
     found = await _drafts(rows, plan_of)
     return found[0] if found else None
@@ -111,109 +121,78 @@ def _job(row: asyncpg.Record) -> Job:
         parent,
         row["correlation_id"],
         row["expires_at"],
-    )
-
-
-def is_simple(draft: Draft) -> bool:
-    """Whether one statement can write the draft, so that it needs neither lock nor transaction of its own."""
-    return not (
-        draft.sweep
-        or draft.is_prolonged
-        or draft.children
-        or draft.child_jobs
-        or (draft.is_finished and draft.job.parent)
-        or has_lines(draft)
-        or changes_waits(draft)
+        row["failure_code"],
     )
 
 
 async def write(connection: asyncpg.Connection, drafts: Iterable[Draft]) -> None:
-    """Write all of it, or raise MovedOn. Drafts that are not simple must be written inside a transaction."""
-    changed = [draft for draft in drafts if draft.is_changed]
-    if not changed:
-        return
-    # Rows are locked in this order; two batches that share jobs must not wait for each other.
-    changed.sort(key=lambda draft: draft.job.id.bytes)
+    """Write all drafts, or raise MovedOn. Drafts that a writer touches must be written inside a transaction.
+
+    A draft with effects only leaves its job unchanged: it charges late work of a provider, and changes no step.
+    """
+    # Rows are locked in this order, so that two batches with shared jobs cannot deadlock.
+    found = sorted((draft for draft in drafts if draft.events or draft.effects), key=lambda draft: draft.job.id.bytes)
+    changed = [draft for draft in found if draft.is_changed]
     try:
-        if len(changed) == 1 and (done := _completed(changed[0])) is not None:
-            bells = _bells(changed)
-            if _is_last(changed[0]):
-                values = (*_last_values(changed[0], done), *connection.carried(bells))
-                if (await connection.fetchrow(sql("draft_finish"), *values))["is_rung"]:
-                    return
-            else:
-                unmet = [step.unmet for step in changed[0].changed.values() if step is not done]
-                values = (*_values(changed[0], done), unmet, done.worker)
-                await connection.execute(sql("draft_complete"), *values)
-            connection.ring(*bells)
+        if len(found) == 1 and changed and (done := _completed(changed[0])) is not None:
+            await _write_one(connection, changed[0], done)
             return
-        await connection.execute(
-            sql("draft_write"), *_job_columns(changed), *_step_columns(changed), *_event_columns(changed),
-            _fence_workers(changed), _twins(changed), _holds(changed),
-        )  # fmt: skip
+        if changed:
+            values = (*_job_columns(changed), *_step_columns(changed), *_event_columns(changed))
+            await connection.execute(sql("draft_write"), *ordered("draft_write", _WRITE)(values))
     except asyncpg.PostgresError as error:
         if error.sqlstate == "WL001":
             raise MovedOn from error
         raise
-    for draft in changed:
-        if draft.is_prolonged:
-            await connection.execute(sql("draft_prolong"), draft.job.id, draft.job.expires_at)
-        if draft.children:
-            await _write_children(connection, draft)
-        if draft.sweep:
-            await connection.execute(sql("draft_sweep"), draft.job.id, draft.source)
-            await connection.execute(sql("inbox_cancel_children"), draft.job.id)
-        if draft.is_finished and draft.job.parent is not None:
-            parent_job, no, attempt = draft.job.parent
-            outcome = encode({"child": str(draft.job.id), "state": draft.job.state})
-            await connection.execute(sql("inbox_put"), parent_job, no, attempt, "child", outcome)
-    await _write_outside(connection, changed)
+    await write_touched(connection, found)
     connection.ring(*_bells(changed))
 
 
-async def _write_outside(connection: asyncpg.Connection, changed: list[Draft]) -> None:
-    """The lines, the work of providers and the waits for events that follow from the steps."""
-    if lined := [draft for draft in changed if has_lines(draft)]:
-        await write_lines(connection, lined)
-    if slotted := [draft for draft in lined if draft.plan.is_slotted]:
-        await write_work(connection, slotted)
-    if waiting := [draft for draft in changed if changes_waits(draft)]:
-        await write_waits(connection, waiting)
+async def _write_one(connection: asyncpg.Connection, draft: Draft, done: Step) -> None:
+    """Write one job with one completed step, by a specialised statement."""
+    bells = _bells([draft])
+    if _is_last(draft):
+        values = (*_last_values(draft, done), *connection.carried(bells))
+        if (await connection.fetchrow(sql("draft_finish"), *ordered("draft_finish", _FINISH)(values)))["is_rung"]:
+            return
+    else:
+        await connection.execute(sql("draft_complete"), *ordered("draft_complete", _COMPLETE)(_values(draft, done)))
+    connection.ring(*bells)
 
 
 def _completed(draft: Draft) -> Step | None:
-    """The step whose completion is the draft's only news, apart from the state and `unmet` of other steps.
+    """Return the step whose completion is the draft's only change, apart from the state and `unmet` of other steps.
 
-    Those are the steps that became ready, and a fan-out that the router still adds children to.
+    The other steps became ready, or are a fan-out that still gets children from the router.
     """
     if (
         draft.fences is None
         or len(draft.fences) > 1
-        or draft.sweep
+        or draft.effects
         or any(event.payload or event.idempotency_key for event in draft.events)
     ):
         return None
     (no,) = draft.fences
     after = (step for step in draft.changed.values() if step.no != no)
     is_plain = draft.steps[no].state is StepState.COMPLETED and all(
-        step.state in (StepState.QUEUED, StepState.READY) for step in after
+        step.state in (StepState.QUEUED, StepState.READY) and not step.is_requeued for step in after
     )
     return draft.steps[no] if is_plain else None
 
 
 def _is_last(draft: Draft) -> bool:
-    """Whether the step's completion completed the job, and nothing else happened."""
+    """Return whether the step's completion completed the job, without further events."""
     return draft.job.state is JobState.COMPLETED and [event.type for event in draft.events] == _LAST_EVENTS
 
 
 def _last_values(draft: Draft, done: Step) -> tuple[Any, ...]:
-    """The parameters of `draft_finish`, but for the bells."""
+    """Return the parameters of `draft_finish`, without the bells."""
     job = draft.job
     return (job.id, job.version, done.no, done.attempt, done.output, draft.source, job.correlation_id, done.worker)
 
 
 def _values(draft: Draft, done: Step) -> tuple[Any, ...]:
-    """The parameters of `draft_complete`, but for the last two."""
+    """Return the parameters of `draft_complete`."""
     after = [step for step in draft.changed.values() if step is not done]
     return (
         draft.job.id,
@@ -230,6 +209,8 @@ def _values(draft: Draft, done: Step) -> tuple[Any, ...]:
         [event.attempt for event in draft.events],
         draft.source,
         draft.job.correlation_id,
+        [step.unmet for step in after],
+        done.worker,
     )
 
 
@@ -269,11 +250,15 @@ def _step_columns(drafts: list[Draft]) -> tuple[list[Any] | None, ...]:
         sparse([step.output for step in steps]),
         sparse([encode_fault(step.error) for step in steps]),
         uniform([draft.fences.get(no, 0) if draft.fences else 0 for draft in drafts for no in draft.changed]),
+        _fence_workers(drafts),
+        # The column has values only for requeued steps; `holds` only for held steps.
+        sparse([step.queue if step.is_requeued else None for step in steps]),
+        sparse([int(step.holds) or None for step in steps]),
     )
 
 
 def _fence_workers(drafts: list[Draft]) -> list[UUID | None]:
-    """The workers of the fences of `_step_columns`, in the same order; a worker once if there is no other."""
+    """Return the workers of the fences, in the order of `_step_columns`; a single worker only once."""
     column = [
         step.worker if draft.fences and no in draft.fences else None
         for draft in drafts
@@ -283,25 +268,9 @@ def _fence_workers(drafts: list[Draft]) -> list[UUID | None]:
     return column if len(workers) > 1 else [*workers]
 
 
-def _twins(drafts: list[Draft]) -> list[str | None]:
-    """The queues of the steps that wait apart, beside the step columns; any other step stays where it is."""
-    return sparse(
-        [
-            step.queue if step.queue is not None and is_apart(step.queue) else None
-            for draft in drafts
-            for step in draft.changed.values()
-        ]
-    )
-
-
-def _holds(drafts: list[Draft]) -> list[int | None]:
-    """The holds of the steps that are held, beside the step columns; any other step has none."""
-    return sparse([int(step.holds) or None for draft in drafts for step in draft.changed.values()])
-
-
 def _event_columns(drafts: list[Draft]) -> tuple[list[Any], ...]:
     events = drafts[0].events
-    # The statement takes the correlation ids of such events from the jobs' rows.
+    # If all drafts have the same events, the statement takes the correlation ids from the jobs' rows.
     if all(draft.events == events and draft.correlation_id is None for draft in drafts):
         return (
             [],
@@ -339,12 +308,12 @@ def _bells(drafts: list[Draft]) -> list[Bell]:
     queues = sorted({queue for draft in drafts for queue in draft.queues})
     if queues:
         bells.append(WorkQueued(tuple(queues)))
-    if any(draft.has_ready or draft.sweep or (draft.is_finished and draft.job.parent) for draft in drafts):
+    if any(draft.has_ready or draft.is_swept or (draft.is_finished and draft.job.parent) for draft in drafts):
         bells.append(RouteDue())
     if any(_is_soon(draft.wakes_at, draft.now) for draft in drafts):
         bells.append(TimerSet())
     bells.extend(_done([draft for draft in drafts if draft.is_finished]))
-    if swept := [draft.job.id for draft in drafts if draft.sweep]:
+    if swept := [draft.job.id for draft in drafts if draft.is_swept]:
         bells.append(JobsCancelled(tuple(swept)))
     return bells
 
@@ -356,49 +325,12 @@ def _done(ended: list[Draft]) -> list[Bell]:
 
 
 def _told(draft: Draft) -> ToldOutput | None:
-    """The output of the one step that completed the job; the hearer decides whether that is enough."""
+    """Return the output of the only step that this draft completed. The listener decides whether it is enough."""
     outputs = [step for step in draft.changed.values() if step.state is StepState.COMPLETED and step.output]
     if len(outputs) != 1 or not is_visible(Content.OUTPUT, Reader.BELL, draft.job.state, outputs[0].state):
         return None
     return told(outputs[0].no, outputs[0].output or "")
 
 
-def sparse(column: list[Any]) -> list[Any]:
-    """The column, or an empty one if it holds nothing: `unnest` fills up with NULL, and empty costs nothing to send."""
-    is_empty = not column or (column[0] is None and column.count(None) == len(column))
-    return [] if is_empty else column
-
-
-def uniform(column: list[Any]) -> list[Any]:
-    """The column, or its value once if it is the same throughout; for columns that can hold no NULL (see the SQL)."""
-    return column[:1] if column and column.count(column[0]) == len(column) else column
-
-
 def _is_soon(wakes_at: datetime | None, now: datetime) -> bool:
     return wakes_at is not None and (wakes_at - now).total_seconds() < _SOON_S
-
-
-async def _write_children(connection: asyncpg.Connection, draft: Draft) -> None:
-    for fan_no, added in (draft.children or {}).items():
-        node = draft.plan.nodes[draft.steps[fan_no].node]
-        await connection.execute(
-            sql("draft_children"),
-            draft.job.id,
-            fan_no,
-            added[0].state,
-            node.queue,
-            node.timeout_s,
-            [child.no for child in added],
-            [child.index for child in added],
-            [child.item for child in added],
-        )
-
-
-def encode(value: Any) -> str:
-    """JSON text."""
-    return msgspec.json.encode(value).decode()
-
-
-def encode_fault(fault: Fault | None) -> str | None:
-    """A fault as JSON text."""
-    return None if fault is None else encode(fault.as_json())

@@ -1,8 +1,8 @@
-"""Indexed labels: lists by a label that is declared indexed are driven by an index of its own.
+"""Indexed labels: a list by an indexed label is driven by that label's index.
 
-A declaration is an index and nothing else. Its name carries the label's, the catalogue says whether it is valid, and no
-process has to be told: a list asks the catalogue when it is filtered by labels, and only then. Jobs without the label
-have no entry in the index. Indexes are made with CONCURRENTLY, so jobs are submitted and finished meanwhile.
+The index is the whole declaration. Its name contains the label's name, and the catalogue says whether it is valid. So
+no process needs to be informed: a list queries the catalogue only if it is filtered by labels. Jobs without the label
+have no entry in the index. Indexes are built with CONCURRENTLY, so jobs can be submitted and finished meanwhile.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _LOCK_EVERY_S = 0.2
 
 
 async def indexed(connection: asyncpg.Connection, names: Iterable[str], prefix: str) -> list[str]:
-    """Which of these labels have a valid index of this kind (`OF_A_CALLER`, `OF_ALL`)."""
+    """Return which of these labels have a valid index of this kind (`OF_A_CALLER`, `OF_ALL`)."""
     likely = [name for name in names if can_be_indexed(name)]
     return [row["name"] for row in await connection.fetch(sql("label_indexed"), likely, prefix)] if likely else []
 
 
 def statement(name: str, label: str) -> str:
-    """The statement of this name for one label. The planner finds an expression index only by a constant."""
+    """Return the named statement for one label. The planner uses an expression index only for a constant."""
     return sql(name).replace(":'label'", f"'{check_indexed(label)}'")
 
 
 async def listed(db: Database) -> dict[str, bool]:
-    """Every label that has an index, and whether it is complete."""
+    """Return every label that has an index, and whether it is complete."""
     async with db.connection() as connection:
         return {row["name"]: row["is_ready"] for row in await connection.fetch(sql("label_all"))}
 
 
 async def declare(db: Database, names: Iterable[str]) -> list[str]:
-    """Give these labels their indexes; returns those that got one. Takes as long as reading the jobs takes."""
+    """Build the indexes of these labels; return the labels that got an index. This reads all jobs and may take long."""
     wanted = sorted(set(names))
     _check_count(wanted)
     ready = await listed(db)
@@ -55,7 +55,7 @@ async def declare(db: Database, names: Iterable[str]) -> list[str]:
 
 
 async def drop(db: Database, name: str) -> bool:
-    """Take a label's indexes away; False if it has none."""
+    """Drop a label's indexes; return False if it has none."""
     if name not in await listed(db):
         return False
     await _each(db, "label_drop", check_indexed(name))
@@ -63,13 +63,13 @@ async def drop(db: Database, name: str) -> bool:
 
 
 async def _each(db: Database, what: str, label: str) -> int:
-    """Do what the statement says for this label, one process at a time; how many statements that were."""
+    """Execute the statements that `what` returns for this label, one process at a time; return their number."""
 
     async def operation(connection: asyncpg.Connection) -> int:
         while not await connection.fetchval(sql("label_lock"), _LOCK_KEY):  # noqa: ASYNC110 - another process holds it
             await asyncio.sleep(_LOCK_EVERY_S)
         try:
-            # A build waits for the transactions that are under way.
+            # A build waits for open transactions.
             await connection.execute("SET lock_timeout = 0")
             work = [row[0] for row in await connection.fetch(sql(what), label)]
             for text in work:
@@ -88,6 +88,6 @@ async def _each(db: Database, what: str, label: str) -> int:
 def _check_count(names: list[str]) -> None:
     if len(names) > INDEXED_MAX:
         raise BadSetting(
-            f"{len(names)} labels are declared indexed, and {INDEXED_MAX} can be",
-            remedy="Declare those that lists are filtered by; any label can be a filter",
+            f"{len(names)} labels are declared indexed; the limit is {INDEXED_MAX}",
+            remedy="Declare only the labels that lists are filtered by; a filter works for any label",
         )

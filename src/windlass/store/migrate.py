@@ -1,9 +1,10 @@
 """Schema migrations: forward-only files, applied in order, each in one transaction.
 
-Several processes may start at once: an advisory lock of the transaction's own lets one of them apply the files while
-the others wait, and then find nothing left to do.
+Several processes may start at once. A transaction-level advisory lock lets one of them apply the files; the others wait
+and then find nothing to do.
 
-An extension brings files of its own: they are applied after ours, into its own schema, recorded as `name/0001_file`.
+An extension has its own files. They are applied after ours, into the extension's schema, and recorded as
+`name/0001_file`.
 
 Releases of two versions share a database during an upgrade. The schema states the oldest release that may run on it
 (`windlass.installation.oldest_schema`, the number of that release's newest migration). A release on a newer schema
@@ -45,8 +46,8 @@ CREATE TABLE IF NOT EXISTS windlass.migrations (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How the schema and this release compare: migrations that the schema lacks, and migrations unknown here."""
+class SchemaState:
+    """Compares the schema with this release: migrations that the schema lacks, and migrations unknown here."""
 
     missing: list[str]
     unknown: list[str]
@@ -54,7 +55,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The migrations of an extension, in order: the schema they are applied to, and the name and text of each."""
+    """The migrations of an extension, in order: their schema, and the name and text of each file."""
 
     name: str
     schema: str
@@ -71,28 +72,28 @@ class Folder:
                 )
 
     def full(self, file: str) -> str:
-        """How the ledger calls a file."""
+        """Return the name of a file in the ledger."""
         return f"{self.name}/{file}"
 
     def missing(self, applied: set[str]) -> list[str]:
-        """The files that were not applied, as the ledger calls them."""
+        """Return the ledger names of the files that were not applied."""
         return [self.full(file) for file, _ in self.files if self.full(file) not in applied]
 
 
 def known() -> list[tuple[str, str]]:
-    """Every migration of this release, in order: its name and its text."""
+    """Return every migration of this release, in order, as name and text."""
     folder = files("windlass.store").joinpath("migrations")
     entries = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda e: e.name)
     return [(entry.name.removesuffix(".sql"), entry.read_text(encoding="utf-8")) for entry in entries]
 
 
 async def migrate(db: Database, folders: Sequence[Folder] = ()) -> list[str]:
-    """Bring the schema up to this release and to these extensions; returns the names applied by this call."""
+    """Bring the schema up to this release and these extensions; return the names that this call applied."""
 
     async def operation(connection: asyncpg.Connection) -> list[str]:
         _check_server(connection)
         async with connection.transaction():
-            # A migration may take long, and another process may be waiting for it.
+            # A migration may take long while another process waits for it.
             await connection.execute("SET LOCAL lock_timeout = 0")
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK_KEY, timeout=MIGRATION_MAX_S)
             await connection.execute(_LEDGER)
@@ -109,11 +110,11 @@ async def migrate(db: Database, folders: Sequence[Folder] = ()) -> list[str]:
 
 
 async def _apply(connection: asyncpg.Connection, folder: Folder, applied: set[str]) -> list[str]:
-    """Apply what is missing of an extension, inside the transaction of the caller."""
+    """Apply the missing files of an extension, inside the caller's transaction."""
     names = folder.missing(applied)
     if not names:
         return []
-    # What a file creates without saying where lands in the extension's schema, never in ours.
+    # An unqualified name in a file then refers to the extension's schema, never to ours.
     await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {folder.schema}")
     await connection.execute("SELECT set_config('search_path', $1, true)", f"{folder.schema}, public")
     for file, text in folder.files:
@@ -123,26 +124,26 @@ async def _apply(connection: asyncpg.Connection, folder: Folder, applied: set[st
     return names
 
 
-async def standing(db: Database, folders: Sequence[Folder] = ()) -> Standing:
-    """Compare the schema with this release and these extensions. Raises BadSetting if the schema is too new for it."""
+async def schema_state(db: Database, folders: Sequence[Folder] = ()) -> SchemaState:
+    """Compare the schema with this release and these extensions. Raises BadSetting if the schema is too new."""
     async with db.connection() as connection:
         if await connection.fetchval("SELECT to_regclass('windlass.migrations')") is None:
-            return Standing(
+            return SchemaState(
                 [name for name, _ in known()] + [name for one in folders for name in one.missing(set())], []
             )
         applied = {row["name"] for row in await connection.fetch("SELECT name FROM windlass.migrations")}
         unknown = await _check_not_too_new(connection, applied)
     missing = [name for name, _ in known() if name not in applied]
-    return Standing(missing + [name for one in folders for name in one.missing(applied)], unknown)
+    return SchemaState(missing + [name for one in folders for name in one.missing(applied)], unknown)
 
 
 async def missing(db: Database, folders: Sequence[Folder] = ()) -> list[str]:
-    """The migrations of this release and of these extensions that the database does not have yet."""
-    return (await standing(db, folders)).missing
+    """Return the migrations of this release and these extensions that the database lacks."""
+    return (await schema_state(db, folders)).missing
 
 
 async def check(db: Database, folders: Sequence[Folder] = ()) -> None:
-    """Refuse a database whose schema is behind, or too new."""
+    """Raise BadSetting if the schema is behind or too new."""
     names = await missing(db, folders)
     if names:
         raise BadSetting(
@@ -152,9 +153,9 @@ async def check(db: Database, folders: Sequence[Folder] = ()) -> None:
 
 
 async def _check_not_too_new(connection: asyncpg.Connection, applied: set[str]) -> list[str]:
-    """Return the applied migrations that this release does not know; refuse if it may not run with them."""
+    """Return the applied migrations that this release does not know. Raises BadSetting if it may not run with them."""
     names = [name for name, _ in known()]
-    # The files of extensions have numbers of their own; a process without the extension has no use for them.
+    # Extensions number their files independently, and a process without the extension does not need them.
     unknown = sorted(name for name in applied.difference(names) if "/" not in name)
     if unknown and _RULE in applied:
         row = await connection.fetchrow("SELECT oldest_schema, oldest_release FROM windlass.installation")
@@ -169,7 +170,7 @@ async def _check_not_too_new(connection: asyncpg.Connection, applied: set[str]) 
 
 
 def number(name: str) -> int:
-    """The number of a migration: 9 of `0009_compatibility`."""
+    """Return the number of a migration: 9 for `0009_compatibility`."""
     return int(name.partition("_")[0])
 
 

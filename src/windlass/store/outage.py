@@ -1,14 +1,14 @@
-"""Which errors of PostgreSQL pass by themselves, what each means, and what to do about it. The one table.
+"""The PostgreSQL errors that are temporary, with their meaning and remedy, in one table.
 
-An error with a row here says nothing against the operation: the server cannot do it now. The operation is repeated, and
-a caller gets `DatabaseUnavailable` with the row's words, never the text of the driver. Every other error concerns the
+An error with a row here is not the operation's fault: the server cannot do it now. The operation is repeated, and a
+caller gets `DatabaseUnavailable` with the row's text, never the text of the driver. Every other error concerns the
 operation itself and is raised as it is.
 
 | property | meaning |
 |---|---|
-| `is_repeated` | A repeat within seconds may succeed. Only a person makes room on a full disk. |
-| `is_stale` | The server is not the one to write to. Its connections are closed; the next one may find the primary. |
-| `is_lasting` | Writes fail until somebody acts. A readiness check reports it until a test write succeeds. |
+| `is_repeated` | A repeat within seconds may succeed. Only a person can make room on a full disk. |
+| `is_stale` | The server does not accept writes. Its connections are closed; the next one may find the primary. |
+| `is_lasting` | Writes fail until a person acts. A readiness check reports it until a test write succeeds. |
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import asyncpg
 
 from windlass.core.errors import DatabaseUnavailable
 
-# How often a log repeats an outage that goes on.
+# The interval at which a log repeats an outage that continues.
 REMIND_EVERY_S = 60.0
 
-_GOES_ON = "Nothing that was accepted is lost; Windlass goes on by itself"
+_GOES_ON = "Accepted work is safe; Windlass continues automatically"
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Why PostgreSQL cannot do something now. See the module."""
+    """A reason why PostgreSQL cannot do an operation now. The module's docstring describes the properties."""
 
     reason: str
     remedy: str = f"{_GOES_ON} when the server is back"
@@ -38,7 +38,7 @@ class Outage:
     is_lasting: bool = False
 
     def error(self) -> DatabaseUnavailable:
-        """What a caller gets."""
+        """Return the error for the caller."""
         return DatabaseUnavailable(self.reason, remedy=self.remedy)
 
 
@@ -63,7 +63,7 @@ _CANCELLED = Outage(
 _CONFLICT = Outage("PostgreSQL undid the transaction: it conflicted with another one, or with recovery")
 _ROOM = "Check the memory and the limits of the database server"
 
-# By SQLSTATE, else by its class (the first two characters).
+# Keyed by SQLSTATE, or by its class (the first two characters).
 OUTAGES: dict[str, Outage] = {
     "08": AWAY,
     "25006": READ_ONLY,
@@ -92,16 +92,16 @@ OUTAGES: dict[str, Outage] = {
     ),
 }  # fmt: skip
 
-# What the driver and the operating system raise without an answer of the server. A connection that is cut in the middle
-# of an operation gives an InterfaceError or an InternalClientError.
+# Errors of the driver and the operating system without an answer from the server. A connection that is cut in the
+# middle of an operation raises an InterfaceError or an InternalClientError.
 _NO_ANSWER = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 
 def outage_of(error: BaseException) -> Outage | None:
-    """The outage that an error tells of; None when the error concerns the operation itself."""
+    """Return the outage behind an error, or None if the error concerns the operation itself."""
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
-        # Functions that write a transaction number fail with an internal error on a standby.
+        # Functions that write a transaction id fail with an internal error on a standby.
         if state == "XX000" and "during recovery" in str(error):
             return READ_ONLY
         return OUTAGES.get(state) or OUTAGES.get(state[:2])
@@ -111,12 +111,12 @@ def outage_of(error: BaseException) -> Outage | None:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same operation may succeed later."""
+    """Return whether the same operation may succeed later."""
     return outage_of(error) is not None
 
 
 class OutageLog:
-    """Logs an outage once, once a minute while it lasts, and its end. For loops that try again every second."""
+    """Logs an outage once, then once a minute while it lasts, and its end. For loops that retry every second."""
 
     def __init__(self, log: logging.Logger, who: str) -> None:
         self._log = log
@@ -125,17 +125,17 @@ class OutageLog:
         self._logged_s = 0.0
 
     def note(self, error: BaseException) -> None:
-        """The loop failed because of `error`, and will try again."""
+        """Log that the loop failed because of `error` and will try again."""
         reason, now_s = str(error) or type(error).__name__, time.monotonic()
         if reason == self._reason and now_s - self._logged_s < REMIND_EVERY_S:
             return
         self._reason, self._logged_s = reason, now_s
         cause = error.__cause__
         detail = f" ({str(cause) or type(cause).__name__})" if cause is not None else ""
-        self._log.warning("%s cannot go on now and tries again: %s%s", self._who, reason, detail)
+        self._log.warning("%s cannot continue now and tries again: %s%s", self._who, reason, detail)
 
     def over(self) -> None:
-        """The loop succeeded."""
+        """Log the end of the outage after a success."""
         if self._reason is not None:
             self._reason = None
-            self._log.warning("%s goes on", self._who)
+            self._log.warning("%s continues", self._who)

@@ -1,16 +1,16 @@
-"""The one door to outputs, previews, log lines, progress messages and errors.
+"""The only door to outputs, previews, log lines, progress messages and errors.
 
     statement ─► rows ─► core/visibility.seen(content, reader, job, step) ─► rows as the reader may see them
 
 Every statement that returns such content is listed in `STATEMENTS` and is executed here, so no row leaves the store
-before it was judged. A tidy test fails when a statement that names these columns is not listed, or when another module
-executes one that is.
+before the check. A tidy test fails if a statement that names these columns is not listed, or if another module
+executes a listed statement.
 
-The answer comes from states that the statement itself returns, so content and states are of one snapshot and cost no
-second query. Rows that hold nothing hidden are the driver's own, untouched. In a row that does, each hidden column
-holds a notice of the column's own form: an error is an error with the code `output_quarantined`, a log line is a line
-that says so. A reader that needs the value itself (the next step, the parent job, the text of an output) asks with
-`fetch_or_refuse`: it gets all, or OutputQuarantined.
+The check uses states that the statement itself returns. So content and states come from one snapshot and cost no second
+query. A row without hidden content stays the driver's record. In any other row, each hidden column holds a notice in
+the column's format: an error has the code `output_quarantined`, a log line has a text that says so. A reader that needs
+the value itself (the next step, the parent job, the text of an output) calls `fetch_or_refuse`: it gets all content, or
+OutputQuarantined.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from windlass.core.states import JobState, StepState
 from windlass.core.visibility import MESSAGE, REMEDY, Because, Content, Hidden, Reader, Visible, is_visible, seen
 from windlass.store.statements import sql
 
-# The driver's record, or a dict with the same keys if something in it is hidden.
+# The driver's record, or a dict with the same keys if it contains hidden content.
 Row = Any
 
 HIDDEN_KEY = "$hidden"
 _TEXT = f"{MESSAGE}. {REMEDY}"
-# What the engine itself writes into the payload of an event; all else there was said by a step.
+# The keys that the engine writes into the payload of an event; all other keys come from a step.
 _ENGINE_KEYS = ("because", "company", "fresh", "from", "how", "of", "states", "until", "waiting_for", "worker")
 _OF_EVENT = {"step.log": Content.LOG, "step.progress": Content.PROGRESS, "step.preview": Content.PREVIEW}
 _SAID = (Content.ERROR, *_OF_EVENT.values())
@@ -41,10 +41,10 @@ _SAID = (Content.ERROR, *_OF_EVENT.values())
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shape:
-    """Which columns of a statement's rows are content, and which columns hold the states to judge by.
+    """The columns of a statement's rows that are content, and the columns with the states that decide about it.
 
-    `step` is None where all content is the job's own. A row may lack columns of its shape, but not the states. The
-    payload of an event may be content of several kinds: the event's `type` tells which.
+    `step` is None if all content belongs to the job. A row may lack columns of its shape, but not the states. The
+    payload of an event may be content of several kinds; the event's `type` decides.
     """
 
     job: str
@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def own(self) -> str:
-        """The column with the state of what the row is about."""
+        """The column with the state of the row's own job or step."""
         return self.step or self.job
 
 
@@ -75,13 +75,14 @@ STATEMENTS: dict[str, Shape] = {
     **dict.fromkeys(("read_job", "read_jobs", "read_jobs_trouble", "graph_jobs", "stream_jobs"), JOB),
     **dict.fromkeys(("list_caller", "list_caller_trouble", "list_caller_label", "list_caller_failed_step"), JOB),
     **dict.fromkeys(
-        ("list_all", "list_all_trouble", "list_all_label", "list_ids", "webhook_claim", "audit_errors"), JOB
+        ("list_all", "list_all_failed", "list_all_trouble", "list_all_label", "list_ids", "webhook_claim"), JOB
     ),
     **dict.fromkeys(("read_steps", "read_nodes", "graph_steps", "graph_waits", "attempt_step", "stream_steps"), STEP),
     **dict.fromkeys(("step_outputs_many", "step_fan_outputs", "graph_fan_outputs", "graph_output"), STEP),
     **dict.fromkeys(("step_rows", "step_states"), STEP),
     **dict.fromkeys(("read_events", "read_events_newest", "feed_of_jobs"), EVENT),
     **dict.fromkeys(("attempt_begins", "attempt_ends", "attempt_logs"), EVENT),
+    "audit_errors": JOB,
     "feed_page": FEED,
     **dict.fromkeys(("dead_letters", "dead_letters_caller", "overview_error"), LETTER),
     "read_ended": ENDED,
@@ -92,9 +93,9 @@ STATEMENTS: dict[str, Shape] = {
 async def fetch(
     connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any, text: str | None = None
 ) -> list[Row]:
-    """Return the rows of a statement of `STATEMENTS`. What is hidden from the reader is replaced by a notice.
+    """Return the rows of a statement of `STATEMENTS`. A notice replaces content that is hidden from the reader.
 
-    `text` is the statement's, if it names a label that the installation has declared (`store/labels.py`).
+    `text` replaces the statement's text, for a statement that names an indexed label (`store/labels.py`).
     """
     shape = STATEMENTS[statement]
     rows: list[Row] = await connection.fetch(text or sql(statement), *values)
@@ -102,14 +103,14 @@ async def fetch(
 
 
 async def fetchrow(connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any) -> Row | None:
-    """Return the first row, as `fetch` does."""
+    """Return the first row, with a notice in place of hidden content."""
     shape = STATEMENTS[statement]
     row: Row | None = await connection.fetchrow(sql(statement), *values)
     return row if row is None or not _may_hide((row,), shape, reader) else _shown(row, shape, reader)
 
 
 async def fetch_or_refuse(connection: asyncpg.Connection, statement: str, reader: Reader, *values: Any) -> list[Row]:
-    """Return the rows if the reader may see all of their content; raise OutputQuarantined if not."""
+    """Return the rows if the reader may see all of their content; otherwise raise OutputQuarantined."""
     shape = STATEMENTS[statement]
     rows: list[Row] = await connection.fetch(sql(statement), *values)
     if _may_hide(rows, shape, reader) and any(_hidden(row, shape, reader) for row in rows):
@@ -128,7 +129,7 @@ def _refuse() -> NoReturn:
 
 
 def _may_hide(rows: Sequence[Row], shape: Shape, reader: Reader) -> bool:
-    """Return whether a row is in states that hide some content. Pages are large, so this is all that most rows cost."""
+    """Return whether any row may have hidden content. Pages are large, so most rows cost only this check."""
     job, step = shape.job, shape.step
     states = {(row[job], None) for row in rows} if step is None else {(row[job], row[step]) for row in rows}
     return not _hiding(shape, reader).isdisjoint(states)
@@ -136,7 +137,7 @@ def _may_hide(rows: Sequence[Row], shape: Shape, reader: Reader) -> bool:
 
 @cache
 def _hiding(shape: Shape, reader: Reader) -> frozenset[tuple[str | None, str | None]]:
-    """The pairs of states in which the reader may not see some content of rows of this shape."""
+    """Return the pairs of states in which the reader may not see some content of rows of this shape."""
     contents = sorted({content for kinds in shape.content.values() for content in kinds})
     return frozenset(
         (job, step)
@@ -147,7 +148,7 @@ def _hiding(shape: Shape, reader: Reader) -> frozenset[tuple[str | None, str | N
 
 
 def _hidden(row: Row, shape: Shape, reader: Reader) -> dict[str, Because]:
-    """The columns of the row whose content the reader may not see."""
+    """Return the columns of the row whose content the reader may not see, with the reasons."""
     job = None if row[shape.job] is None else JobState(row[shape.job])
     step = None if shape.step is None or row[shape.step] is None else StepState(row[shape.step])
     found: dict[str, Because] = {}
@@ -167,9 +168,9 @@ def _hidden(row: Row, shape: Shape, reader: Reader) -> dict[str, Because]:
 
 
 def _shown(row: Row, shape: Shape, reader: Reader) -> Row:
-    """The row with a notice in place of each hidden value.
+    """Return the row with a notice in place of each hidden value.
 
-    Nothing takes the place of nothing. But a job or step that is quarantined itself always has an error that says so.
+    An empty value stays empty. But a job or step that is itself quarantined always gets an error that says so.
     """
     hidden = _hidden(row, shape, reader)
     if not hidden:
@@ -183,14 +184,14 @@ def _shown(row: Row, shape: Shape, reader: Reader) -> Row:
 
 
 def _own_states(row: Row, shape: Shape) -> tuple[JobState | None, StepState | None]:
-    """The states of what the row is about, without those of the job around it."""
+    """Return the states of the row's own job or step, without the state of the job around a step."""
     if shape.step is None:
         return JobState(row[shape.job]), None
     return None, None if row[shape.step] is None else StepState(row[shape.step])
 
 
 def _notice(column: str, because: Because, row: Row) -> str:
-    """What stands in a hidden column: JSON text of the form that its readers expect there."""
+    """Return the notice for a hidden column: JSON text in the format that its readers expect."""
     error = {"code": because, "message": _TEXT}
     match column:
         case "code":
@@ -225,7 +226,7 @@ def _payload(event_type: str, said: Any, error: Mapping[str, Any]) -> dict[str, 
 
 
 def _first_at(said: Any) -> str:
-    """When the first of the hidden lines was logged, by the clock of its worker."""
+    """Return the log time of the first hidden line, by its worker's clock."""
     return str(next((line["at"] for line in said.get("lines", ())), ""))
 
 

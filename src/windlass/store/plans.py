@@ -1,4 +1,4 @@
-"""Plans as the database stores them, by content hash. A plan never changes, so a process keeps each one it has read."""
+"""The stored plans, by content hash. A plan never changes, so a process caches every plan that it has read."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ _KEPT_MAX = 2_000
 
 
 class Plans:
-    """The plans that this process has met, by hash."""
+    """The plans that this process has used, by hash."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Plan] = {}
 
     def keep(self, plan: Plan) -> None:
-        """Remember a plan; the oldest goes when there are too many."""
+        """Cache a plan; evict the oldest if there are too many."""
         if plan.hash not in self._kept:
             while len(self._kept) >= _KEPT_MAX:
                 del self._kept[next(iter(self._kept))]
             self._kept[plan.hash] = plan
 
     def get(self, plan_hash: str) -> Plan | None:
-        """The plan, if it was met before."""
+        """Return the plan if it is cached."""
         return self._kept.get(plan_hash)
 
 
-# One cache per process, whatever the database: a plan's hash is its content.
+# One cache per process, for all databases: a plan's hash identifies its content.
 PLANS = Plans()
 
 
 async def plan_of(db: Database, plan_hash: str) -> Plan:
-    """The plan of this hash."""
+    """Return the plan with this hash."""
     plan = PLANS.get(plan_hash)
     if plan is None:
         async with db.connection() as connection:
@@ -44,7 +44,7 @@ async def plan_of(db: Database, plan_hash: str) -> Plan:
 
 
 async def read_plan(connection: asyncpg.Connection, plan_hash: str) -> Plan:
-    """The plan of this hash, on a connection that is already in use."""
+    """Return the plan with this hash, on a connection that is already in use."""
     plan = PLANS.get(plan_hash)
     if plan is None:
         body = await connection.fetchval(sql("plan_get"), plan_hash)

@@ -1,8 +1,8 @@
-"""A small pool of connections that hands out only ones that work.
+"""A small pool that hands out only working connections.
 
-The driver's own pool wraps every connection and gives each back in a task of its own, which costs more than a short
-statement does. This one keeps idle connections on a stack: one that has idled is pinged first, one older than 300 s is
-replaced, and one that comes back inside a transaction or broken is closed.
+The driver's own pool wraps every connection and releases each in a separate task, which costs more than a short
+statement. This pool keeps idle connections on a stack. It pings a connection that has been idle, replaces a connection
+older than 300 s, and closes a connection that is returned broken or inside a transaction.
 """
 
 from __future__ import annotations
@@ -21,77 +21,88 @@ RECYCLE_AFTER_S = 300.0
 CLOSE_WITHIN_S = 5.0
 
 
-class Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg's class is not typed as a base
-    """A connection that knows its age, and the bells of what it has written and not yet committed."""
+class Ringing:
+    """Keeps bells until the writes they announce are committed. The simulated connection uses this code too."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.born_s = self.used_s = time.monotonic()
-        self._bells: list[Bell] = []
-        # What rings bells; None: nobody hears them.
-        self.on_ring: Callable[[Sequence[Bell]], None] | None = None
-        self.on_carry: Callable[[Sequence[Bell]], Sequence[tuple[str, str]]] | None = None
+    # The callback that rings bells; None: no bus is attached.
+    on_ring: Callable[[Sequence[Bell]], None] | None = None
+    _bells: list[Bell]
+
+    def is_in_transaction(self) -> bool:
+        """Return whether the writes are not committed yet."""
+        raise NotImplementedError
 
     def ring(self, *bells: Bell) -> None:
-        """Ring for a statement that has succeeded: at once if it is committed by that, else after the commit.
+        """Ring for a statement that has succeeded: at once if that committed it, otherwise after the commit.
 
-        Not inside the commit: a NOTIFY there holds a lock of the whole server while the disk is waited for. A bell
-        that went out before the commit would have its hearers look too early, and find nothing.
+        The bells are not part of the commit: a NOTIFY there holds a lock of the whole server during the wait for the
+        disk. A bell sent before the commit would make its listeners read too early, and find nothing.
         """
         self._bells += bells
         if not self.is_in_transaction():
             self.ring_out()
 
-    def carried(self, bells: Sequence[Bell]) -> tuple[list[str], list[str]]:
-        """The channels and payloads of bells that a statement may send with its commit; empty if it must not.
-
-        A statement sends them only if its commit does not wait for the disk, or if no other commit of the database
-        carries bells at this moment, which an advisory lock tells. So no commit ever waits for the lock of another,
-        and on an idle system a bell costs no journey of its own. `is_rung` tells whether they were sent.
-        """
-        texts = () if self.on_carry is None else self.on_carry(bells)
-        return [channel for channel, _ in texts], [text for _, text in texts]
-
     def ring_out(self) -> None:
-        """The operation has succeeded: ring what it left to ring."""
+        """Ring the kept bells after the operation has succeeded."""
         if self._bells:
             bells, self._bells = self._bells, []
             if self.on_ring is not None:
                 self.on_ring(bells)
 
     def hush(self) -> None:
-        """The operation has failed: what it wrote is undone, or unknown."""
+        """Drop the kept bells after the operation has failed: its writes are undone, or unknown."""
         self._bells.clear()
 
 
+class Connection(asyncpg.Connection, Ringing):  # type: ignore[misc]  # asyncpg's class is not typed as a base
+    """A connection with its age, and with the bells of its uncommitted writes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.born_s = self.used_s = time.monotonic()
+        self._bells = []
+        self.on_ring = None
+        self.on_carry: Callable[[Sequence[Bell]], Sequence[tuple[str, str]]] | None = None
+
+    def carried(self, bells: Sequence[Bell]) -> tuple[list[str], list[str]]:
+        """Return the channels and payloads of bells that a statement may send with its commit; empty if it must not.
+
+        A statement sends them in two cases: its commit does not wait for the disk, or no other commit of the database
+        carries bells at this moment, which an advisory lock ensures. So no commit ever waits for the lock of another,
+        and on an idle system a bell costs no extra round trip. `is_rung` says whether they were sent.
+        """
+        texts = () if self.on_carry is None else self.on_carry(bells)
+        return [channel for channel, _ in texts], [text for _, text in texts]
+
+
 class Pool:
-    """At most `size_max` connections; a caller who finds none waits for one."""
+    """At most `size_max` connections. A caller waits if none is free."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], size_max: int) -> None:
         self._connect = connect
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
         self._free = asyncio.Semaphore(size_max)
-        # What rings the bells of what the connections wrote.
+        # The callback that rings the bells of the connections' writes.
         self.on_ring: Callable[[Sequence[Bell]], None] | None = None
         self.on_carry: Callable[[Sequence[Bell]], Sequence[tuple[str, str]]] | None = None
-        # How many connections broke under their users. What was learned before may be of another history.
+        # The number of connections that broke while in use. Earlier reads may belong to another history.
         self.losses = 0
-        # A connection that was opened before this moment is not used again.
+        # Connections that were opened before this time are not used again.
         self._expired_s = float("-inf")
 
     @property
     def busy(self) -> int:
-        """How many connections are in use."""
+        """The number of connections in use."""
         return len(self._busy)
 
     @property
     def idle(self) -> int:
-        """How many wait to be used."""
+        """The number of idle connections."""
         return len(self._idle)
 
     async def acquire(self) -> Connection:
-        """A connection that works, as far as can be known."""
+        """Return a connection that works, as far as the pool can know."""
         await self._free.acquire()
         try:
             connection = await self._idle_one() or await self._connect()
@@ -103,11 +114,11 @@ class Pool:
         return connection
 
     def expire(self) -> None:
-        """Close every connection that is open now, those in use when they come back: the server is the wrong one."""
+        """Expire all open connections: the server is the wrong one. A connection in use is closed on release."""
         self._expired_s = time.monotonic()
 
     def release(self, connection: Connection) -> None:
-        """Take it back. Whatever it was in the middle of is undone by the server when it is closed."""
+        """Take a connection back. Closing a connection makes the server undo an open transaction."""
         self._busy.discard(connection)
         connection.hush()
         self.losses += connection.is_closed()
@@ -119,7 +130,7 @@ class Pool:
         self._free.release()
 
     async def close(self) -> None:
-        """Close the idle ones in good order, and cut off those still in use."""
+        """Close the idle connections cleanly, and terminate the connections in use."""
         for connection in self._busy:
             connection.terminate()
         idle, self._idle = self._idle, []

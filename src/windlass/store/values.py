@@ -1,7 +1,7 @@
-"""Values that expressions refer to: a job's inputs and the outputs of its finished steps.
+"""The values that expressions refer to: a job's inputs and the outputs of its finished steps.
 
-Only what an expression names is read. A fan-out's output is the list of its children's; an output that was too large
-for a row is fetched from the artifact store.
+Only referenced values are read. A fan-out's output is the list of its children's outputs. A large output is fetched
+from the artifact store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Wanted = tuple[UUID, Plan, frozenset[str]]
 async def outputs_of(
     db: Database, artifacts: Artifacts, plan: Plan, job_id: UUID, names: Iterable[str], reader: Reader
 ) -> dict[str, Any]:
-    """The outputs of these steps, by name; a step that is not done is left out.
+    """Return the outputs of these steps by name, without steps that are not done.
 
     Raises OutputQuarantined if the reader may not see one of them.
     """
@@ -37,7 +37,7 @@ async def outputs_of(
 async def outputs_of_many(
     db: Database, artifacts: Artifacts, wanted: Sequence[Wanted], reader: Reader
 ) -> list[dict[str, Any]]:
-    """The same for several jobs at once."""
+    """Return the outputs of steps of several jobs, as `outputs_of` does for one."""
     numbers = [(job_id, plan.number[name]) for job_id, plan, names in wanted for name in sorted(names)]
     if not numbers:
         return [{} for _ in wanted]
@@ -85,7 +85,7 @@ async def _value(artifacts: Artifacts, text: str | list[str]) -> Any:
 
 
 def scope(inputs: Any, outputs: dict[str, Any], *, item: str | None = None, index: int | None = None) -> dict[str, Any]:
-    """What the names in an expression stand for."""
+    """Return the values of the names in an expression."""
     values: dict[str, Any] = {
         "inputs": inputs,
         "steps": {name: {"outputs": value} for name, value in outputs.items()},

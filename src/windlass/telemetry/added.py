@@ -1,4 +1,4 @@
-"""Metrics that are not Windlass's own, in the same registry."""
+"""Adds metrics of extensions to the registry."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-# A process may serve and work: both halves find the instruments that the first one made.
+# One process may both serve and work: the second part reuses the instruments of the first.
 _made: WeakKeyDictionary[CollectorRegistry, dict[str, Any]] = WeakKeyDictionary()
 
 
 class Declared(Protocol):
-    """What is known of a metric before it is made."""
+    """The declaration of a metric."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102
@@ -26,7 +26,7 @@ class Declared(Protocol):
 
 
 def added(registry: CollectorRegistry, declared: Mapping[str, Declared]) -> dict[str, Any]:
-    """The instruments of these names, made if they are not there; ValueError if a name is taken."""
+    """Return the instruments of these names, created if missing. Raises ValueError if a name is taken."""
     there = _made.setdefault(registry, {})
     for name, one in declared.items():
         if name not in there:

@@ -1,7 +1,7 @@
-"""What `/metrics` answers, and a listener of its own for processes that have no API.
+"""The text of `/metrics`, and a separate listener for processes without an API.
 
-Numbers that live in the database are read when somebody asks, at most once in LOOK_EVERY_S however many ask. If the
-database does not answer, those of the last time are shown: a process must be able to say how it does just then.
+Metrics from the database are read on a scrape, at most once in LOOK_EVERY_S seconds for all scrapers. If the database
+does not answer, the last values are shown: a process must report its state just then.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -28,7 +27,7 @@ _log = logging.getLogger("windlass.metrics")
 
 
 class _Plain:
-    """A registry without the time at which each series began, which would double what is sent."""
+    """A registry without the creation time of each series, which would double the output."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -40,7 +39,7 @@ class _Plain:
 
 
 class Exposition:
-    """The metrics of this process as text. `look` brings up to date what is not counted here."""
+    """The metrics of this process as text. `look` updates the metrics that are not counted in this process."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class Exposition:
         self._looking: asyncio.Task[None] | None = None
 
     async def text(self) -> bytes:
-        """Everything, for a scrape. Takes at most LOOK_WITHIN_S."""
+        """Return all metrics for a scrape. Takes at most LOOK_WITHIN_S."""
         if self._look is not None:
             if self._looking is None and self._clock() - self._looked_s >= LOOK_EVERY_S:
                 self._looking = asyncio.create_task(self._look_once(self._look), name="windlass-gauges")
@@ -64,7 +63,7 @@ class Exposition:
         return generate_latest(self._registry)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop reading."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -73,38 +72,58 @@ class Exposition:
         try:
             await look()
         except Exception as error:
-            _log.warning("metrics that live in the database are those of before: %s", error)
+            _log.warning("metrics from the database are out of date: %s", error)
         finally:
             self._looked_s = self._clock()
             self._looking = None
 
 
-@asynccontextmanager
-async def exposed(exposition: Exposition, address: str) -> AsyncIterator[str]:
-    """Answer `GET /metrics` and `GET /healthz` at this address while the block lasts; gives the URL."""
-    host, _, port = address.rpartition(":")
-    try:
-        server = await asyncio.start_server(
-            lambda reader, writer: _serve(exposition, reader, writer),
-            host.strip("[]") or "127.0.0.1",
-            int(port),
-            limit=REQUEST_MAX_BYTES,
-        )
-    except (OSError, ValueError) as error:
-        raise BadSetting(
-            f"metrics cannot be served at {address!r}: {error}",
-            remedy="Set metrics_listen to host:port with a port that is free, such as 127.0.0.1:9464",
-        ) from error
-    try:
-        taken = server.sockets[0].getsockname()
-        yield f"http://{f'[{taken[0]}]' if ':' in taken[0] else taken[0]}:{taken[1]}"
-    finally:
-        server.close()
-        await exposition.close()
+class MetricsServer:
+    """Serves `GET /metrics` and `GET /healthz` on a separate address, which is `url` once it has started."""
+
+    name = "metrics_listen"
+
+    def __init__(self, exposition: Exposition, address: str) -> None:
+        self._exposition = exposition
+        self._address = address
+        self._server: asyncio.Server | None = None
+        self.url = ""
+
+    async def start(self) -> None:
+        """Bind the port."""
+        host, _, port = self._address.rpartition(":")
+        try:
+            self._server = await asyncio.start_server(
+                lambda reader, writer: _serve(self._exposition, reader, writer),
+                host.strip("[]") or "127.0.0.1",
+                int(port),
+                limit=REQUEST_MAX_BYTES,
+            )
+        except (OSError, ValueError) as error:
+            raise BadSetting(
+                f"metrics cannot be served at {self._address!r}: {error}",
+                remedy="Set metrics_listen to host:port with a port that is free, such as 127.0.0.1:9464",
+            ) from error
+        taken = self._server.sockets[0].getsockname()
+        self.url = f"http://{f'[{taken[0]}]' if ':' in taken[0] else taken[0]}:{taken[1]}"
+
+    async def stop(self) -> None:
+        """Release the port and stop reading."""
+        if self._server is not None:
+            self._server.close()
+        await self._exposition.close()
+
+    def alive(self) -> float | None:
+        """Return None: it acts only on requests."""
+        return None
+
+    def ready(self) -> bool:
+        """Whether it accepts requests."""
+        return self._server is not None and self._server.is_serving()
 
 
 async def _serve(exposition: Exposition, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One request, one answer, and the connection is closed."""
+    """Answer one request and close the connection."""
     try:
         async with asyncio.timeout(REQUEST_WITHIN_S):
             head = await reader.readuntil(b"\r\n\r\n")

@@ -1,8 +1,8 @@
-"""Log lines for people or for machines, each with the job, step, attempt and request that it is about.
+"""Log lines for people or for machines, each with its job, step, attempt and request.
 
-The ids come from where the line is written: a handler's context, a request's, or what the caller of the logger gave as
-`extra`. So lines of libraries that know nothing of Windlass have them too. A line never fails to be written because of
-what is in it, a JSON line is always one line, and what looks like a key is cut short.
+The ids come from the context of the line: a handler's context, a request's, or the `extra` of the logging call. So
+lines of libraries that know nothing of Windlass have them too. No content can make a line fail, a JSON line is always
+one line, and text that looks like a key is shortened.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from windlass.pure.redact import masked
 Format = Literal["json", "console"]
 
 TEXT_MAX_CHARS = 32 * 1024
-# In this order, on every line that has them.
+# The ids, in their order on every line.
 IDS = ("job", "step", "index", "attempt", "request_id", "caller")
 
 
 class Attempted(Protocol):
-    """What a line written in a handler is about."""
+    """The attempt that a handler's line belongs to."""
 
     job_id: UUID
     step: str
@@ -37,21 +37,21 @@ class Attempted(Protocol):
     request_id: str | None
 
 
-# Of the request that is being answered here, and of the handler that is running here. The first two are set by the
-# service for each request, the last by the worker for each attempt.
+# The ids of the current request, and the attempt of the current handler. The service sets the first two for each
+# request, and the worker sets the last for each attempt.
 request_id: ContextVar[str | None] = ContextVar("windlass_request_id", default=None)
 caller: ContextVar[str | None] = ContextVar("windlass_caller", default=None)
 running: ContextVar[Any] = ContextVar("windlass_context")
 
 _KEY = re.compile(r"\b(wl_[0-9A-Za-z]{12}_|whsec_)[0-9A-Za-z+/=]{8,}")
-# Whatever could move the cursor, ring, or begin a line that was never written.
+# Characters that could move the cursor, ring, or fake the beginning of a line.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 _ENDS = re.compile(r"[\x7f\x85\u2028\u2029]")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def ids_of(record: logging.LogRecord) -> dict[str, Any]:
-    """The ids of a line: what it was given itself, then what is known where it is written."""
+    """Return the ids of a line: its own values take precedence over those of its context."""
     found: dict[str, Any] = {"request_id": request_id.get(), "caller": caller.get()}
     attempt: Attempted | None = running.get(None)
     if attempt is not None:
@@ -68,12 +68,12 @@ def ids_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def prefix(job: object, step: object, attempt: object) -> str:
-    """How a handler's own lines begin, so that they can be told apart under any logging set-up."""
+    """Return the prefix of a handler's own lines, which distinguishes them under any logging set-up."""
     return f"[{job}/{step} attempt {attempt}] "
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """What the line says, whatever it was given."""
+    """Return the message of a line. Arguments that do not fit the message cause no error."""
     try:
         return clean(record.getMessage())
     except Exception:
@@ -88,7 +88,7 @@ def _text(value: object) -> str:
 
 
 def clean(text: str) -> str:
-    """Text that can be written: not too long, without keys and passwords, and without halves of characters."""
+    """Make text fit to write: shortened, without keys and passwords, and without half characters."""
     if len(text) > TEXT_MAX_CHARS:
         text = f"{text[:TEXT_MAX_CHARS]}… ({len(text):,} characters)"
     if "wl_" in text or "whsec_" in text:
@@ -99,10 +99,10 @@ def clean(text: str) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a record as one JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Format the line, without its end."""
         ids = ids_of(record)
         message = message_of(record).removeprefix(prefix(ids.get("job"), ids.get("step"), ids.get("attempt")))
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -121,15 +121,15 @@ class JsonLines(logging.Formatter):
         if record.stack_info:
             line["stack"] = clean(self.formatStack(record.stack_info))
         text = msgspec.json.encode(line).decode()
-        # JSON may hold these as they are; to some who read lines they end one.
+        # JSON may contain these characters, but some readers take them for line ends.
         return _ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class ConsoleLines(logging.Formatter):
-    """A line for people; what a message holds cannot pass for a line of its own."""
+    """Formats a record for people. A message cannot fake another line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end; an exception's lines come after it."""
+        """Format the line, without its end. The lines of an exception follow it."""
         ids = ids_of(record)
         message = _CONTROL.sub("", message_of(record)).replace("\n", "\n    ")
         if message.startswith(prefix(ids.get("job"), ids.get("step"), ids.get("attempt"))):
@@ -146,7 +146,7 @@ class ConsoleLines(logging.Formatter):
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    """The one handler that `configure` puts on the root logger; `stream` None is standard error as it is then."""
+    """The handler that `configure` puts on the root logger; `stream` None is the current standard error."""
 
     def __init__(self, format: Format, stream: TextIO | None) -> None:
         super().__init__(stream or sys.stderr)
@@ -162,13 +162,13 @@ def configure(format: str, level: str | int, stream: TextIO | None = None) -> No
             root.removeHandler(handler)
     lines = _Lines("json" if format == "json" else "console", stream)
     root.setLevel(level if isinstance(level, int) else level.upper())
-    # A level of its own: a worker lets more through to the root, for those who look at a step.
+    # The handler has its own level, because a worker lowers the root's level to store more lines with the steps.
     lines.setLevel(root.level)
     root.addHandler(lines)
     logging.captureWarnings(True)
 
 
 def configured() -> tuple[Format, int] | None:
-    """The format and level that `configure` set, for a child process to go on with; None if it was not called."""
+    """Return the format and level that `configure` set, for a child process; None if it was not called."""
     found = (handler for handler in logging.getLogger().handlers if isinstance(handler, _Lines))
     return next(((handler.kind, handler.level) for handler in found), None)

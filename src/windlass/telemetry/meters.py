@@ -1,7 +1,7 @@
-"""The instruments, by name, and the `Observer` that moves them.
+"""The instruments, by name, and the `Observer` that updates them.
 
-Nothing here may grow with what callers send: a label never holds an id, a caller or a path with an id in it, and names
-of recipes, steps and queues are told apart up to LABELS_MAX, then counted together as `other`.
+Nothing here may grow with the requests of callers. A label never contains an id, a caller or a path with an id. Names
+of recipes, steps and queues are distinguished up to LABELS_MAX, then counted together as `other`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from windlass.telemetry.spread import Series, Spread
+from windlass.telemetry.histogram import LabelledHistogram, Series
 from windlass.telemetry.traces import Tracer
 
 LABELS_MAX = 500
@@ -35,7 +35,7 @@ _SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """What is measured under one name."""
+    """The declaration of one metric."""
 
     kind: Literal["counter", "gauge", "histogram", "summary"]
     about: str
@@ -43,8 +43,8 @@ class Instrument:
     buckets: tuple[float, ...] = ()
 
 
-# The whole list; docs/reference/metrics.md is made of it. What is kept in the database is the same in every process
-# that is asked; the rest is of the process that answers.
+# The whole list; docs/reference/metrics.md is generated from it. Metrics from the database are the same in every
+# process; the others are those of the answering process.
 INSTRUMENTS: dict[str, Instrument] = {
     "windlass_jobs_total": Instrument(
         "counter", "Jobs by recipe and state: QUEUED counts submissions, the others endings.", ("recipe", "status")
@@ -55,12 +55,12 @@ INSTRUMENTS: dict[str, Instrument] = {
     "windlass_queue_depth": Instrument("gauge", "Steps that wait in a queue for a worker.", ("queue",)),
     "windlass_queue_age_seconds": Instrument("gauge", "Age of the oldest job with a step in the queue.", ("queue",)),
     "windlass_queue_is_capped": Instrument(
-        "gauge", "1 if the queue holds more than is counted (queue_depth_max).", ("queue",)
+        "gauge", "1 if the queue holds more steps than are counted (queue_depth_max).", ("queue",)
     ),
     "windlass_feed_lag_seconds": Instrument(
-        "gauge", "How long a transaction under way holds back streams, audit and webhooks."
+        "gauge", "How long an open transaction delays streams, audit and webhooks."
     ),
-    "windlass_engines": Instrument("gauge", "Processes whose engine loops were seen to turn in the last 30 s."),
+    "windlass_engines": Instrument("gauge", "Processes whose engine loops ran in the last 30 s."),
     "windlass_step_seconds": Instrument(
         "histogram", "How long handlers ran, by how the attempt ended.", ("recipe", "step", "outcome"), _STEP_S
     ),
@@ -68,15 +68,15 @@ INSTRUMENTS: dict[str, Instrument] = {
     "windlass_scheduling_lag_seconds": Instrument(
         "histogram", "From a job's submission to the start of its first handler.", (), _LAG_S
     ),
-    "windlass_claims_total": Instrument("counter", "Claims, also those that found nothing."),
+    "windlass_claims_total": Instrument("counter", "Claims, including claims that found nothing."),
     "windlass_claim_steps": Instrument("histogram", "Steps taken by one claim.", (), _SIZES),
     "windlass_submit_jobs": Instrument("histogram", "Jobs made by one commit.", (), _SIZES),
     "windlass_settle_reports": Instrument("histogram", "Attempts settled by one commit.", (), _SIZES),
     "windlass_commit_seconds": Instrument(
-        "histogram", "How long a commit took, with its way there and back.", ("operation",), _COMMIT_S
+        "histogram", "Duration of a commit, including the round trip.", ("operation",), _COMMIT_S
     ),
     "windlass_pool_connections": Instrument("gauge", "Connections to PostgreSQL, busy or idle.", ("state",)),
-    "windlass_loop_actions_total": Instrument("counter", "What the engine's duties did.", ("duty",)),
+    "windlass_loop_actions_total": Instrument("counter", "Actions of the engine's duties.", ("duty",)),
     "windlass_loop_seconds": Instrument("histogram", "How long one turn of a duty took.", ("duty",), _COMMIT_S),
     "windlass_http_requests_total": Instrument(
         "counter",
@@ -84,38 +84,42 @@ INSTRUMENTS: dict[str, Instrument] = {
         ("method", "route", "status", "operation"),
     ),
     "windlass_http_seconds": Instrument(
-        "histogram", "Until a request's answer began.", ("method", "route", "operation"), _HTTP_S
+        "histogram", "Time until the response began.", ("method", "route", "operation"), _HTTP_S
     ),
-    "windlass_limited_total": Instrument("counter", "Requests that were answered 429, by reason.", ("reason",)),
+    "windlass_limited_total": Instrument("counter", "Requests answered with 429, by reason.", ("reason",)),
     "windlass_stream_clients": Instrument(
-        "gauge", "Open event streams: of one job, or of all of a caller's.", ("kind",)
+        "gauge", "Open event streams, of one job or of all jobs of a caller.", ("kind",)
     ),
     "windlass_stream_dropped_total": Instrument("counter", "Streams that were cut off, by reason.", ("reason",)),
     "windlass_webhooks_total": Instrument("counter", "Webhook deliveries tried, by result.", ("result",)),
-    "windlass_membership_total": Instrument("counter", "Questions to the Membership service, by result.", ("result",)),
-    "windlass_breaker_open": Instrument("gauge", "1 while a circuit breaker lets nothing through.", ("name",)),
+    "windlass_membership_total": Instrument("counter", "Requests to the Membership service, by result.", ("result",)),
+    "windlass_breaker_open": Instrument("gauge", "1 while a circuit breaker blocks requests.", ("name",)),
     "windlass_provider_webhooks_total": Instrument(
-        "counter", "Webhooks that came from providers, by what became of them.", ("provider", "result")
+        "counter", "Webhooks from providers, by result.", ("provider", "result")
     ),
     "windlass_provider_calls_total": Instrument(
-        "counter", "Requests to providers: what was asked, and how it ended.", ("provider", "call", "result")
+        "counter", "Requests to providers, by call and result.", ("provider", "call", "result")
     ),
     "windlass_provider_slots": Instrument(
-        "gauge", "Steps that hold a provider's place, or wait for one.", ("provider", "state")
+        "gauge", "Steps that hold or wait for a provider's slot.", ("provider", "state")
     ),
-    "windlass_provider_concurrency": Instrument("gauge", "How many places a provider has.", ("provider",)),
+    "windlass_provider_concurrency": Instrument("gauge", "Slots of a provider.", ("provider",)),
 }
 
 
+# Observed so often that Prometheus's own histogram would cost too much.
+_SPREADS = frozenset({"windlass_step_seconds", "windlass_scheduling_lag_seconds", "windlass_http_seconds"})
+
+
 class Labels:
-    """Tells names apart up to a limit, and makes them fit to be shown."""
+    """Distinguishes names up to a limit, and makes them valid labels."""
 
     def __init__(self, most: int = LABELS_MAX) -> None:
         self._most = most
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def of(self, *names: str) -> tuple[str, ...]:
-        """The names as labels; `other` for each of them when there are too many."""
+        """Return the names as labels; `other` for each when there are too many."""
         known = self._known.get(names)
         if known is None:
             if len(self._known) >= self._most:
@@ -126,18 +130,18 @@ class Labels:
 
 
 class Tallies(Collector):
-    """Jobs by recipe and state, as they were last read from the database."""
+    """Jobs by recipe and state, as last read from the database."""
 
     def __init__(self, labels: Labels) -> None:
         self._labels = labels
         self._rows: list[tuple[str, str, int, float]] = []
 
     def show(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
-        """Show these from now on: recipe, state, count, seconds."""
+        """Set the rows to show: recipe, state, count, seconds."""
         self._rows = list(rows)
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the registry."""
+        """Yield the metrics. Called by the registry."""
         together: dict[tuple[str, str], tuple[int, float]] = {}
         for recipe, state, count, seconds in self._rows:
             key = (self._labels.of(recipe)[0], state)
@@ -156,14 +160,14 @@ class Tallies(Collector):
 
 
 class Attempts(Collector):
-    """Attempts by recipe and outcome, which is what their durations are told apart by."""
+    """Attempts by recipe and outcome, derived from the series of their durations."""
 
-    def __init__(self, step_s: Spread, labels: Labels) -> None:
+    def __init__(self, step_s: LabelledHistogram, labels: Labels) -> None:
         self._step_s = step_s
         self._labels = labels
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the registry."""
+        """Yield the metrics. Called by the registry."""
         counts: dict[tuple[str, str], int] = {}
         for (recipe, _, outcome), series in self._step_s.series.items():
             key = (self._labels.of(recipe)[0], outcome)
@@ -176,7 +180,7 @@ class Attempts(Collector):
 
 
 class Meters:
-    """Every instrument of a process. An `Observer`; what the API and its parts count has methods of its own."""
+    """All instruments of a process. It is an `Observer`, with further methods for the API and its parts."""
 
     def __init__(self, registry: CollectorRegistry, tracer: Tracer | None = None) -> None:
         self.registry = registry
@@ -184,7 +188,7 @@ class Meters:
         self._recipes = Labels()
         self._steps = Labels()
         self._queues = Labels()
-        # The queues that were shown, by their labels.
+        # The queues shown so far, by their labels.
         self._shown: Iterable[tuple[str, ...]] = ()
         self._tallies = Tallies(self._recipes)
         registry.register(self._tallies)
@@ -194,7 +198,7 @@ class Meters:
         self._capped: Gauge = made["windlass_queue_is_capped"]
         self._feed_lag: Gauge = made["windlass_feed_lag_seconds"]
         self._engines: Gauge = made["windlass_engines"]
-        self._step_s: Spread = made["windlass_step_seconds"]
+        self._step_s: LabelledHistogram = made["windlass_step_seconds"]
         registry.register(Attempts(self._step_s, self._recipes))
         self._lag_s = made["windlass_scheduling_lag_seconds"].of()
         self._claims: Counter = made["windlass_claims_total"]
@@ -209,7 +213,9 @@ class Meters:
         self._loop_actions: Counter = made["windlass_loop_actions_total"]
         self._loop_s: Histogram = made["windlass_loop_seconds"]
         self._http: Counter = made["windlass_http_requests_total"]
-        self._http_s: Histogram = made["windlass_http_seconds"]
+        self._http_s: LabelledHistogram = made["windlass_http_seconds"]
+        # By method, route, status and operation: finding the labels costs more than counting.
+        self._answers: dict[tuple[str, str, int, str], tuple[Counter, Series]] = {}
         self._limited: Counter = made["windlass_limited_total"]
         self._streams: Gauge = made["windlass_stream_clients"]
         for kind in ("job", "jobs"):
@@ -229,7 +235,7 @@ class Meters:
     # The observer.
 
     def submitted(self, job_ids: Sequence[UUID], seconds: float) -> None:
-        """A commit made these jobs."""
+        """Record a commit that made these jobs."""
         self._submit_jobs.observe(len(job_ids))
         self._submit_s.observe(seconds)
         if self.tracer is not None:
@@ -237,14 +243,14 @@ class Meters:
                 self.tracer.submitted(job_id, seconds)
 
     def claimed(self, steps: int, wanted: int, seconds: float) -> None:
-        """A claim took this many steps."""
+        """Record a claim that took this many steps."""
         self._claims.inc()
         self._claim_s.observe(seconds)
         if steps:
             self._claim_steps.observe(steps)
 
     def settled(self, reports: int, seconds: float) -> None:
-        """A commit settled this many attempts."""
+        """Record a commit that settled this many attempts."""
         self._settle_reports.observe(reports)
         self._settle_s.observe(seconds)
 
@@ -258,7 +264,7 @@ class Meters:
         request_id: str | None,
         lag_s: float | None,
     ) -> Callable[[str], None]:
-        """A handler starts."""
+        """Record the start of a handler. Returns the callback for its end."""
         if lag_s is not None:
             self._lag_s.observe(lag_s)
         span = None
@@ -294,12 +300,12 @@ class Meters:
         request_id: str | None,
         parent: UUID | None = None,
     ) -> None:
-        """A job has ended. It is counted in the database, where every process can read it."""
+        """Record the end of a job in its trace. The database counts it, where every process can read it."""
         if self.tracer is not None:
             self.tracer.ended(job_id, recipe, state, created_at, finished_at, request_id, parent)
 
     def looped(self, duty: str, count: int, seconds: float) -> None:
-        """A duty of the engine had one turn."""
+        """Record one turn of an engine duty."""
         self._loop_s.labels(duty).observe(seconds)
         if count:
             self._loop_actions.labels(duty).inc(count)
@@ -307,52 +313,57 @@ class Meters:
     # The service.
 
     def answered(self, method: str, route: str, status: int, operation: str, seconds: float) -> None:
-        """A request was answered. `route` is the path as the API document has it, never as it was asked for."""
+        """Record an answered request. `route` is the path from the API document, never the requested path."""
         method = method if method in METHODS else OTHER
-        self._http.labels(method, route, str(status), operation).inc()
-        self._http_s.labels(method, route, operation).observe(seconds)
+        found = self._answers.get((method, route, status, operation))
+        if found is None:
+            counter = self._http.labels(method, route, str(status), operation)
+            found = (counter, self._http_s.of(method, route, operation))
+            self._answers[method, route, status, operation] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def limited(self, reason: str) -> None:
-        """A request was answered 429."""
+        """Record a request answered with 429."""
         self._limited.labels(reason).inc()
 
     def streams(self, kind: str, change: int) -> None:
-        """A stream was opened (1) or has ended (-1)."""
+        """Record an opened (1) or ended (-1) stream."""
         self._streams.labels(kind).inc(change)
 
     def dropped(self, reason: str) -> None:
-        """A stream was cut off."""
+        """Record a stream that was cut off."""
         self._dropped.labels(reason).inc()
 
     def webhook(self, result: str) -> None:
-        """A webhook was sent, or could not be."""
+        """Record a webhook delivery, sent or failed."""
         self._webhooks.labels(result).inc()
 
     def membership(self, result: str) -> None:
-        """The Membership service was asked."""
+        """Record a request to the Membership service."""
         self._membership.labels(result).inc()
 
     def breaker(self, name: str, is_open: bool) -> None:
-        """A circuit breaker opened or closed."""
+        """Record that a circuit breaker opened or closed."""
         self._breaker.labels(name).set(is_open)
 
     def received(self, provider: str, result: str) -> None:
-        """A provider's webhook came, and this became of it."""
+        """Record a webhook from a provider, with its result."""
         self._received.labels(*self._providers.of(provider), result).inc()
 
     def called(self, provider: str, call: str, result: str) -> None:
-        """A provider was asked: to start, about its status, to cancel."""
+        """Record a request to a provider: start, status or cancel."""
         self._called.labels(*self._providers.of(provider), call, result).inc()
 
-    # What is read when somebody looks.
+    # Values that are read on a scrape.
 
     def watch_pool(self, busy: Callable[[], float], idle: Callable[[], float]) -> None:
-        """Ask for the pool's connections whenever metrics are read."""
+        """Read the pool's connections on every scrape."""
         self._pool.labels("busy").set_function(busy)
         self._pool.labels("idle").set_function(idle)
 
     def show_queues(self, depths: Mapping[str, tuple[int, float]], most: int) -> None:
-        """Show these queues from now on (how many steps, how old in seconds); one that was shown before is empty."""
+        """Show these queues (number of steps, age in seconds). Queues shown before and missing now are empty."""
         together = dict.fromkeys(self._shown, (0, 0.0, False))
         for queue, (count, age_s) in depths.items():
             labels = self._queues.of(queue)
@@ -365,11 +376,11 @@ class Meters:
         self._shown = together.keys()
 
     def show_tallies(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
-        """Show these jobs by recipe and state from now on."""
+        """Show these jobs by recipe and state."""
         self._tallies.show(rows)
 
     def show_providers(self, rows: Iterable[tuple[str, int, int, int, bool]]) -> None:
-        """Show these providers from now on: name, places, how many are held, how many wait, is its breaker open."""
+        """Show these providers: name, slots, slots held, steps waiting, whether the breaker is open."""
         for name, places, held, waiting, is_open in rows:
             (label,) = self._providers.of(name)
             self._places.labels(label).set(places)
@@ -378,7 +389,7 @@ class Meters:
             self._breaker.labels(f"provider {label}").set(is_open)
 
     def show_installation(self, engines: int, feed_lag_s: float) -> None:
-        """Show how many engines turn, and how far behind the feed is."""
+        """Show the number of running engines, and the lag of the feed."""
         self._engines.set(engines)
         self._feed_lag.set(feed_lag_s)
 
@@ -387,14 +398,14 @@ def _make(name: str, one: Instrument, registry: CollectorRegistry) -> Any:
     match one.kind:
         case "counter" if name not in ("windlass_jobs_total", "windlass_attempts_total"):
             return Counter(name, one.about, one.labels, registry=registry)
-        case "histogram" if name in ("windlass_step_seconds", "windlass_scheduling_lag_seconds"):
-            spread = Spread(name, one.about, one.labels, one.buckets)
-            registry.register(spread)
-            return spread
+        case "histogram" if name in _SPREADS:
+            histogram = LabelledHistogram(name, one.about, one.labels, one.buckets)
+            registry.register(histogram)
+            return histogram
         case "gauge":
             return Gauge(name, one.about, one.labels, registry=registry)
         case "histogram":
             return Histogram(name, one.about, one.labels, registry=registry, buckets=one.buckets)
         case _:
-            # Counted elsewhere: `Tallies`, `Attempts`.
+            # `Tallies` and `Attempts` count these.
             return None

@@ -1,16 +1,16 @@
-"""Traces: one for each job, from its submission through every attempt, whichever processes they ran in.
+"""Traces: one for each job, from its submission through every attempt, across processes.
 
-    trace id = the job's id             so nothing has to be stored or handed on for spans to find together
-      root      the job, from submission to end     told by the process that follows the feed when it ends
-      ├ submit  the commit that made it             told by the process that took it
-      ├ attempt one of a step; a handler's own spans are below it
-      ├ child   a job that it started, which has a trace of its own: each has a link to the other
+    trace id = the job's id             so spans belong together without stored or forwarded ids
+      root      the job, from submission to end     sent by the process that follows the feed when it ends
+      ├ submit  the commit that made it             sent by the process that took it
+      ├ attempt one attempt of a step; the handler's own spans are below it
+      ├ child   a job that it started, which has its own trace: each links to the other
       └ …
-    an HTTP request goes on with its caller's trace, and has a link to the job that it made
+    an HTTP request continues its caller's trace, and links to the job that it made
 
-OpenTelemetry is loaded by `open_tracer` only, so a process without traces neither needs nor pays for it. A span that
-has ended is put into a bounded queue from which a thread sends. When nobody takes them, the queue is full and the
-oldest are dropped: nothing here ever waits, and `close` gives up after CLOSE_WITHIN_S.
+Only `open_tracer` loads OpenTelemetry, so a process without traces neither needs nor pays for it. An ended span goes
+into a bounded queue, from which a thread sends. If the receiver does not accept spans, the queue fills and the oldest
+spans are dropped: nothing here ever waits, and `close` gives up after CLOSE_WITHIN_S.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ TRACES_PATH = "/v1/traces"
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _BAD_ENDS = frozenset({"failed", "timeout", "FAILED", "TIMEOUT", "EXPIRED", "DENIED", "OUTPUT_QUARANTINED"})
-# The jobs that the request made which is being answered here; None when requests are not traced.
+# The jobs made by the request that is answered here; None when requests are not traced.
 _made: ContextVar[list[UUID] | None] = ContextVar("windlass_made", default=None)
 
 _log = logging.getLogger("windlass.traces")
 
 
 def trace_id(job_id: UUID) -> int:
-    """The id of a job's trace."""
+    """Return the id of a job's trace."""
     return job_id.int
 
 
 def span_id(job_id: UUID, *place: object) -> int:
-    """The id of a span of a job's trace: of the job itself, or of what it did at `place`."""
+    """Return the id of a span in a job's trace: the job's own span, or the span at `place`."""
     named = b"".join(b"\x00" + str(part).encode(errors="replace") for part in place)
     return int.from_bytes(hashlib.sha256(job_id.bytes + named).digest()[-8:], "big") or 1
 
 
 def link_job(job_id: UUID) -> None:
-    """The request that is being answered here made this job."""
+    """Record that the request answered here made this job."""
     made = _made.get()
     if made is not None and len(made) < LINKS_MAX:
         made.append(job_id)
 
 
 class RequestSpan:
-    """One HTTP request. Made where it begins, ended where its answer does."""
+    """One HTTP request. Created when it begins, ended when its response does."""
 
     __slots__ = ("_began_ns", "_is_sampled", "_made", "_parent", "_tracer", "trace_id")
 
@@ -86,7 +86,7 @@ class RequestSpan:
         _made.set(self._made)
 
     def end(self, method: str, route: str, status: int, request_id: str) -> None:
-        """The answer has begun; `route` is the path as the API document has it."""
+        """End the span when the response has begun; `route` is the path from the API document."""
         if self._is_sampled:
             self._tracer._request(self, method, route, status, request_id)
 
@@ -108,10 +108,10 @@ class Tracer:
         self._scope = InstrumentationScope("windlass", metadata.version("windlass"))
         self._is_failing = False
 
-    # What an observer is told.
+    # Calls of the observer.
 
     def submitted(self, job_id: UUID, seconds: float) -> None:
-        """A commit made this job."""
+        """Record a commit that made this job."""
         ended_ns = time.time_ns()
         began_ns = ended_ns - int(seconds * 1e9)
         self._put(partial(self._of_job, job_id, "submit", ("submit",), began_ns, ended_ns, {}, "PRODUCER"))
@@ -119,7 +119,7 @@ class Tracer:
     def attempt(
         self, job_id: UUID, recipe: str, step: str, index: int | None, attempt: int, request_id: str | None
     ) -> Callable[[str], None]:
-        """A handler starts: from here on, spans of its own are below the attempt's."""
+        """Record the start of a handler: spans that the handler makes are below the attempt's."""
         place = (step, "" if index is None else index, attempt)
         facts: dict[str, Any] = {"windlass.recipe": recipe, "windlass.step": step, "windlass.attempt": attempt}
         if index is not None:
@@ -148,7 +148,7 @@ class Tracer:
         request_id: str | None,
         parent: UUID | None = None,
     ) -> None:
-        """A job has ended: the span that all others of its trace are below; and its span in its parent's trace."""
+        """Record the end of a job: the root span of its trace, and its span in its parent's trace."""
         facts: dict[str, Any] = {"windlass.recipe": recipe, "windlass.outcome": state}
         if request_id is not None:
             facts["windlass.request_id"] = request_id
@@ -158,10 +158,10 @@ class Tracer:
             below = {**facts, "windlass.child": str(job_id)}
             self._put(partial(self._of_job, parent, recipe, ("child", job_id), *times, below, "INTERNAL", job_id))
 
-    # What the service tells.
+    # Calls of the service.
 
     def request(self, traceparent: str | None, new_id: UUID) -> RequestSpan:
-        """A request begins. It goes on with the trace that its caller names, or begins one of this id."""
+        """Begin a request's span. It continues the trace that its caller names, or begins a trace of this id."""
         return RequestSpan(self, traceparent, new_id.int)
 
     def _request(self, span: RequestSpan, method: str, route: str, status: int, request_id: str) -> None:
@@ -225,28 +225,28 @@ class Tracer:
         return self._trace.SpanContext(trace, span, is_remote=is_remote, trace_flags=sampled)
 
     def _put(self, make: Callable[[], Any]) -> None:
-        """Hand a span to the queue. Whatever goes wrong with it is said once and is not the worker's trouble."""
+        """Hand a span to the queue. An error is logged once and never reaches the worker."""
         try:
             self._processor.on_end(make())
         except Exception:
             if not self._is_failing:
                 self._is_failing = True
-                _log.exception("spans cannot be made; traces are not complete")
+                _log.exception("spans cannot be made; traces are incomplete")
 
     async def close(self) -> None:
-        """Send what is left, if somebody takes it soon."""
+        """Send the remaining spans, if the receiver accepts them soon."""
         sending = threading.Thread(target=self._provider.shutdown, name="windlass-traces-close", daemon=True)
         sending.start()
         until_s = time.monotonic() + CLOSE_WITHIN_S
         while sending.is_alive():
             if time.monotonic() > until_s:
-                _log.warning("the last spans were not taken within %g s and are dropped", CLOSE_WITHIN_S)
+                _log.warning("the receiver did not accept the last spans within %g s; they are dropped", CLOSE_WITHIN_S)
                 return
             await asyncio.sleep(0.01)
 
 
 def open_tracer(endpoint: str, service: str, *, is_default: bool = False) -> Tracer:
-    """Send spans to an OTLP/HTTP receiver; with `is_default`, also those that handlers make by OpenTelemetry's API."""
+    """Send spans to an OTLP/HTTP receiver. With `is_default`, handlers' own OpenTelemetry spans go there too."""
     try:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -255,7 +255,7 @@ def open_tracer(endpoint: str, service: str, *, is_default: bool = False) -> Tra
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise BadSetting(
-            "traces are set, and OpenTelemetry is not installed", remedy="pip install 'windlass[otel]'"
+            "traces need OpenTelemetry, which is not installed", remedy="pip install 'windlass[otel]'"
         ) from error
     if urlsplit(endpoint).path in ("", "/"):
         endpoint = endpoint.rstrip("/") + TRACES_PATH
@@ -266,7 +266,7 @@ def open_tracer(endpoint: str, service: str, *, is_default: bool = False) -> Tra
         max_export_batch_size=BATCH_MAX,
         schedule_delay_millis=SEND_EVERY_S * 1000,
     )
-    # Not at exit, as it would wait there for a receiver that hangs.
+    # Not at exit: it would wait there for a receiver that hangs.
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(processor)
     if is_default:

@@ -1,4 +1,4 @@
-"""What a user needs to test recipes: an engine inside the test, a clock that jumps, handlers that fail on purpose."""
+"""Tools to test recipes: an engine inside the test, a clock that jumps, handlers that fail on purpose."""
 
 from windlass.testing.clock import VirtualClock
 from windlass.testing.failing import fail_always, fail_times, returning

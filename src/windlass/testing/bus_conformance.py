@@ -1,10 +1,10 @@
-"""The tests that every bus must pass, for pytest: derive a class, say how buses are opened and cut off, and run it.
+"""The tests that every bus must pass, for pytest: derive a class that opens and cuts off buses, and run it.
 
 ```python
 from windlass.testing.bus_conformance import BusConformance
 
 class TestAcme(BusConformance):
-    async def open(self):                # a bus of a process of its own; the suite closes it
+    async def open(self):                # a bus, as in a separate process; the suite closes it
         return AcmeBus("acme://localhost")
 
     async def cut_off(self):             # end every connection, as a restart of the server does
@@ -32,19 +32,19 @@ B = TypeVar("B", bound=Bell)
 
 
 class Ear:
-    """What a listener has heard so far."""
+    """Collects the bells that a listener heard."""
 
     def __init__(self) -> None:
         self.heard: list[Bell] = []
         self._news = asyncio.Event()
 
     def hear(self, bell: Bell) -> None:
-        """Take note of a bell."""
+        """Record a bell."""
         self.heard.append(bell)
         self._news.set()
 
     async def until(self, is_enough: Callable[[list[Bell]], bool]) -> None:
-        """Wait until what was heard is enough."""
+        """Wait until the heard bells satisfy the condition."""
         async with asyncio.timeout(WITHIN_S):
             while not is_enough(self.heard):
                 self._news.clear()
@@ -52,14 +52,14 @@ class Ear:
 
 
 class BusConformance:
-    """Derive from it, and give `open` and `cut_off`: see the module."""
+    """Derive a class from it that implements `open` and `cut_off`; the module shows how."""
 
     async def open(self) -> Bus:
-        """A bus as a process of its own has it."""
+        """Open a bus, as a separate process would."""
         raise NotImplementedError
 
     async def cut_off(self) -> None:
-        """End the connections of every bus that is open."""
+        """End the connections of every open bus."""
         raise NotImplementedError
 
     @asynccontextmanager
@@ -72,7 +72,7 @@ class BusConformance:
             await other.close()
 
     def test_a_bell_is_heard_by_every_process_also_by_its_own(self) -> None:
-        """Every listener of its kind hears a bell with all that it says, and no other kind does."""
+        """Every listener of its kind hears a bell with all its fields; listeners of other kinds do not."""
 
         async def test() -> None:
             async with self._two() as (ringer, other):
@@ -89,7 +89,7 @@ class BusConformance:
         asyncio.run(test())
 
     def test_everything_that_a_bell_says_arrives(self) -> None:
-        """Particulars come whole: an output that is told, text that is not ASCII, more ids than one message holds."""
+        """Fields arrive whole: an output, text that is not ASCII, more ids than one message holds."""
 
         async def test() -> None:
             async with self._two() as (ringer, other):
@@ -104,7 +104,7 @@ class BusConformance:
         asyncio.run(test())
 
     def test_ringing_returns_at_once_and_many_bells_all_arrive(self) -> None:
-        """A burst may be merged, but what it says arrives."""
+        """Bells of a burst may be merged, but all their fields arrive."""
 
         async def test() -> None:
             async with self._two() as (ringer, other):
@@ -117,7 +117,7 @@ class BusConformance:
         asyncio.run(test())
 
     def test_a_hearer_looks_when_it_begins_to_hear(self) -> None:
-        """What was rung before is unknown, so the first bell has no particulars. That holds for a second hearer too."""
+        """Earlier bells are unknown, so the first bell has no fields. That holds for a second listener too."""
 
         async def test() -> None:
             async with self._two() as (bus, _):
@@ -129,7 +129,7 @@ class BusConformance:
         asyncio.run(test())
 
     def test_a_bus_that_was_cut_off_comes_back_and_says_so(self) -> None:
-        """Hearers look once after the cut, and hear new bells again; the ringer's bells go out again too."""
+        """Listeners hear one empty bell after the cut, then new bells; the ringer's bells go out again too."""
 
         async def test() -> None:
             async with self._two() as (ringer, other):
@@ -148,7 +148,7 @@ class BusConformance:
         asyncio.run(test())
 
     def test_a_hearer_that_fails_keeps_no_other_from_hearing(self) -> None:
-        """Neither the other hearers nor the bus suffer."""
+        """Neither the other listeners nor the bus suffer."""
 
         async def test() -> None:
             def fail(_: WorkQueued) -> None:
@@ -166,7 +166,7 @@ class BusConformance:
         asyncio.run(test())
 
     def test_closing_sends_what_waits_and_then_hears_nothing(self) -> None:
-        """A process that rings and ends at once is heard. Ringing a closed bus does nothing."""
+        """A bell of a process that rings and ends at once is heard. Ringing a closed bus does nothing."""
 
         async def test() -> None:
             async with self._two() as (brief, other):

@@ -1,8 +1,8 @@
-"""The history checker: all rows in, a sentence for each thing that is wrong with them out.
+"""The history checker: reads all rows, and returns a sentence for each violation.
 
-What can be told from the tables alone is told here, for the simulation, the chaos run and tests alike: events replayed
-against the state tables (`replay.py`), rows that must agree with one another, children and their parents, the workers.
-What somebody outside knows as well (who was told what, which handler ran) is held against them by each run itself.
+It checks every rule that the tables alone can prove, for the simulation, the chaos run and tests. It replays events
+against the state tables (`replay.py`), and compares related rows, child jobs with their parents, and workers. Each run
+itself checks the facts known outside the tables: the answers to callers, and the handlers that ran.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.outcome import Outcome
+from windlass.core.outcome import TIMEOUTS, Outcome
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, STEP_TERMINAL
 from windlass.store.plans import PLANS
 from windlass.testing.replay import Replay, Row
@@ -26,7 +26,7 @@ _DONE = frozenset(map(str, STEP_DONE))
 
 
 class Tables:
-    """Everything that is stored, read at once."""
+    """All stored rows, read at once."""
 
     def __init__(self, jobs: list[Row], steps: list[Row], events: list[Row], inbox: int, workers: list[Row]) -> None:
         self.jobs = {row["id"]: row for row in jobs}
@@ -41,7 +41,7 @@ class Tables:
 
     @classmethod
     async def read(cls, connection: asyncpg.Connection) -> Tables:
-        """All of them."""
+        """Read all tables."""
         return cls(
             await connection.fetch("SELECT * FROM windlass.jobs ORDER BY id"),
             await connection.fetch("SELECT * FROM windlass.steps ORDER BY job_id, no"),
@@ -54,10 +54,10 @@ class Tables:
 def check_tables(
     tables: Tables, sent: Mapping[Any, Sequence[Outcome]] | None = None, *, is_serial: bool = True
 ) -> list[str]:
-    """Every complaint about jobs that should all have ended.
+    """Return every complaint about jobs that should all have ended.
 
-    `sent` are the outcomes that were reported, by attempt, as far as they are known; `is_serial` says that no two
-    operations overlapped.
+    `sent` are the reported outcomes, by attempt, as far as they are known. `is_serial` tells that no two operations
+    overlapped.
     """
     wrong: list[str] = []
     for job in tables.jobs.values():
@@ -89,11 +89,15 @@ def _job(job: Row, steps: Sequence[Row]) -> list[str]:
         wrong.append(f"is COMPLETED with steps {states}")
     if job["state"] == "FAILED" and not own:
         wrong.append("is FAILED without a failed step")
+    if job["state"] == "FAILED" and _code(job) in TIMEOUTS:
+        wrong.append(f"is FAILED by {_code(job)}, and not TIMEOUT")
     if job["state"] in _TERMINAL and (job["finished_at"] is None or job["due_at"] is not None):
         wrong.append("has ended, and its row does not say so")
     if (job["trouble"] or "COMPLETED") != job["state"] and job["state"] in _TERMINAL:
         wrong.append(f"ended {job['state']}, and its trouble is {job['trouble']}")
-    if job["state"] == "TIMEOUT" and job["finished_at"] < job["deadline_at"]:
+    ended_at, deadline_at = job["finished_at"], job["deadline_at"]
+    is_late = None not in (ended_at, deadline_at) and ended_at >= deadline_at
+    if job["state"] == "TIMEOUT" and _code(job) not in TIMEOUTS and not is_late:
         wrong.append("timed out before its deadline")
     if job["state"] == "EXPIRED" and job["finished_at"] < job["expires_at"]:
         wrong.append("expired before its time")
@@ -151,7 +155,7 @@ def _children(tables: Tables) -> list[str]:
 
 
 def _workers(tables: Tables) -> list[str]:
-    """Only the worker of a lease that ended loses its steps."""
+    """Check that a worker loses its steps only after its lease ended."""
     wrong = []
     for worker, row in tables.workers.items():
         if row["lost_at"] is not None and row["lost_at"] < row["lease_until"]:
@@ -167,7 +171,8 @@ def _losses(tables: Tables) -> list[str]:
             payload: Mapping[str, Any] = {} if event["payload"] is None else msgspec.json.decode(event["payload"])
             if event["type"] == "step.running":
                 runs[event["no"]] = UUID(payload["worker"])
-            # A heartbeat process, or the worker that started the dead one, saw it die; the rescuer sees only the lease.
+            # A heartbeat process, or the worker that started the dead worker, saw it die; the rescuer sees only the
+            # lease.
             elif payload.get("because") == "worker_lost" and event["source"] == "rescuer":
                 worker = tables.workers.get(runs[event["no"]])
                 if worker is not None and (worker["lost_at"] is None or worker["lost_at"] > event["at"]):

@@ -1,4 +1,4 @@
-"""Handlers that fail on purpose, to see what a recipe makes of it."""
+"""Handlers that fail on purpose, to test how a recipe reacts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windlass.recipe.step import Step
 
 
 def fail_times(times: int, error: Exception | type[Exception], then: Callable[..., Any] | Step) -> Callable[..., Any]:
-    """A handler that raises `error` on its first calls, and from then on does what `then` does."""
+    """Return a handler that raises `error` on its first `times` calls, and then calls `then`."""
     function = then.function if isinstance(then, Step) else then
     calls = iter(range(times))
 
@@ -35,7 +35,7 @@ def fail_times(times: int, error: Exception | type[Exception], then: Callable[..
 
 
 def fail_always(error: Exception | type[Exception]) -> Callable[..., Any]:
-    """A handler that takes any arguments and always raises `error`."""
+    """Return a handler that takes any arguments and always raises `error`."""
 
     async def failing(**_: Any) -> None:
         raise error
@@ -44,7 +44,7 @@ def fail_always(error: Exception | type[Exception]) -> Callable[..., Any]:
 
 
 def returning(value: Any) -> Callable[..., Any]:
-    """A handler that takes any arguments and returns `value`."""
+    """Return a handler that takes any arguments and returns `value`."""
 
     async def answer(**_: Any) -> Any:
         return value

@@ -1,4 +1,4 @@
-"""A database that goes away at the worst moments: before an operation, inside it, or after its commit."""
+"""A database that loses its connection before an operation, inside it, or after its commit."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ T = TypeVar("T")
 
 
 class Moment(Enum):
-    """When the connection is lost."""
+    """The moment at which the connection is lost."""
 
     BEFORE = "before"  # nothing was done
-    INSIDE = "inside"  # something was done, and rolled back
-    AFTER = "after"  # all was done and committed, but the answer is lost
+    INSIDE = "inside"  # the operation was rolled back
+    AFTER = "after"  # the operation was committed, but the answer is lost
 
 
 def lost_connection(moment: Moment) -> Exception:
-    """What the driver raises when a connection breaks under an operation."""
+    """Return the driver's error for a connection that breaks during an operation."""
     error: Exception = asyncpg.ConnectionDoesNotExistError(f"the connection was lost {moment.value} the operation")
     return error
 
 
 class FaultyDatabase(Database):
-    """A Database whose next operations meet the moments in `faults`, one each; None lets one pass."""
+    """A Database whose next operations meet the moments in `faults`, one each; None lets an operation pass."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.faults: deque[Moment | None] = deque()
 
     async def attempt(self, operation: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Do the operation, or part of it, and lose the connection if it is this one's turn."""
+        """Run the operation, or part of it, and lose the connection at the moment that is next in `faults`."""
         moment = self.faults.popleft() if self.faults else None
         match moment:
             case Moment.BEFORE:

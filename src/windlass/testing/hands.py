@@ -1,4 +1,4 @@
-"""A worker without a life of its own: it claims, runs handlers and reports only when it is told to."""
+"""A worker without tasks in the background: it claims, runs handlers and reports only when called."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from windlass.store.database import Database
 from windlass.worker.execute import Executor
 from windlass.worker.handler import Handlers, StepLike
 from windlass.worker.notes import Notes
-from windlass.worker.outside import Means
+from windlass.worker.outside import Capabilities
 from windlass.worker.resolve import Arguments
 from windlass.worker.runner import Runner
 from windlass.worker.settler import Settler
 
 CONCURRENCY = 100
-# Time jumps by hours, and nobody is there to renew a lease.
+# Time jumps by hours, and no heartbeat renews the lease.
 LEASE_S = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A function that stands in for a step. It never runs in a process: a test's functions cannot be imported there."""
+    """A function in place of a step. It never runs in a process: a test's functions cannot be imported there."""
 
     name: str
     function: Callable[..., Any]
@@ -40,7 +40,7 @@ class Stand:
 
 
 class Hands:
-    """Runs the steps of every queue that it is given, as a worker does, one batch at a time."""
+    """Runs the steps of its queues as a worker does, one batch at a time."""
 
     def __init__(
         self,
@@ -50,26 +50,26 @@ class Hands:
         artifacts: Artifacts,
         resolver: Resolver,
         worker: UUID,
-        chance: Callable[[], float],
-        means: Means | None = None,
+        spread: Callable[[], float],
+        capabilities: Capabilities | None = None,
     ) -> None:
         self._db = db
         self._steps = steps
         self._artifacts = artifacts
         self._resolver = resolver
-        self._chance = chance
+        self._spread = spread
         self._worker = worker
         self._queues: set[str] = set()
         self._notes = Notes(self._write_notes)
         self._settler = Settler(self._write_reports, lambda _: None)
-        self._means = means or Means()
-        self._executor = Executor(notes=self._notes, artifacts=artifacts, processes=1, means=self._means)
+        self._capabilities = capabilities or Capabilities()
+        self._executor = Executor(notes=self._notes, artifacts=artifacts, processes=1, capabilities=self._capabilities)
         self._room = asyncio.Event()
         self._runner = self._new_runner()
         self._is_stale = False
 
     def forget_handlers(self) -> None:
-        """The steps have changed: look every handler up again."""
+        """Look every handler up again, because the steps have changed."""
         self._is_stale = True
 
     def _new_runner(self) -> Runner:
@@ -85,7 +85,7 @@ class Hands:
         )
 
     async def enlist(self, queues: Sequence[str]) -> None:
-        """Take from these queues as well."""
+        """Claim from these queues as well."""
         if not self._queues:
             await workers.enlist(
                 self._db,
@@ -98,11 +98,11 @@ class Hands:
                 handlers=self._steps,
             )
         self._queues.update(queues)
-        # A test that loses a worker twice finds its step in the twin of its queue.
+        # A step that lost a worker twice moves to the apart twin of its queue.
         self._queues.update(map(apart, queues))
 
     async def work(self) -> int:
-        """Run one batch of whatever is queued to its end; returns how many attempts that were."""
+        """Run one batch of queued steps to its end; return the number of attempts."""
         if not self._queues:
             return 0
         if self._is_stale:
@@ -117,18 +117,18 @@ class Hands:
         return len(taken)
 
     async def close(self) -> None:
-        """Stop whatever still runs."""
+        """Stop the running steps."""
         await self._runner.close()
         await self._settler.close()
         await self._notes.close()
         await self._executor.close()
-        if self._means.desk is not None:
-            await self._means.desk.close()
+        if self._capabilities.desk is not None:
+            await self._capabilities.desk.close()
 
     async def _write_reports(self, reports: Sequence[Report]) -> Settled:
-        settled = await settle(self._db, reports, chance=self._chance)
-        if self._means.desk is not None:
-            self._means.desk.heard(reports, settled.took_effect)
+        settled = await settle(self._db, reports, spread=self._spread)
+        if self._capabilities.desk is not None:
+            self._capabilities.desk.heard(reports, settled.took_effect)
         return settled
 
     async def _write_notes(self, notes: Sequence[Note]) -> None:

@@ -1,13 +1,12 @@
-"""An engine inside a test: a throwaway database, handlers really run, and time that jumps.
+"""An engine inside a test: a throwaway database, real handlers, and time that jumps.
 
     async with harness() as h:
         job = await h.submit(trailer, topic="the sea")
         assert await h.result(job) == {...}
 
-Nothing happens by itself. `run` lets the engine and a worker act, on the same code as in production, and whenever
-all that is left is waiting, the clock jumps to the moment the next wait is over: a retry after a minute and a timer of
-a day take no time at all. Providers that recipes name are there too, and say what the test tells them to
-(`provider`).
+Nothing runs in the background. `run` lets the engine and a worker act, with the code of production. When every step
+waits, the clock jumps to the end of the next wait: a retry after a minute and a timer of a day take no time at all. The
+providers that recipes name exist too, and give the answers that the test sets (`provider`).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from windlass.app.entropy import Ids
 from windlass.app.job import Job
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
+from windlass.client.views import Event, JobView, StepDocument
 from windlass.core.errors import NotFound
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
@@ -48,12 +48,12 @@ from windlass.testing.scripted import Asked, Respond
 from windlass.testing.stage import CONCURRENCY, Stage
 from windlass.views import explain, read
 
-# A recipe that comes to no end in this many turns (a snooze for ever, say) is stopped.
+# A recipe without an end after this many turns (an endless snooze, say) is stopped.
 TURNS_MAX = 10_000
 
 
 class Harness:
-    """See the module. `clock` is the time that everything goes by; `windlass` is the SDK on the same database."""
+    """An engine for a test. `clock` is the time of the whole engine; `windlass` is the SDK on the same database."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class Harness:
         self._stubs: set[str] = set()
 
     async def submit(self, recipe: Recipe, /, **given: Any) -> Job:
-        """Make a job; inputs and options are those of `Windlass.submit`. Nothing runs yet."""
+        """Submit a job, with the inputs and options of `Windlass.submit`. Nothing runs yet."""
         await self.register(recipe)
         return await self.windlass.submit(recipe, **given)
 
     async def register(self, *recipes: Recipe) -> None:
-        """Make the recipes known, with their handlers and with all that they use."""
+        """Register the recipes, with their handlers, child recipes and providers."""
         await self.windlass.register(*recipes)
         for recipe in _with_children(recipes):
             for step in recipe.steps.values():
@@ -99,36 +99,36 @@ class Harness:
         self._hands.forget_handlers()
 
     def provider(self, name: str, respond: Respond | None = None, *, concurrency: int = CONCURRENCY) -> None:
-        """Let `respond(model, input)` do what recipes ask of this provider; no network is used.
+        """Let `respond(model, input)` do the work of this provider; no network is used.
 
-        It may be `async`. What it returns is the step's result, what it raises the step's failure. A provider without
-        it takes the work and says nothing: answer with `answer` or `refuse`.
+        It may be `async`. Its return value is the step's result, its exception the step's failure. A provider without
+        `respond` accepts the work and never reports an end: end the step with `answer` or `refuse`.
         """
         self._stage.add(name, respond, concurrency)
 
     def asked(self, name: str) -> list[Asked]:
-        """The work that this provider was given: model, input, key, and whether it was cancelled."""
+        """Return the work that this provider was given: model, input, key, and whether it was cancelled."""
         return list(self._stage.adapter(name).asked)
 
     async def run(self, job: Job | UUID | None = None) -> JobState | None:
-        """Let everything happen until the job has ended, or nothing can happen any more; returns the job's state.
+        """Run until the job has ended, or until nothing can run any more; return the job's state.
 
-        Time jumps to wherever a step wakes up by itself: a timer, a retry, a snooze. When only an event or an answer
-        from outside could go on, it stops: it jumps neither to the timeout of that wait nor to the end of the job's
-        time to live. Use `advance` for those.
+        The clock jumps to the moment at which a step wakes without an event: a timer, a retry, a snooze. When only an
+        event or an external answer could continue the job, the run stops. It does not jump to the timeout of that wait,
+        nor to the end of the job's time to live. Use `advance` for those.
         """
         for _ in range(TURNS_MAX):
             acted = await self._act()
-            if job is not None and (state := await self._state(job)) in JOB_TERMINAL:
-                return state
+            if job is not None and (status := await self._handle(job).status()) in JOB_TERMINAL:
+                return status
             if not acted and not await self._jump():
-                return None if job is None else await self._state(job)
+                return None if job is None else await self._handle(job).status()
         raise AssertionError(
             f"no end after {TURNS_MAX} turns" + ("" if job is None else "\n" + await self.history(job))
         )
 
     async def advance(self, by: float | str | timedelta) -> None:
-        """Let this much time pass, and everything happen that is due in it, each thing at its own moment."""
+        """Let this much time pass; each thing due within it happens at its own moment."""
         until = VirtualClock(self.clock.now()).advance(by)
         for _ in range(TURNS_MAX):
             if await self._act():
@@ -141,16 +141,16 @@ class Harness:
 
     async def result(self, job: Job | UUID) -> Any:
         """Run the job to its end and return its output; fails with its history if it does not complete."""
-        await self.assert_state(job, JobState.COMPLETED, await self.run(job))
+        await self.assert_status(job, JobState.COMPLETED, await self.run(job))
         return await read.result(self.db, self.windlass.artifacts, shared_evaluator(), _id(job))
 
     async def answer(self, job: Job | UUID, step: str, value: Any) -> bool:
-        """Report the success of a step that waits for word from outside (`Parked`); says whether it was heard."""
+        """Report the success of a step that waits for an external answer (`Parked`); return whether it took effect."""
         text = msgspec.json.encode(value).decode()
         return await self._report(job, step, Success(await fitted(self.windlass.artifacts, text, INLINE_MAX)))
 
     async def refuse(self, job: Job | UUID, step: str, message: str, *, code: str = "external") -> bool:
-        """Report the failure, for good, of a step that waits for word from outside."""
+        """Report the final failure of a step that waits for an external answer."""
         return await self._report(job, step, Failure(Fault(code, message), is_retryable=False))
 
     async def send(self, job: Job | UUID, name: str, body: Any = None, *, id: str | None = None) -> signals.Sent:
@@ -158,46 +158,46 @@ class Harness:
         self._sent += 1
         return await signals.send(self.db, _id(job), name, body, id=id or f"test-{self._sent}", sender="test")
 
-    async def view(self, job: Job | UUID) -> read.JobView:
-        """The job's row."""
-        return await read.job(self.db, _id(job))
+    async def view(self, job: Job | UUID) -> JobView:
+        """Return the job as `Job.view` and the client show it."""
+        return await self._handle(job).view()
 
-    async def events(self, job: Job | UUID) -> list[read.EventView]:
-        """Everything that happened to the job, in order."""
-        found: list[read.EventView] = []
-        while page := await read.events(self.db, _id(job), after=found[-1].seq if found else 0):
-            found += page
-        return found
+    async def events(self, job: Job | UUID) -> list[Event]:
+        """Return all events of the job, in order."""
+        return [event async for event in self._handle(job).events(follow=False)]
 
-    async def steps(self, job: Job | UUID) -> dict[str, read.StepView]:
-        """The job's steps by name; children of a fan-out are `name[0]`, `name[1]`, …"""
-        plan = await plan_of(self.db, (await self.view(job)).plan)
-        return {explain.step_name(plan, step): step for step in await read.steps(self.db, _id(job))}
+    async def steps(self, job: Job | UUID) -> dict[str, StepDocument]:
+        """Return the job's steps by name; children of a fan-out are `name[0]`, `name[1]`, …"""
+        found = await self._handle(job).steps()
+        return {one.step if one.index is None else f"{one.step}[{one.index}]": one for one in found}
 
     async def history(self, job: Job | UUID) -> str:
-        """The job's history as text."""
-        view = await self.view(job)
+        """Return the job's history as text."""
+        view = await read.job(self.db, _id(job))
         plan = await plan_of(self.db, view.plan)
+        events: list[read.EventView] = []
+        while page := await read.events(self.db, view.id, after=events[-1].seq if events else 0):
+            events += page
         steps, reasons = await read.steps(self.db, view.id), await explain.why(self.db, view.id)
-        return history(view, plan, steps, await self.events(job), reasons)
+        return history(view, plan, steps, events, reasons)
 
-    async def assert_state(self, job: Job | UUID, state: JobState | str, found: JobState | None = None) -> None:
-        """Fail, with the job's history, unless the job is in this state."""
-        found = found or await self._state(job)
-        if found != state:
-            raise AssertionError(f"the job is {found}, not {state}\n{await self.history(job)}")
+    async def assert_status(self, job: Job | UUID, status: JobState | str, found: JobState | None = None) -> None:
+        """Fail, with the job's history, unless the job has this status."""
+        found = found or await self._handle(job).status()
+        if found != status:
+            raise AssertionError(f"the job is {found}, not {status}\n{await self.history(job)}")
 
     async def assert_steps(self, job: Job | UUID, wanted: Mapping[str, StepState | str]) -> None:
-        """Fail, with the job's history, unless these steps are in these states."""
+        """Fail, with the job's history, unless these steps have these statuses."""
         steps = await self.steps(job)
-        wrong = {name: steps[name].state if name in steps else None for name in wanted}
-        wrong = {name: state for name, state in wrong.items() if state != wanted[name]}
+        found = {name: steps[name].status if name in steps else None for name in wanted}
+        wrong = {name: status for name, status in found.items() if status != wanted[name]}
         if wrong:
-            told = ", ".join(f"{name} is {state}, not {wanted[name]}" for name, state in wrong.items())
+            told = ", ".join(f"{name} is {status}, not {wanted[name]}" for name, status in wrong.items())
             raise AssertionError(f"{told}\n{await self.history(job)}")
 
-    async def _state(self, job: Job | UUID) -> JobState:
-        return (await self.view(job)).state
+    def _handle(self, job: Job | UUID) -> Job:
+        return self.windlass.job(_id(job))
 
     async def _report(self, job: Job | UUID, name: str, outcome: Success | Failure) -> bool:
         steps = await self.steps(job)
@@ -205,20 +205,20 @@ class Harness:
             raise NotFound(f"the job has no step {name}", remedy=f"Its steps are {', '.join(steps)}")
         step = steps[name]
         report = Report(_id(job), step.no, step.attempt, outcome, source="test")
-        return (await settle(self.db, [report], chance=random.Random(0).random)).took_effect[0]
+        return (await settle(self.db, [report], spread=random.Random(0).random)).took_effect[0]
 
     async def _act(self) -> bool:
         await self._stage.announce()
         return bool(await self._loops.run_until_idle() + await self._hands.work() + await self._stage.act())
 
     async def _jump(self, until: Any = None) -> bool:
-        """Move the clock to the next moment at which something is due; False when there is none to wait for."""
+        """Move the clock to the next due moment; return False when there is none to wait for."""
         moments = await self._loops.moments()
         due = await self._stage.due()
         due += [moments["granter"]] if "granter" in moments else []
         if until is None and not due:
             return False
-        # Time passes anyway, so a wait that ends first ends at its own moment.
+        # The clock jumps over waits too, so an earlier end of a wait must come at its own moment.
         due += [moments[name] for name in ("waker", "expirer") if name in moments]
         if not due or (until is not None and min(due) > until):
             return False
@@ -227,30 +227,31 @@ class Harness:
 
 @asynccontextmanager
 async def harness(dsn: str | None = None, *, seed: int = 0) -> AsyncIterator[Harness]:
-    """An engine on an empty database: one that is made for it, or `dsn`, which must be a database for tests.
+    """Start an engine on an empty database: a new one, or `dsn`, which must be a database for tests.
 
-    The first use in a process starts a PostgreSQL server, which takes a second or two; it ends with the process.
+    The first use in a process starts a PostgreSQL server, which takes a second or two. The server ends with the
+    process.
     """
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     clock = VirtualClock()
     address = dsn or await fresh_database()
     db = await Database.open(address, now=clock.now)
     with tempfile.TemporaryDirectory(prefix="windlass-artifacts-") as folder:
         artifacts = FolderArtifacts(Path(folder))
         windlass = Windlass(db, Settings(), artifacts, address)
-        windlass.ids = Ids(clock.now_ms, chance.getrandbits)
+        windlass.ids = Ids(clock.now_ms, rng.getrandbits)
         evaluator = shared_evaluator()
-        loops = Loops(db, artifacts, evaluator, new_id=windlass.ids.new, chance=chance.random)
+        loops = Loops(db, artifacts, evaluator, new_id=windlass.ids.new, spread=rng.random)
         steps: dict[str, Stand] = {}
-        stage = Stage(db, artifacts, clock, windlass.ids.new, chance)
+        stage = Stage(db, artifacts, clock, windlass.ids.new, rng)
         hands = Hands(
             db,
             steps,
             artifacts=artifacts,
             resolver=evaluator,
             worker=windlass.ids.new(),
-            chance=chance.random,
-            means=stage.means,
+            spread=rng.random,
+            capabilities=stage.capabilities,
         )
         try:
             await migrate(db)
@@ -261,7 +262,7 @@ async def harness(dsn: str | None = None, *, seed: int = 0) -> AsyncIterator[Har
 
 
 def _id(job: Job | UUID) -> UUID:
-    return job if isinstance(job, UUID) else job.id
+    return job if isinstance(job, UUID) else job.job_id
 
 
 def _with_children(recipes: Iterable[Recipe]) -> list[Recipe]:

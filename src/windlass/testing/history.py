@@ -1,4 +1,4 @@
-"""A job's history as text, for the eyes of whoever reads a failed test."""
+"""A job's history as text, for the reader of a failed test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windlass.views.read import EventView, JobView, StepView
 def history(
     view: JobView, plan: Plan, steps: Sequence[StepView], events: Sequence[EventView], reasons: Sequence[Reason]
 ) -> str:
-    """The job, its steps, every event with the time since the job was made, and what open steps wait for."""
+    """Return the job, its steps, every event with the time since the job's creation, and what open steps wait for."""
     names = {step.no: step_name(plan, step) for step in steps}
     lines = [f"job {view.id} of recipe {view.recipe} is {view.state}"]
     if view.error:

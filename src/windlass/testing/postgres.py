@@ -1,4 +1,4 @@
-"""A throwaway PostgreSQL for this process: started when first asked for, gone when the process ends."""
+"""A throwaway PostgreSQL for this process: started at the first use, gone when the process ends."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from windlass.store.database import Database
 from windlass.store.migrate import migrate
 
 _names = count(1)
-# The databases of this process that others are copied from: none, then one.
+# The migrated database that new databases are copied from: none, then one.
 _templates: list[str] = []
 
-# The children before what they refer to.
+# Referring tables before the tables that they refer to.
 TABLES = (
     "provider_jobs", "provider_events", "providers", "slots", "slot_changes", "costs", "budgets", "signals", "waits",
     "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits", "keys",
-    "caller_aliases", "tallies", "minutes", "redriven", "cursors", "engines", "inbox", "events", "steps", "jobs",
-    "workers", "capabilities", "recipes", "plans",
+    "caller_aliases", "callers", "tallies", "minutes", "redriven", "cursors", "engines", "inbox", "events", "steps",
+    "jobs", "workers", "capabilities", "recipes", "plans",
 )  # fmt: skip
-# Deleting few rows takes a thirtieth of the time that truncating takes, but leaves them behind for vacuum.
+# Deleting a few rows takes a thirtieth of the time of truncating, but leaves dead rows for vacuum.
 _TRUNCATE_OVER_BYTES = 4 * 1024 * 1024
 
 
 @cache
 def server_dsn() -> str:
-    """The server's own database. Nothing is synced to disk: this is not a place for anything that must last."""
+    """Return the DSN of the server's default database. The server syncs nothing to disk: keep no lasting data there."""
     server = EmbeddedPostgres(durable=False)
     dsn = server.start()
     atexit.register(server.stop)
@@ -39,12 +39,12 @@ def server_dsn() -> str:
 
 
 async def fresh_database(dsn: str | None = None, *, migrated: bool = True) -> str:
-    """Make an empty database on the server of `dsn`, else on this process's own; returns its DSN."""
+    """Create an empty database on the server of `dsn`, else on this process's server; return its DSN."""
     if not migrated:
         return await _created(dsn or server_dsn(), "template1")
     if dsn is not None:
         return await _migrated(dsn)
-    # A copy takes a quarter of the time that the migrations take. Nothing is left on a server that is not ours.
+    # A copy takes a quarter of the time of the migrations. A foreign server gets no template, so none is left there.
     if not _templates:
         _templates.append(await _migrated(server_dsn()))
     return await _created(server_dsn(), urlsplit(_templates[0]).path.removeprefix("/"))

@@ -1,21 +1,21 @@
-"""The tests that every adapter must pass, for pytest: derive a class, say which adapter it is, and run it.
+"""The tests that every adapter must pass, for pytest: derive a class that names the adapter, and run it.
 
 ```python
 from windlass.testing.provider_conformance import ProviderConformance
 
 class TestAcme(ProviderConformance):
     adapter = "acme_windlass:AcmeAdapter"       # or the name of your entry point
-    protocol = "acme"                           # what the fake provider speaks, and the path it speaks it at
+    protocol = "acme"                           # the protocol of the fake provider, and its path
     speeches = {"acme": "acme_windlass.fake:AcmeSpeech"}
     model = "acme/painter"
     input = {"prompt": "a windlass"}
 ```
 
-A `Speech` is your protocol as the fake provider answers it, usually a page of code: see the four in
-`windlass.testing.fake_provider`. Taking work, keys, the journal, webhooks and every fault come with it.
+A `Speech` implements your protocol in the fake provider, usually in a page of code; `windlass.testing.fake_provider`
+has four examples. The fake provider itself handles work, keys, the journal, webhooks and every fault.
 
-What does not apply is skipped: a provider that does all within the call (`is_sync`) has nothing to poll or to cancel,
-one that sends no webhooks (`has_webhooks`) is not asked about them.
+Tests that do not apply are skipped. A provider that finishes all work within the call (`is_sync`) has nothing to poll
+or to cancel. A provider without webhooks (`has_webhooks`) skips their tests.
 """
 
 from __future__ import annotations
@@ -28,4 +28,4 @@ __all__ = ["ProviderConformance"]
 
 
 class ProviderConformance(WorkTests, MishapTests, WebhookTests):
-    """Derive from it, and say which adapter it is: see `Stage` for all that can be said."""
+    """Derive a class from it that names the adapter; `Stage` lists all attributes."""

@@ -1,4 +1,4 @@
-"""Replays a job's events, move by move, and compares where they lead with what is stored."""
+"""Replays a job's events, move by move, and compares the result with the stored rows."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Row = Mapping[str, Any]
 
 
 class Replay:
-    """One job. `wrong` is what does not fit.
+    """Replays one job. `wrong` collects the complaints.
 
-    Where operations overlap, an event may carry an earlier time than the one before it: each carries the time at
-    which its operation began. `is_serial` says that they did not.
+    Each event carries the time at which its operation began. Where operations overlap, an event may carry an earlier
+    time than its predecessor. `is_serial` tells that no operations overlapped.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Replay:
         self.states = {no: start.state for no, start in enumerate(births(plan))}
         self.attempts = dict.fromkeys(self.states, 0)
         self.retries = dict.fromkeys(self.states, 0)
-        # How many children each fan-out said that it would have.
+        # The announced number of children of each fan-out.
         self.fans: dict[int, int] = {}
         # When each step last moved, and until when it waits.
         self.moved: dict[int, datetime] = {}
@@ -63,11 +63,11 @@ class Replay:
         self.wrong: list[str] = []
 
     def say(self, text: str) -> None:
-        """Take down a complaint."""
+        """Record a complaint."""
         self.wrong.append(f"job {self.job['id']}: {text}")
 
     def run(self, events: Sequence[Row]) -> list[str]:
-        """Every complaint."""
+        """Return every complaint."""
         if [event["seq"] for event in events] != list(range(1, self.job["event_seq"] + 1)):
             self.say(f"events {[e['seq'] for e in events]} have a gap, or are not {self.job['event_seq']}")
         for event in events:
@@ -76,7 +76,7 @@ class Replay:
         return self.wrong
 
     def apply(self, event: Row) -> None:
-        """Take one event in."""
+        """Apply one event."""
         if self.is_serial and self.at is not None and event["at"] < self.at:
             self.say(f"event {event['seq']} happened before the one before it")
         self.at = event["at"]
@@ -100,13 +100,13 @@ class Replay:
             self.retries = dict.fromkeys(self.states, 0)
 
     def move_job(self, target: JobState) -> None:
-        """The job says where it is."""
+        """Apply a move of the job."""
         if target not in JOB_MOVES[self.job_state]:
             self.say(f"went from {self.job_state} to {target}")
         self.job_state = target
 
     def fan(self, no: int, span: dict[str, int]) -> None:
-        """A fan-out gets children."""
+        """Apply a fan-out: add its children."""
         if self.states[no] is not S.READY:
             self.say(f"step {no} was fanned out while {self.states[no]}")
         self.fans[no] = span["of"]
@@ -117,7 +117,7 @@ class Replay:
             self.states[child], self.attempts[child], self.retries[child] = first, 0, 0
 
     def move_step(self, event: Row, target: StepState, payload: dict[str, Any]) -> None:
-        """A step says where it is, and in which attempt."""
+        """Apply a move of a step, in its attempt."""
         no = event["no"]
         source = self.states.get(no)
         if source is None:
@@ -134,7 +134,7 @@ class Replay:
         if self.job_state in JOB_TERMINAL and target is not S.CANCELLED:
             self.say(f"step {no} is {target} after the job was {self.job_state}")
         if target is S.HELD and payload.get("because") == "worker_lost" and not self.is_paused:
-            self.say(f"step {no} stands in line again because its worker was lost, and what it had begun may go on")
+            self.say(f"step {no} waits for a slot again because its worker was lost, and its provider work may go on")
         if target is S.RUNNING and self.is_paused:
             self.say(f"step {no} was started while the job was paused")
         if target in _STARTED and not self.is_free(no):
@@ -143,7 +143,7 @@ class Replay:
             self.gather(no, target)
         if target is S.ABANDONED and not self.is_hopeless(no):
             self.say(f"step {no} was abandoned though nothing that it needs has failed")
-        # A sweep ends every wait; only the waker and the law's own moves must keep to the time.
+        # A sweep ends every wait; only the waker must keep to the time.
         is_timed = target not in (S.CANCELLED, S.ABANDONED) and event["source"] == "waker"
         if no in self.until and is_timed and event["at"] < self.until[no]:
             self.say(f"step {no} was woken at {event['at']}, and was to wait until {self.until[no]}")
@@ -154,16 +154,16 @@ class Replay:
         self.moved[no] = event["at"]
 
     def is_begun(self, no: int, source: StepState, target: StepState, payload: dict[str, Any]) -> bool:
-        """Whether the move begins an attempt: a worker's, or that of a child job or an event which is waited for."""
+        """Tell whether the move begins an attempt: of a worker, of a child job, or of an awaited event."""
         if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == WaitKind.CHILD):
             return True
         is_event = self.plan.nodes[self.node_of(no)].kind is NodeKind.EVENT
         return is_event and source is S.READY and target in (S.PARKED, S.COMPLETED)
 
     def park(self, no: int, payload: dict[str, Any]) -> None:
-        """A wait that time ends must be as long as was asked for."""
+        """Check that a wait is as long as requested."""
         what = payload["waiting_for"]
-        # A provider that was busy is asked again when it says, and that is no failure of the step.
+        # A busy provider names the time of the next try, and the step did not fail.
         is_busy = what == WaitKind.RETRY and payload.get("error", {}).get("code") == BUSY
         self.retries[no] += what == WaitKind.RETRY and not is_busy
         asked = 0.0 if is_busy else self.asked_s(no, what)
@@ -177,16 +177,16 @@ class Replay:
             self.say(f"step {no} waits for {what}, and nothing will wake it")
 
     def node_of(self, no: int) -> int:
-        """The node that a step belongs to."""
+        """Return the node of a step."""
         return no if no < len(self.plan.nodes) else int(self.rows[no]["node"]) if no in self.rows else 0
 
     def is_free(self, no: int) -> bool:
-        """Whether all that the step needs is done."""
+        """Tell whether all dependencies of the step are done."""
         needs = self.plan.nodes[self.node_of(no)].needs
         return all(self.states[self.plan.number[name]] in STEP_DONE for name in needs)
 
     def gather(self, no: int, target: StepState) -> None:
-        """A fan-out ends only after the last of its children."""
+        """Check that a fan-out ends only after the last of its children."""
         children = [state for child, state in self.states.items() if child != no and self.node_of(child) == no]
         open_count = sum(state not in STEP_TERMINAL for state in children)
         if len(children) != self.fans[no] or open_count:
@@ -194,16 +194,16 @@ class Replay:
             self.say(f"fan-out {no} is {target} with {of}")
 
     def is_hopeless(self, no: int) -> bool:
-        """Whether something that the step needs can never be done."""
+        """Tell whether a dependency of the step can never be done."""
         needs = self.plan.nodes[self.node_of(no)].needs
         states = [self.states[self.plan.number[name]] for name in needs]
         if any(state in (S.FAILED, S.ABANDONED) for state in states):
             return True
-        # Those that it needs may be abandoned by the same failure, a few events later.
+        # The same failure may abandon its dependencies a few events later.
         return any(self.is_hopeless(self.plan.number[name]) for name in needs)
 
     def asked_s(self, no: int, what: str) -> float | None:
-        """The least wait that anybody asked for; None when it may last for ever."""
+        """Return the shortest requested wait; None when the wait may last for ever."""
         node = self.plan.nodes[self.node_of(no)]
         said = self.sent.get((self.job["id"], no, self.attempts[no]), ())
         if what == WaitKind.RETRY:
@@ -223,7 +223,7 @@ class Replay:
         return None
 
     def compare(self) -> None:
-        """What the events lead to, against what is stored."""
+        """Compare the state that the events lead to with the stored rows."""
         stored = {no: row["state"] for no, row in self.rows.items()}
         if stored != self.states:
             both = sorted(set(stored) | set(self.states))

@@ -1,4 +1,4 @@
-"""A provider inside a test: no network, and it says what the test tells it to."""
+"""A provider inside a test: it uses no network, and gives the answers that the test sets."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Asked:
 
 
 class ScriptedAdapter(ProviderAdapter):
-    """Makes one piece of work of every key. What it makes is what `respond(model, input)` returns when it is polled.
+    """Accepts one piece of work per key. A poll returns the result of `respond(model, input)`.
 
-    A ProviderError that `respond` raises is the provider's trouble, and it is asked again; any other exception is work
-    that failed. Without `respond` it says nothing: the test answers for it.
+    A ProviderError that `respond` raises is an error of the provider, and the poll is repeated. Any other exception
+    fails the work. Without `respond` the work never ends: the test ends the step.
     """
 
     honours_keys = True
@@ -47,7 +47,7 @@ class ScriptedAdapter(ProviderAdapter):
         self.asked: list[Asked] = []
 
     async def start_job(self, request: StartRequest) -> Started:
-        """It takes everything."""
+        """Accept every request."""
         work = self._by_key(request.key)
         if work is None:
             number = len(self.asked) + 1
@@ -56,7 +56,7 @@ class ScriptedAdapter(ProviderAdapter):
         return Started(work.external_id)
 
     async def get_job_status(self, external_id: str) -> Said:
-        """What the script says."""
+        """Return the script's status."""
         work = next((work for work in self.asked if work.external_id == external_id), None)
         if work is None:
             return Said(ProviderStatus.UNKNOWN)
@@ -78,7 +78,7 @@ class ScriptedAdapter(ProviderAdapter):
         return Said(ProviderStatus.SUCCEEDED, output=msgspec.json.encode(made).decode())
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
-        """At once."""
+        """Cancel at once."""
         for work in self.asked:
             if work.external_id == external_id:
                 work.is_cancelled = True
@@ -86,17 +86,17 @@ class ScriptedAdapter(ProviderAdapter):
         return ProviderStatus.UNKNOWN
 
     async def find_job(self, key: str) -> str | None:
-        """By its key."""
+        """Find the work by its key."""
         work = self._by_key(key)
         return None if work is None else work.external_id
 
     async def list_jobs(self, since: datetime) -> list[Listed]:
-        """All that was not cancelled goes on."""
+        """List all work that was not cancelled."""
         going_on = [work for work in self.asked if not work.is_cancelled]
         return [Listed(work.external_id, ProviderStatus.RUNNING, None, work.key) for work in going_on]
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """It sends none."""
+        """Refuse: a scripted provider sends no webhooks."""
         raise BadAnswer("a scripted provider sends no webhooks")
 
     def _by_key(self, key: str) -> Asked | None:

@@ -1,4 +1,4 @@
-"""The providers of a harness: scripted ones, made as recipes name them, with a desk and a poller of their own."""
+"""The providers of a harness: scripted adapters, created as recipes name them, with a separate desk and poller."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.testing.clock import VirtualClock
 from windlass.testing.scripted import Respond, ScriptedAdapter
-from windlass.worker.outside import Means
+from windlass.worker.outside import Capabilities
 
-# They have room, and are asked as often as one likes.
+# Ample limits, so that no step of a test waits for a slot.
 CONCURRENCY = 100
 RATE = 1_000.0
 _SECRET = "the harness has no secrets worth keeping"
 
 
 class Stage:
-    """See the module. A provider that no test has given a script waits for the test's word."""
+    """Holds the scripted providers. A provider without a script waits for the test's answer."""
 
     def __init__(
-        self, db: Database, artifacts: Artifacts, clock: VirtualClock, new_id: Callable[[], UUID], chance: random.Random
+        self, db: Database, artifacts: Artifacts, clock: VirtualClock, new_id: Callable[[], UUID], rng: random.Random
     ) -> None:
         self._db = db
         self._clock = clock
@@ -43,17 +43,17 @@ class Stage:
         self._new: dict[str, ProviderRow] = {}
         self._providers: dict[str, Provider] = {}
         self._poller = Poller(
-            db, self._providers, artifacts, chance=chance.random, clock_s=lambda: clock.now().timestamp(), at_once=1
+            db, self._providers, artifacts, spread=rng.random, clock_s=lambda: clock.now().timestamp(), at_once=1
         )
         callbacks = Callbacks(Secret.of([_SECRET]), lambda: clock.now().timestamp())
-        self.means = Means(Desk(db, self._providers), callbacks.sign, self._spawn)
+        self.capabilities = Capabilities(Desk(db, self._providers), callbacks.sign, self._spawn)
 
     def adapter(self, name: str) -> ScriptedAdapter:
-        """The provider of this name; one that nobody has scripted if there was none."""
+        """Return the provider of this name; create it without a script if there was none."""
         return self._adapters.get(name) or self.add(name, None, CONCURRENCY)
 
     def add(self, name: str, respond: Respond | None, concurrency: int) -> ScriptedAdapter:
-        """Make it, or give it another script. The engine is told at its next turn."""
+        """Create the provider, or give it another script. The engine learns of it at its next turn."""
         config = ProviderConfig(name, "scripted", concurrency=concurrency, rate=RATE)
         found = self._adapters.get(name)
         if found is None:
@@ -70,11 +70,11 @@ class Stage:
             self._new.clear()
 
     async def act(self) -> int:
-        """Ask those providers that have something to say."""
+        """Poll the providers that have a script."""
         return (await self._poller.run_once(self._talking)).count if self._talking else 0
 
     async def due(self) -> list[datetime]:
-        """When something happens by itself next: a step wakes up, or a provider is to be polled.
+        """Return when something happens next without the test: a step wakes, or a provider is polled.
 
         The end of a wait for an event or an answer that only the test can give does not count.
         """

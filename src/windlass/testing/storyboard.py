@@ -1,8 +1,7 @@
 """`python -m windlass.testing.storyboard`: the storyboard example, with a provider on this machine.
 
-It starts a provider that loses some of its webhooks and sends others late, and `windlass up` beside it, as processes
-of their own. One job is run to its end, and then it is told who brought each drawing, the webhook or the poller, and
-what became of the other.
+It starts two processes: a provider that loses some of its webhooks and sends others late, and `windlass up`. It runs
+one job to its end. Then it tells whether the webhook or the poller brought each drawing, and what became of the other.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ POLL_S = 2.0
 LATE_S = 3.0
 WITHIN_S = 120.0
 HEAR_OUT_S = 20.0
-# Drawings are begun two at a time, and of each its begin and its end are told: of the first two all is lost, of the
-# next two all is late, of the last two nothing is wrong.
+# Drawings begin two at a time, and each sends a webhook for its begin and its end. The first two drawings lose theirs,
+# the next two send them late, the last two send them in time.
 FAULTS = (Fault("webhook", "drop", times=4), Fault("webhook", "delay", times=4, seconds=LATE_S))
 FILE = """\
 providers:
@@ -47,7 +46,7 @@ providers:
     prices: {{"*": {{second: 0.02}}}}
     options: {{cancel: "DELETE /jobs/{{id}}", find: "GET /jobs?key={{key}}", list: "GET /jobs?since={{since}}"}}
 """
-# Of the shell's own settings only the database and its secret count here.
+# Only the database and its secret are taken from the environment's settings.
 _KEPT = ("WINDLASS_DATABASE_URL", "WINDLASS_SECRET")
 
 _WINDLASS = "from windlass.cli.main import main; main()"
@@ -57,7 +56,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def installation(folder: Path, provider: FakeProvider) -> Iterator[Client]:
-    """`windlass up` with the example, and a client of it."""
+    """Start `windlass up` with the example, and yield a client of it."""
     home = folder / "home"
     home.mkdir(mode=0o711)
     file = folder / "providers.yaml"
@@ -93,7 +92,7 @@ def _until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log: Pat
 
 
 def play(job: RemoteJob, say: Say) -> dict[str, str]:
-    """Tell what happens until the job has ended, and approve it when it asks; who ended which step."""
+    """Print the events until the job has ended, and approve it when it asks; return the source that ended each step."""
     names: dict[int, str] = {}
     ended: dict[str, str] = {}
     began_s, seen = time.monotonic(), 0
@@ -115,11 +114,11 @@ def play(job: RemoteJob, say: Say) -> dict[str, str]:
         if is_over:
             return ended
         time.sleep(0.1)
-    raise TimeoutError(f"job {job.id} has not ended")
+    raise TimeoutError(f"job {job.job_id} has not ended")
 
 
 def step_name(step: StepDocument) -> str:
-    """A step, and which of its fan-out."""
+    """Return a step's name, with its index in a fan-out."""
     return step.step if step.index is None else f"{step.step}[{step.index}]"
 
 
@@ -142,13 +141,13 @@ def _told(event: Event, step: str) -> str | None:
 def race(
     client: Client, home: Path, job: RemoteJob, ended: dict[str, str], provider: FakeProvider
 ) -> list[tuple[str, str, str]]:
-    """Per drawing: who brought it, and what became of the other."""
+    """Return, per drawing, the source that brought it, and what became of the other."""
     by_key = {entry.key: entry.id for entry in provider.entries("accepted")}
     told = {entry.id for entry in provider.entries("webhook") if entry.way == "end" and entry.answer == 200}
     became = {one["external_id"]: one["status"] for one in _events(client, home) if one["id"].endswith("_end")}
     rows = []
     for step in sorted((one for one in job.steps() if one.index is not None), key=lambda one: one.index or 0):
-        work = by_key[f"wl-{job.id}-{step.no}-1"]
+        work = by_key[f"wl-{job.job_id}-{step.no}-1"]
         winner = ended[step_name(step)]
         if winner == "webhook":
             other = "the poller had nothing left to ask"
@@ -168,7 +167,7 @@ def _events(client: Client, home: Path) -> list[dict[str, Any]]:
 
 
 async def show(say: Say) -> None:
-    """The whole demonstration."""
+    """Run the whole demonstration."""
     with _folder() as folder:
         async with FakeProvider(folder / "journal") as provider:
             await provider.behave(seconds=DRAWN_AFTER_S)
@@ -182,7 +181,7 @@ async def show(say: Say) -> None:
 @contextmanager
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="windlass-storyboard-") as name:
-        # The embedded server of a superuser runs as somebody else, who has to pass through.
+        # As root, the embedded server runs as another user, which must be able to pass through.
         Path(name).chmod(0o711)
         yield Path(name)
 
@@ -190,7 +189,7 @@ def _folder() -> Iterator[Path]:
 def _run(folder: Path, provider: FakeProvider, say: Say) -> None:
     with installation(folder, provider) as client:
         job = client.submit("storyboard", topic="the lighthouse", scenes=SCENES)
-        say(f"job {job.id}; every {POLL_S:g} s the poller asks for what is not told\n")
+        say(f"job {job.job_id}; every {POLL_S:g} s the poller asks for what is not told\n")
         ended = play(job, say)
         result = job.result()
         _hear_out(provider)
@@ -204,7 +203,7 @@ def _run(folder: Path, provider: FakeProvider, say: Say) -> None:
 
 
 def _hear_out(provider: FakeProvider) -> None:
-    """Wait for the webhooks that are late."""
+    """Wait for the late webhooks."""
     deadline_s = time.monotonic() + HEAR_OUT_S
     while time.monotonic() < deadline_s:
         if sum(entry.way == "end" for entry in provider.entries("webhook")) >= SCENES - 2:
@@ -218,7 +217,7 @@ def _say(text: str) -> None:
 
 
 def main() -> None:
-    """Run it; ended from outside, it ends what it started."""
+    """Run the demonstration; on SIGTERM, end its processes first."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         asyncio.run(show(_say))

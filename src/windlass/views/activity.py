@@ -1,12 +1,12 @@
-"""What an open job is doing, in one word. The job's state says how far it has come; it does not say what it waits for.
+"""What an open job is doing, in one word. The job's state shows its progress, but not what it waits for.
 
     paused     a caller paused it
     waiting    a step waits for an event, which a person or a program sends
     running    an attempt is under way, or a provider or a child job works for a step
-    queued     a step is ready: it waits for a worker, a place in a line, or money
+    queued     a step is ready: it waits for a worker, a slot, or money
     sleeping   only time has to pass: a timer, or the next attempt
 
-The first that is true counts. The job list and the overview's totals both come from here, so they agree.
+The first word that applies counts. The job list and the overview's totals both come from here, so they agree.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from windlass.core.states import StepState
 from windlass.core.wait import WaitKind
 from windlass.store.statements import sql
 
-# Steps of one job that are looked at.
+# The most steps read of one job.
 STEPS_MAX = 1_000
 
 
 class Activity(StrEnum):
-    """The words."""
+    """What an open job is doing."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -38,14 +38,14 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a job is doing, and what for: as a step's `waiting_for`, or `budget:<scope>:<name>`."""
+    """What a job is doing, and what it waits for: a step's `waiting_for`, or `budget:<scope>:<name>`."""
 
     activity: Activity
     waiting_for: str | None
 
 
 def activity(*, is_paused: bool, is_awaited: bool, state: str | None, waiting_for: str | None) -> Activity:
-    """The word for these facts; `state` and `waiting_for` are of the step that matters most."""
+    """Return the word for these facts; `state` and `waiting_for` are those of the step that matters most."""
     if is_paused:
         return Activity.PAUSED
     if is_awaited:
@@ -55,12 +55,12 @@ def activity(*, is_paused: bool, is_awaited: bool, state: str | None, waiting_fo
     if state == StepState.PARKED:
         is_elsewhere = (waiting_for or "").partition(":")[0] in (WaitKind.EXTERNAL, WaitKind.CHILD)
         return Activity.RUNNING if is_elsewhere else Activity.SLEEPING
-    # A job without such a step is between two of them: the engine is about to go on.
+    # A job without such a step is between two steps: the engine is about to go on.
     return Activity.QUEUED
 
 
 async def doing(connection: asyncpg.Connection, ids: Sequence[UUID]) -> dict[UUID, Doing]:
-    """What these jobs are doing; a finished one is left out."""
+    """Return what these jobs are doing. Finished jobs are left out."""
     if not ids:
         return {}
     found: dict[UUID, Doing] = {}
@@ -78,7 +78,7 @@ async def doing(connection: asyncpg.Connection, ids: Sequence[UUID]) -> dict[UUI
 
 
 async def totals(connection: asyncpg.Connection, caller: str | None, most: int) -> dict[Activity, int]:
-    """How many open jobs do what: of all callers, or of one; `most` jobs are looked at."""
+    """Count open jobs by activity, of all callers or of one. Reads at most `most` jobs."""
     if caller is None:
         rows = await connection.fetch(sql("activity_count"), most, STEPS_MAX)
     else:
@@ -99,12 +99,12 @@ async def totals(connection: asyncpg.Connection, caller: str | None, most: int) 
 async def waiting(
     connection: asyncpg.Connection, ceiling: UUID, floor: UUID, most: int, event: str | None
 ) -> list[UUID]:
-    """The newest jobs between two ids that wait for an event, or for the one of this name."""
+    """Return the newest jobs between two ids that wait for an event, or for the event of this name."""
     return [row["job_id"] for row in await connection.fetch(sql("activity_waiting"), ceiling, floor, most, event)]
 
 
 async def open_ids(connection: asyncpg.Connection, ceiling: UUID, floor: UUID, most: int) -> list[UUID] | None:
-    """The open jobs between two ids, the newest first; None if there are `most` or more."""
+    """Return the open jobs between two ids, newest first; None if there are `most` or more."""
     rows = await connection.fetch(sql("activity_open"), most)
     if len(rows) >= most:
         return None

@@ -1,4 +1,4 @@
-"""A job's attempts, told from its events: when each began, on which worker, how it ended; and what it logged."""
+"""A job's attempts, derived from its events: start, worker, outcome and log lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Outcome = Literal["running", "succeeded", "failed", "lost", "waiting", "cancelle
 ATTEMPTS_PAGE_MAX = 1_000
 LOG_LINES_MAX = 100
 LOG_CHARS_MAX = 16 * 1024
-# Each has at least a line.
+# Each event has at least one line.
 _LOG_EVENTS_MAX = LOG_LINES_MAX
 _WORDS: dict[str, Outcome] = {"step.completed": "succeeded", "step.cancelled": "cancelled"}
-_RELEASED = {"code": "released", "message": "its worker ended, and handed it back"}
+_RELEASED = {"code": "released", "message": "its worker ended and handed it back"}
 _LOST = {"code": "worker_lost", "message": "its worker died while it ran"}
 
 
@@ -46,7 +46,7 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that an attempt logged; `at` is its worker's clock."""
+    """A line that an attempt logged; `at` is by its worker's clock."""
 
     at: str
     level: str
@@ -57,7 +57,7 @@ class LogLine:
 async def attempts(
     db: Database, job_id: UUID, *, no: int | None = None, after: int = 0, limit: int = ATTEMPTS_PAGE_MAX
 ) -> list[AttemptView]:
-    """The attempts that began after this event, of one step or of all, in the order in which they began."""
+    """Return the attempts that began after this event, of one step or of all, in order of their start."""
     async with db.connection() as connection:
         begun = await fetch(connection, "attempt_begins", Reader.CALLER, job_id, after, no, limit)
         if not begun:
@@ -69,7 +69,7 @@ async def attempts(
 
 
 async def logs(db: Database, job_id: UUID, no: int) -> list[LogLine]:
-    """What the step's attempts logged last, in order: so many lines, so many characters."""
+    """Return the last log lines of the step's attempts, in order, limited in lines and characters."""
     async with db.connection() as connection:
         rows = await fetch(connection, "attempt_logs", Reader.CALLER, job_id, no, _LOG_EVENTS_MAX)
     found: list[LogLine] = []
@@ -84,7 +84,7 @@ async def logs(db: Database, job_id: UUID, no: int) -> list[LogLine]:
 
 
 def lines_of(payload: Any, attempt: int | None) -> list[LogLine]:
-    """The lines of one `step.log` event."""
+    """Return the lines of one `step.log` event."""
     lines = payload.get("lines", ()) if isinstance(payload, Mapping) else ()
     return [LogLine(str(one["at"]), str(one["level"]), str(one["text"]), attempt or 0) for one in lines]
 
@@ -109,7 +109,7 @@ def _view(begin: Row, end: Row | None) -> AttemptView:
 
 def _end(state: StepState, end: Row | None) -> tuple[Outcome, datetime | None, Any]:
     if end is None:
-        # Only the last attempt has no end, so the step's state is its own.
+        # Only the last attempt has no end, so the step's state is the attempt's.
         return ("waiting" if state is StepState.PARKED else "running"), None, None
     said = _decoded(end["payload"])
     error = said.get("error")
@@ -123,7 +123,7 @@ def _end(state: StepState, end: Row | None) -> tuple[Outcome, datetime | None, A
 
 
 def _lost(said: Mapping[str, Any]) -> dict[str, str]:
-    """The error of a lost attempt: how its worker died, and in what company, as far as it is known."""
+    """Build the error of a lost attempt: how its worker died, and how many other attempts it ran, if known."""
     if (company := said.get("company")) is None:
         return _LOST
     beside = "alone" if company == 0 else f"beside {company} other{'s' if company > 1 else ''}"

@@ -1,4 +1,4 @@
-"""What a job's attempts cost."""
+"""The costs of a job's attempts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windlass.store.statements import sql
 
 @dataclass(frozen=True, slots=True)
 class CostView:
-    """What one attempt cost."""
+    """The cost of one attempt."""
 
     no: int
     node: int
@@ -29,7 +29,7 @@ class CostView:
 
 
 async def costs_of(db: Database, job_id: UUID) -> Sequence[CostView]:
-    """What the job's attempts cost, in the order of the steps."""
+    """Return the costs of the job's attempts, in the order of the steps."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("cost_list"), job_id)
     return [CostView(*row) for row in rows]

@@ -1,7 +1,7 @@
 """Dead letters by kind of failure.
 
-A failed job is a dead letter until it is run again, discarded or deleted (`engine/redrive.py`). One look covers the
-newest `LOOKED_MAX` failed jobs; older ones come up as those are dealt with.
+A FAILED or TIMEOUT job is a dead letter until it is run again, discarded or deleted (`engine/redrive.py`). One read
+covers the newest `LOOKED_MAX` of them; older jobs appear once newer ones are redriven or discarded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IDS_SHOWN_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Failures of one kind, the newest first; `message` is the newest one's."""
+    """Failures of one kind, newest first; `message` is that of the newest."""
 
     fingerprint: str
     code: str
@@ -42,7 +42,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Every kind, the one that happened last first; how many failed jobs were looked at, and whether those were all."""
+    """All kinds, the latest first, with the number of failed jobs read and whether there may be more."""
 
     kinds: list[DeadLetters]
     looked_at: int
@@ -50,7 +50,7 @@ class Look:
 
 
 class Count(NamedTuple):
-    """How many there are, among how many failed jobs that were looked at; and the newest."""
+    """The number of dead letters among the failed jobs read, and the newest dead letter."""
 
     looked_at: int
     dead: int
@@ -58,19 +58,19 @@ class Count(NamedTuple):
 
     @property
     def is_capped(self) -> bool:
-        """Whether there may be older ones."""
+        """Whether there may be older dead letters."""
         return self.looked_at >= LOOKED_MAX
 
 
 async def count(connection: asyncpg.Connection, caller: str | None) -> Count:
-    """How many dead letters one caller has, or all have; a tenth of the work of looking at them."""
+    """Count the dead letters of one caller, or of all. Costs a tenth of reading them."""
     if caller is None:
         return Count(*await connection.fetchrow(sql("dead_letters_count"), LOOKED_MAX))
     return Count(*await connection.fetchrow(sql("dead_letters_count_caller"), LOOKED_MAX, caller))
 
 
 async def look(db: Database, caller: str | None) -> Look:
-    """The dead letters of one caller, or of all."""
+    """Read the dead letters of one caller, or of all."""
     async with db.connection() as connection:
         if caller is None:
             rows = await fetch(connection, "dead_letters", Reader.CALLER, LOOKED_MAX, MESSAGE_CHARS_MAX)
@@ -82,7 +82,7 @@ async def look(db: Database, caller: str | None) -> Look:
         known = await connection.fetch(sql("plan_versions"), [one for one, _ in pairs], [plan for _, plan in pairs])
     version = {(row["name"], row["plan"]): row["version"] for row in known}
     kinds: dict[str, list[Any]] = {}
-    # Often thousands say the very same.
+    # Thousands of jobs often fail with the same message.
     named: dict[tuple[str, str, str, str], str] = {}
     for row in rows:
         told = (row["code"] or "", row["recipe"], row["step"] or "", row["message"] or "")
@@ -112,11 +112,11 @@ def _letters(named: str, rows: list[Any], version: dict[tuple[str, str], int]) -
 
 
 async def of_kind(db: Database, caller: str | None, named: str, expect: int | None) -> Targets:
-    """Return the jobs of the kind with this fingerprint. Raise CountChanged if they are not as many as expected."""
+    """Return the jobs of the kind with this fingerprint. Raises CountChanged if their number differs from `expect`."""
     seen = await look(db, caller)
     ids = next((kind.job_ids for kind in seen.kinds if kind.fingerprint == named), ())
     if not ids:
-        raise NotFound("there are no dead letters of this kind", remedy="They may have been dealt with: look again")
+        raise NotFound("there are no dead letters of this kind", remedy="They may be redriven or discarded: list again")
     if expect is not None and expect != len(ids):
         raise CountChanged(f"{len(ids)} jobs are of this kind, not {expect}", remedy="Look at the list again")
     return Targets(ids, seen.is_capped)

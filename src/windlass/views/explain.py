@@ -1,4 +1,4 @@
-"""Why a step does not run: read from the very rows and conditions that the engine goes by."""
+"""Explains why a step does not run, from the rows and conditions that the engine itself uses."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from windlass.views.explain_line import line_reason, work_reason
 from windlass.views.handlers import missing_of
 from windlass.views.read import JobView, StepView, job, steps
 
-# How many steps of a job are explained at once.
+# The most steps of a job that are explained at once.
 REASONS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One step, its state, and in a sentence what it waits for or why it ended so."""
+    """One step, its state, and a sentence: what it waits for, or why it ended."""
 
     step: str
     state: StepState
@@ -39,13 +39,13 @@ class Reason:
 
 
 def step_name(plan: Plan, step: StepView) -> str:
-    """The name that people know a step by: its node's, and its place in a fan-out."""
+    """Return the step's name for people: its node's name, and its index in a fan-out."""
     name = plan.nodes[step.node].name
     return name if step.index is None else f"{name}[{step.index}]"
 
 
 async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int | None = None) -> list[Reason]:
-    """The reasons of one step, or of every step of the job that is not done; of the first `limit`, if given."""
+    """Explain one step, or every step of the job that is not done; the first `limit` steps, if given."""
     view = await job(db, job_id)
     plan = await plan_of(db, view.plan)
     rows = await steps(db, job_id)
@@ -62,7 +62,7 @@ async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int
 
 
 async def reason_of(db: Database, view: JobView, plan: Plan, row: StepView) -> Reason:
-    """The reason of one step that was already read, without a look at the others but for those that it needs."""
+    """Explain one step that was already read. Reads only the steps that it needs."""
     async with db.connection() as connection:
         needs = [plan.number[name] for name in plan.nodes[row.node].needs] if row.state is StepState.BLOCKED else []
         found = await connection.fetch(sql("attempt_states"), view.id, needs) if needs else []
@@ -94,7 +94,7 @@ async def _reason(
 
 
 def _ends_before(view: JobView, row: StepView) -> tuple[str, datetime] | None:
-    """How and when the job ends, if that is before the wait of this step is over."""
+    """Return how and when the job ends, if that is before the step's wait is over."""
     if row.state is not StepState.PARKED or row.wake_at is None:
         return None
     ends = [("times out", view.deadline_at), ("expires", view.expires_at)]
@@ -102,7 +102,7 @@ def _ends_before(view: JobView, row: StepView) -> tuple[str, datetime] | None:
 
 
 async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row: StepView, handler: str) -> Reason:
-    # Suspects are run by processes that the workers of their ordinary queue start.
+    # Processes that the workers of the ordinary queue start run the suspects.
     queue = ordinary(row.queue)
     workers = await connection.fetchval(sql("read_queue_workers"), queue)
     ahead = await connection.fetchval(sql("read_queue_ahead"), row.queue, view.priority, view.id, row.no)
@@ -122,13 +122,13 @@ async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row:
 
 _HOLDS = {
     Hold.PAUSED: "the job is paused",
-    Hold.SLOT: "stands in line for what it needs",
+    Hold.SLOT: "waits in line for its resources",
     Hold.ROUTE: "the engine has yet to resolve its condition or fan-out",
 }
 
 
 async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) -> tuple[str, dict[str, Any]]:
-    """Say why the step is held: one sentence for each hold. The granter looks at it only when SLOT is the last one."""
+    """Explain why the step is held: one sentence for each hold. The granter acts only when SLOT is the last hold."""
     holds = Hold(row.holds)
     if holds == Hold.SLOT and (told := await line_reason(connection, view.id, row.no)) is not None:
         because, detail = told
@@ -137,14 +137,14 @@ async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) ->
 
 
 def _apart(row: StepView) -> str:
-    return f"it runs apart, because workers died with it at hand ({row.losses} times)"
+    return f"it runs apart, because workers died while they ran it ({row.losses} times)"
 
 
 def _ended(row: StepView) -> str:
     if row.error:
         return f"{row.error.get('code', 'error')}: {fault_text(row.error)}"
     if row.state is StepState.ABANDONED:
-        return "can never run: something that it needs failed"
+        return "can never run: a step that it needs failed"
     return f"is {row.state}"
 
 
@@ -162,7 +162,7 @@ def _waiting(view: JobView, row: StepView) -> str:
         code = (row.error or {}).get("code", "error")
         return f"attempt {row.attempt} failed ({code}); tried again at {row.wake_at:%Y-%m-%d %H:%M:%S} UTC"
     if what == WaitKind.SNOOZE:
-        return f"asked to be run again{until}"
+        return f"snoozed{until}"
     if what == WaitKind.TIMER:
         return f"sleeps{until}"
     if what == WaitKind.FAN:
@@ -170,7 +170,7 @@ def _waiting(view: JobView, row: StepView) -> str:
     if what.startswith(WaitKind.CHILD):
         return "waits for its child job"
     if what.startswith(WaitKind.EVENT):
-        return f"waits to be told {what.removeprefix(WaitKind.EVENT + ':')}{until}"
+        return f"waits for the event {what.removeprefix(WaitKind.EVENT + ':')}{until}"
     if what.startswith(WaitKind.EXTERNAL):
         return f"waits for {what.removeprefix(WaitKind.EXTERNAL + ':')}{until}"
     return what or f"is {row.state}"

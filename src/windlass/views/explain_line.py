@@ -1,4 +1,4 @@
-"""Why a step stands in line, and how what it waits for from a provider is going: the rows that the granter goes by."""
+"""Explains what a step waits for in line or at a provider, from the rows that the granter itself uses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from windlass.views.providers import Holder, breaker_state, holder_of
 Told = tuple[str, dict[str, Any]]
 
 HOLDERS_MAX = 100
-# As many as a sentence names.
+# The most holders that a sentence names.
 _NAMED_MAX = 3
 _COUNTED_MAX = 1000
 
 
 async def line_reason(connection: asyncpg.Connection, job_id: UUID, no: int) -> Told | None:
-    """What the step waits for in its line; None if it does not stand in one."""
+    """Explain what the step waits for in its line; None if it is not in a line."""
     row = await connection.fetchrow(sql("why_slot"), job_id, no)
     if row is None:
         return None
@@ -36,15 +36,15 @@ async def line_reason(connection: asyncpg.Connection, job_id: UUID, no: int) -> 
 
 
 async def work_reason(connection: asyncpg.Connection, job_id: UUID, no: int, until: str) -> Told | None:
-    """What the provider was asked for and how often it was asked since; None if it was not."""
+    """Describe the provider job that the step waits for and its polls; None if there is none."""
     row = await connection.fetchrow(sql("why_work"), job_id, no)
     if row is None:
         return None
     named = f" ({row['external_id']})" if row["external_id"] else ""
-    said = f", which last said {row['status']}" if row["status"] else ""
+    said = f", last status {row['status']}" if row["status"] else ""
     polls = "once" if row["polls"] == 1 else f"{row['polls']} times"
-    asked = f"; asked {polls}, " if row["polls"] else "; "
-    due = f"{asked}asked {'again' if row['polls'] else 'first'} at {_time(row['due_at'])}" if row["due_at"] else ""
+    asked = f"; polled {polls}, " if row["polls"] else "; "
+    due = f"{asked}{'next' if row['polls'] else 'first'} poll at {_time(row['due_at'])}" if row["due_at"] else ""
     detail = {name: row[name] for name in ("provider", "external_id", "state", "status", "polls", "round")}
     return f"waits for {row['provider']}{named}{until}{said}{due}", {**detail, "next_poll": row["due_at"]}
 
@@ -54,12 +54,17 @@ async def _behind_key(connection: asyncpg.Connection, row: Any) -> Told:
     ahead = await connection.fetchval(
         sql("why_key_ahead"), row["key"], row["provider"], row["priority"], row["job_id"], row["no"]
     )
-    detail = {"key": row["key"], "limit": row["most"], "holders": _as_json(holders), "ahead": ahead}
-    named = _named(holders)
-    return (
-        f"waits for key {row['key']}: {len(holders)} of {row['most']} held{named}; {_many(ahead)} ahead of it",
-        detail,
-    )
+    taken = (await connection.fetchrow(sql("grant_keys"), [row["key"]]))["held"]
+    detail = {
+        "key": row["key"],
+        "limit": row["most"],
+        "takes": row["takes"],
+        "taken": taken,
+        "holders": _as_json(holders),
+        "ahead": ahead,
+    }
+    amounts = _amounts(row["takes"], taken, row["most"], "")
+    return f"waits for key {row['key']}: {amounts}{_named(holders)}; {_many(ahead)} ahead of it", detail
 
 
 async def _short(connection: asyncpg.Connection, row: Any) -> Told:
@@ -71,10 +76,10 @@ async def _short(connection: asyncpg.Connection, row: Any) -> Told:
         "budget": {key: found[key] for key in ("scope", "name", "most", "spent", "reserved")},
         "cost": row["cost"],
     }
-    needs = f"needs {row['cost']}" if row["cost"] is not None else "needs some"
+    needs = f"it needs {row['cost']}" if row["cost"] is not None else "its cost is unknown"
     because = (
         f"waits for money: the budget of {scope} {name} is {found['most']}, of which {found['spent']} is spent and"
-        f" {found['reserved']} reserved; it {needs}"
+        f" {found['reserved']} reserved; {needs}"
     )
     return because, detail
 
@@ -87,6 +92,8 @@ async def _at_provider(connection: asyncpg.Connection, row: Any) -> Told:
     detail = {
         "provider": name,
         "concurrency": row["concurrency"],
+        "places": row["places"],
+        "taken": row["held"],
         "holders": _as_json(holders),
         "ahead": ahead,
         "rate": row["rate"],
@@ -94,22 +101,33 @@ async def _at_provider(connection: asyncpg.Connection, row: Any) -> Told:
         "paused_until": row["paused_until"],
     }
     line = f"{_many(ahead)} ahead of it"
-    if len(holders) >= row["concurrency"]:
-        return f"waits for {name}: {len(holders)} of {row['concurrency']} places held{_named(holders)}; {line}", detail
+    left = row["concurrency"] - row["held"]
+    if min(row["places"], row["concurrency"]) > left:
+        amounts = _amounts(row["places"], row["held"], row["concurrency"], " places")
+        return f"waits for {name}: {amounts}{_named(holders)}; {line}", detail
+    first = await connection.fetchrow(sql("provider_first"), name)
+    if ahead and first is not None and min(first["places"], row["concurrency"]) > left:
+        held = f"{row['held']} of {row['concurrency']} places held{_named(holders)}"
+        return f"waits for {name}: {held}, and the first in line needs {first['places']}; {line}", detail
     opens_at = gate.opens_at(now)
     if row["paused_until"] is not None and row["paused_until"] > now:
-        return f"{name} is busy and asked to be left alone until {_time(row['paused_until'])}; {line}", detail
+        return f"{name} is busy and asked for a pause until {_time(row['paused_until'])}; {line}", detail
     if gate.breaker.is_open:
         error = f" ({row['error']})" if row["error"] else ""
         return f"{name} does not answer{error}; one step tries it at {_time(opens_at)}; {line}", detail
-    # Between two starts the rate limit allows one; a step with others ahead of it waits for the limit all the same.
+    # Right between two starts the rate limit has room for one request. A step behind others waits for the limit all the
+    # same.
     if opens_at > now or ahead:
-        return f"{name} is asked at most {row['rate']:g} times a second; {line}", detail
+        return f"{name} takes at most {row['rate']:g} requests a second; {line}", detail
     return "the engine is about to start it", detail
 
 
 async def _holders(connection: asyncpg.Connection, statement: str, name: str) -> list[Holder]:
     return [await holder_of(connection, row) for row in await connection.fetch(sql(statement), name, HOLDERS_MAX)]
+
+
+def _amounts(needs: int, taken: int, most: int, what: str) -> str:
+    return f"{taken} of {most}{what} held" if needs == 1 else f"needs {needs} of {most}{what}, {taken} are taken"
 
 
 def _named(holders: Sequence[Holder]) -> str:

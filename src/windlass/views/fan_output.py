@@ -1,7 +1,7 @@
-"""The output of a finished fan-out: the JSON list of its children's outputs, in pieces.
+"""The output of a finished fan-out: the JSON list of its children's outputs, read in parts.
 
-Only the sizes of the children's outputs are kept, however many children there are. A piece reads the outputs that lie
-in it, from their rows or from the artifact store.
+Only the sizes of the children's outputs are kept in memory, however many children there are. Reading a part reads the
+outputs that lie in it, from their rows or from the artifact store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOTHING = b"null"
 
 @dataclass(slots=True)
 class FanOutput:
-    """The list as bytes. Child i begins at `starts[i]`; a comma follows its text, a bracket that of the last child."""
+    """The list as bytes. Child i begins at `starts[i]`; a comma follows its text, or a bracket after the last child."""
 
     db: Database
     artifacts: Artifacts
@@ -38,7 +38,7 @@ class FanOutput:
 
     @classmethod
     async def load(cls, db: Database, artifacts: Artifacts, job_id: UUID, no: int) -> FanOutput:
-        """Read how large each child's output is."""
+        """Read the size of each child's output."""
         made = cls(db, artifacts, job_id, no)
         after = -1
         while True:
@@ -51,7 +51,7 @@ class FanOutput:
             if len(rows) < SIZES_PAGE:
                 break
             after = rows[-1]["no"]
-        # An empty list has its closing bracket still to come.
+        # An empty list still needs its closing bracket.
         made.size += not made.numbers
         return made
 
@@ -66,11 +66,11 @@ class FanOutput:
 
     @property
     def tag(self) -> str:
-        """The output of a finished step never changes, so its place names its content."""
+        """A tag for the content. The output of a finished step never changes, so the step's place identifies it."""
         return hashlib.sha256(f"{self.job_id} {self.no}".encode()).hexdigest()[:32]
 
     async def part(self, start: int, length: int) -> bytes:
-        """The bytes from `start` on."""
+        """Return `length` bytes from `start` on."""
         if not self.numbers:
             return b"[]"[start : start + length]
         end = min(start + length, self.size)
@@ -95,7 +95,7 @@ class FanOutput:
         return [_NOTHING if row["output"] is None else row["output"].encode() for row in rows]
 
     async def _stored(self, at: int, start: int, end: int) -> bytes:
-        """What of a child's artifact, and of the mark behind it, lies in the range."""
+        """Return the bytes of a child's artifact, and of the mark after it, that lie in the range."""
         ref, begins = self.refs[at], self.starts[at]
         first, stop = max(start - begins, 0), min(end - begins, ref.size)
         body = await self.artifacts.part(ref, first, stop - first) if first < stop else b""

@@ -12,7 +12,7 @@ import asyncpg
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
-# More handlers than these are not looked at.
+# The most handlers that are checked.
 QUEUED_MAX = 200
 
 
@@ -20,7 +20,7 @@ QUEUED_MAX = 200
 class Missing:
     """A handler that no live worker of a queue has.
 
-    `since` is when the last worker that had it left or was last heard of, else when a job that waits for it was made.
+    `since` is when the last worker with the handler left or was last seen, else when a waiting job was made.
     """
 
     queue: str
@@ -31,14 +31,14 @@ class Missing:
 
     @property
     def last(self) -> str:
-        """Which worker had it last, in a sentence."""
+        """Describe in a sentence which worker had it last."""
         if self.worker is None:
             return "no worker has had it yet"
         return f"worker {self.worker} on {self.host} had it last, until {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def missing(db: Database) -> list[Missing]:
-    """Every handler that a queued step needs and no live worker has."""
+    """Return every handler that a queued step needs and no live worker has."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("handler_queued"), QUEUED_MAX)
         if not rows:
@@ -50,7 +50,7 @@ async def missing(db: Database) -> list[Missing]:
 async def missing_of(
     connection: asyncpg.Connection, wanted: Mapping[tuple[str, str], datetime | None]
 ) -> list[Missing]:
-    """Those of these handlers, by queue and name, that no live worker has."""
+    """Return the given handlers, by queue and name, that no live worker has."""
     queues, names = [queue for queue, _ in wanted], [name for _, name in wanted]
     return [
         Missing(
@@ -65,5 +65,5 @@ async def missing_of(
 
 
 def _made_at(job_id: UUID) -> datetime:
-    """A job's id begins with the millisecond in which it was made."""
+    """Return when a job was made: its id begins with that millisecond."""
     return datetime.fromtimestamp((job_id.int >> 80) / 1000, UTC)

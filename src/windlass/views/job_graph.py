@@ -1,6 +1,6 @@
-"""A job's graph as a picture needs it: every node with where it stands, what is ready, what is waited for, results.
+"""A job's graph for display: every node with its state, the ready steps, the waits and the results.
 
-A fan-out is one node with counts, so the cost does not grow with its width; its children come in pages.
+A fan-out is one node with counts, so the cost does not grow with its width. Its children come in pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from uuid import UUID
 import msgspec
 
 from windlass.core.errors import BadInput, NotFound, TooLarge, WrongState
-from windlass.core.plan import Plan
+from windlass.core.hold import Hold, HoldName
+from windlass.core.plan import NodeKind, Plan
 from windlass.core.states import STEP_DONE, StepState
 from windlass.core.visibility import Reader
 from windlass.core.wait import WaitKind
@@ -44,7 +45,7 @@ class Wait:
     """What a step waits for."""
 
     step: str
-    kind: str
+    kind: WaitKind | HoldName
     provider: str | None
     external_id: str | None
     until: datetime | None
@@ -53,11 +54,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """How far a fan-out is."""
+    """The progress of a fan-out."""
 
     total: int | None
     made: int
-    by_state: dict[str, int]
+    by_state: dict[StepState, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class NodeView:
 
     step: StepView
     name: str
-    kind: str
+    kind: NodeKind
     run: str
     needs: tuple[str, ...]
     fan: Fan | None
@@ -74,7 +75,7 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """Where the children of fan-outs stand: for each fan-out their numbers, and for each a place in `statuses`."""
+    """The states of fan-outs' children: for each fan-out their numbers, and for each child an index into `statuses`."""
 
     statuses: list[str]
     by_fan: dict[int, tuple[list[int], list[int]]]
@@ -82,12 +83,12 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The whole graph. `incoming` counts, for each node, how many it needs that are not done."""
+    """The whole graph. `incoming` counts, for each node, the unfinished steps that it needs."""
 
     workflow: WorkflowStatus | None
     nodes: list[NodeView]
     edges: list[tuple[str, str]]
-    counts: dict[str, int]
+    counts: dict[StepState, int]
     incoming: dict[str, int]
     ready: list[str]
     pending: int
@@ -98,7 +99,7 @@ class GraphView:
 
 
 async def graph(db: Database, job: JobView, *, with_results: bool = False, with_children: bool = False) -> GraphView:
-    """The graph of a job that was already read."""
+    """Build the graph of a job that was already read."""
     plan = await plan_of(db, job.plan)
     steps, fans = await overview(db, job.id)
     async with db.connection() as connection:
@@ -108,9 +109,9 @@ async def graph(db: Database, job: JobView, *, with_results: bool = False, with_
     for fan in fans:
         by_node.setdefault(fan.node, []).append(fan)
     states = {plan.nodes[step.node].name: step.state for step in steps}
-    counts = Counter(str(step.state) for step in steps)
+    counts = Counter(step.state for step in steps)
     for fan in fans:
-        counts[str(fan.state)] += fan.count
+        counts[fan.state] += fan.count
     done = sum(counts[state] for state in (StepState.COMPLETED, StepState.SKIPPED))
     waiting = [step for step in (*steps, *children) if _is_waiting(step)][:WAITS_MAX]
     names = await _external_ids(db, job.id) if any(_kind(step) == WaitKind.EXTERNAL for step in waiting) else {}
@@ -131,7 +132,7 @@ async def graph(db: Database, job: JobView, *, with_results: bool = False, with_
 
 
 async def children_of(db: Database, job_id: UUID) -> Children:
-    """Where the children of the job's fan-outs stand, the first CHILDREN_MAX of them."""
+    """Return the states of the job's fan-out children, the first CHILDREN_MAX of them."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("graph_children"), job_id, CHILDREN_MAX)
     codes: dict[str, int] = {}
@@ -146,7 +147,7 @@ def _workflow(
     job: JobView, steps: Sequence[StepView], fans: Sequence[FanCount], children: Sequence[StepView]
 ) -> WorkflowStatus | None:
     found: Counter[tuple[StepState, str]] = Counter((step.state, _kind(step)) for step in steps)
-    # Of children only their number is known, but for those that wait, which are looked at one by one.
+    # Children are known by their counts only, except waiting children, which were read one by one.
     for fan in fans:
         if fan.state not in (StepState.PARKED, StepState.HELD):
             found[fan.state, ""] += fan.count
@@ -163,7 +164,7 @@ def _is_waiting(step: StepView) -> bool:
 
 
 async def _external_ids(db: Database, job_id: UUID) -> dict[int, str]:
-    """What providers call the work that these steps wait for."""
+    """Return the providers' ids of the work that these steps wait for."""
     found = await work.work_of(db, job_id)
     return {one.no: one.external_id for one in found if one.external_id is not None and one.ended_at is None}
 
@@ -175,22 +176,21 @@ def _wait(plan: Plan, step: StepView, external_id: str | None) -> Wait:
     if kind == WaitKind.CHILD:
         external_id = rest
     reason = f"waits for {rest}" if rest else f"waits: {kind or step.state.lower()}"
-    return Wait(
-        step_name(plan, step), kind or str(step.state), provider or None, external_id or None, step.wake_at, reason
-    )
+    typed = Hold(step.holds).names[0] if step.holds else WaitKind(kind)
+    return Wait(step_name(plan, step), typed, provider or None, external_id or None, step.wake_at, reason)
 
 
 def _node(plan: Plan, step: StepView, fans: list[FanCount] | None) -> NodeView:
     node = plan.nodes[step.node]
     fan = None
     if node.each is not None:
-        by_state = {str(one.state): one.count for one in fans or ()}
+        by_state = {one.state: one.count for one in fans or ()}
         fan = Fan(step.fan, sum(by_state.values()), by_state)
-    return NodeView(step, node.name, str(node.kind), node.run, node.needs, fan)
+    return NodeView(step, node.name, node.kind, node.run, node.needs, fan)
 
 
 async def results(db: Database, job_id: UUID, plan: Plan, steps: Sequence[StepView]) -> dict[str, Any]:
-    """What each step that is done returned. An artifact is told by its reference, a fan-out as a list in order."""
+    """Return the output of each finished step: an artifact as its reference, a fan-out as an ordered list."""
     found: dict[str, Any] = {}
     for step in steps:
         name = plan.nodes[step.node].name
@@ -202,7 +202,7 @@ async def results(db: Database, job_id: UUID, plan: Plan, steps: Sequence[StepVi
 
 
 async def _fan_outputs(db: Database, job_id: UUID, step: StepView) -> list[Any]:
-    """The children's outputs, a few at a time: each may be as large as a row may hold, and there may be many."""
+    """Read the children's outputs a few at a time: each may be as large as a row allows, and there may be many."""
     found: list[Any] = []
     size = 0
     while len(found) < RESULTS_FAN_MAX:
@@ -229,7 +229,7 @@ async def steps_page(
     after: int = -1,
     limit: int = 100,
 ) -> tuple[Plan, list[StepView], bool]:
-    """The job's steps after a number, and whether there are more; the plan knows their names."""
+    """Return the job's steps after a number, whether there are more, and the plan that names them."""
     if not 1 <= limit <= STEPS_PAGE_MAX:
         raise BadInput(f"a page has 1 to {STEPS_PAGE_MAX} steps, not {limit}")
     plan = await plan_of(db, job.plan)
@@ -243,7 +243,7 @@ async def steps_page(
 
 
 async def output_ref(db: Database, artifacts: Artifacts, job_id: UUID, no: int) -> Ref | FanOutput | bytes:
-    """A step's output: the artifact that holds it, the list of a fan-out, or its JSON text."""
+    """Return a step's output: the artifact that holds it, the list of a fan-out, or its JSON text."""
     async with db.connection() as connection:
         rows = await fetch_or_refuse(connection, "graph_output", Reader.CALLER, job_id, no)
     row = next(iter(rows), None)
@@ -254,6 +254,6 @@ async def output_ref(db: Database, artifacts: Artifacts, job_id: UUID, no: int) 
     if row["output"] is None:
         raise WrongState(f"step {no} of job {job_id} is {row['state']} and has no output")
     text: str = row["output"]
-    # A reference is short: a large value is not decoded to find out that it is none.
+    # A reference is short, so a large value need not be decoded to rule it out.
     ref = ref_in(msgspec.json.decode(text)) if len(text) <= _REF_CHARS_MAX else None
     return ref or text.encode()

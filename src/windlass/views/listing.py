@@ -1,12 +1,11 @@
-"""Pages of jobs by what callers know of them, the newest first.
+"""Pages of jobs by filter, newest first.
 
-A page goes on below an id, so it stays what it is while new jobs come in: their ids are greater. Whatever the filter, a
-page looks at `SCAN_MAX` rows at most; one that found less than was asked for says from where to go on. So the cost of a
+A page continues below an id, so it is stable while new jobs arrive: their ids are greater. With any filter, a page
+reads at most `SCAN_MAX` rows. A page with fewer jobs than requested names the id to continue from. So the cost of a
 page does not grow with the table, and no page needs a count.
 
-What a job is doing (`views/activity.py`) is in no column. A filter by it begins with the jobs that can be meant: those
-that wait for an event, or those that are open. Each has an index, so old ones are found among any number of finished
-jobs.
+No column stores what a job is doing (`views/activity.py`). A filter by activity starts from the candidates: jobs that
+wait for an event, or open jobs. Each set has an index, so old jobs are found among any number of finished ones.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ from windlass.core.visibility import Reader
 from windlass.store import labels
 from windlass.store.database import Database
 from windlass.store.outputs import fetch
-from windlass.store.statements import sql
+from windlass.store.statements import arguments, sql
 from windlass.views import activity
 from windlass.views.activity import Activity, Doing
 from windlass.views.read import JobView, view_of
 
 SCAN_MAX = 5_000
 PAGE_MAX = 200
-# What `find` collects at most, and how many pages it looks at for that.
+# The most jobs that `find` collects, and the most pages that it reads for that.
 FIND_MAX = 10_000
 LOOKS_MAX = 40
-# Open jobs that a filter by activity looks at one after the other; of more, the newest are scanned.
+# The most open jobs that a filter by activity checks one by one. With more, it scans the newest jobs.
 OPEN_MAX = 10_000
-# Jobs of which a filter by activity is told at once what they are doing, and how many such looks a page takes.
+# The jobs whose activity is read at once, and the most such reads of a page.
 _ACTIVE_BATCH = 500
 _ACTIVE_LOOKS_MAX = 20
 TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
-# An id has the database's time as its process reckons it, a moment before the commit; `created_at` decides.
+# An id carries its process's estimate of the database's time, a moment before the commit; `created_at` decides.
 _SKEW_MS = 10_000
 Keep = Callable[[list[UUID]], Awaitable[list[UUID]]]
 _FIRST, _LAST = UUID(int=0), UUID(int=2**128 - 1)
@@ -53,7 +52,7 @@ _MS_MAX = 2**48 - 1
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs. Nothing given is no condition; `caller` None is every caller's; `until` is not part of the time.
+    """A filter of jobs. An absent value is no condition; `caller` None means every caller; `until` is exclusive.
 
     `activities`: open jobs that do one of these. `event`: jobs that wait for the event of this name.
     """
@@ -70,7 +69,7 @@ class JobFilter:
     event: str | None = None
 
     def digest(self) -> str:
-        """Tells filters apart: a page goes on only under the filter that it began with."""
+        """Identify the filter: a page continues only under the filter that it began with."""
         told = [
             self.caller, sorted(self.states), self.recipe, sorted(self.labels.items()), self.failed_step,
             self.since and self.since.timestamp(), self.until and self.until.timestamp(), self.with_deleted,
@@ -79,7 +78,7 @@ class JobFilter:
         return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
 
     def check(self) -> None:
-        """Refuse what cannot be looked for."""
+        """Refuse values that no job can have."""
         texts = (self.caller, self.recipe, self.failed_step, self.event)
         for text in (*texts, *self.labels, *self.labels.values()):
             if text is not None and ("\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)):
@@ -90,9 +89,9 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Jobs without their inputs. `next`: the last id that was looked at, if there may be more behind it.
+    """Jobs without their inputs. `next` is the last id read, if more may follow.
 
-    `doing` tells of the open ones what they are doing, where that was asked for.
+    `doing` has the activities of open jobs, where requested.
     """
 
     jobs: list[JobView]
@@ -101,7 +100,7 @@ class Page:
 
 
 async def page(db: Database, wanted: JobFilter, *, before: UUID | None = None, limit: int = 50) -> Page:
-    """The newest such jobs, below `before` if given. It may be short, or empty, and still not the last."""
+    """Return the newest matching jobs, below `before` if given. A short or empty page need not be the last."""
     if not 1 <= limit <= PAGE_MAX:
         raise BadInput(f"a page has 1 to {PAGE_MAX} jobs, not {limit}")
     found = await _look(db, wanted, before, limit)
@@ -111,7 +110,7 @@ async def page(db: Database, wanted: JobFilter, *, before: UUID | None = None, l
 
 
 async def find(db: Database, wanted: JobFilter, most: int, keep: Keep | None = None) -> tuple[list[UUID], bool]:
-    """The ids of such jobs, and whether there may be more than these; `keep` has a say in which of them count."""
+    """Return the ids of matching jobs, and whether there may be more. `keep` filters the ids of each page."""
     found: list[UUID] = []
     before: UUID | None = None
     for _ in range(LOOKS_MAX):
@@ -125,7 +124,7 @@ async def find(db: Database, wanted: JobFilter, most: int, keep: Keep | None = N
 
 
 async def count(db: Database, wanted: JobFilter, most: int = FIND_MAX) -> tuple[int, bool]:
-    """How many there are, and whether it stopped counting there."""
+    """Count the matching jobs. Returns whether the count stopped at the limit."""
     found, is_more = await find(db, wanted, most)
     return len(found), is_more
 
@@ -151,16 +150,16 @@ async def _look(db: Database, wanted: JobFilter, before: UUID | None, limit: int
 
 
 def _may(job: JobView, words: Sequence[Activity]) -> bool:
-    """Whether the job's own row leaves it open: of all words only `paused` is in it."""
+    """Whether the job's row admits one of the words. Of all words, the row decides only `paused`."""
     return Activity.PAUSED in words if job.is_paused else set(words) != {Activity.PAUSED}
 
 
 async def _active(
     db: Database, wanted: JobFilter, before: UUID | None, few: int
 ) -> AsyncGenerator[tuple[list[JobView], UUID | None], None]:
-    """Jobs that may be meant, the newest first, each time with the id to go on from; None is the end.
+    """Yield candidate jobs, newest first, each batch with the id to continue from; None is the end.
 
-    The first time about as `few` as are wanted: most pages need no more.
+    The first batch has about `few` jobs, which is enough for most pages.
     """
     ceiling, floor = _bounds(wanted, before)
     is_waiting = wanted.event is not None or set(wanted.activities) == {Activity.WAITING}
@@ -175,7 +174,8 @@ async def _active(
         while at < len(ids):
             batch = ids[at : at + many]
             at, many = at + many, _ACTIVE_BATCH
-            found = await _scan(db, wanted, before, len(batch), Way("list_ids", [batch, wanted.caller]))
+            way = Way("list_ids", {"ids": batch, "caller": wanted.caller})
+            found = await _scan(db, wanted, before, len(batch), way)
             yield found.jobs, None if at >= len(ids) and is_all else batch[-1]
         return
     way = await _way(db, wanted)
@@ -195,22 +195,23 @@ async def _doing(db: Database, jobs: list[JobView]) -> dict[UUID, Doing]:
 
 async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int, way: Way) -> Page:
     ceiling, floor = _bounds(wanted, before)
-    values: list[Any] = [
-        ceiling,
-        floor,
-        SCAN_MAX,
-        # One more than asked for: whether there is another page is then known without looking for it.
-        limit + 1,
-        [str(state) for state in wanted.states] or None,
-        wanted.recipe,
-        msgspec.json.encode(dict(wanted.labels)).decode() if wanted.labels else None,
-        wanted.failed_step,
-        wanted.since,
-        wanted.until,
-        wanted.with_deleted,
-    ]
+    values: dict[str, Any] = {
+        "before": ceiling,
+        "floor": floor,
+        "looks": SCAN_MAX,
+        # One more than requested shows whether there is another page.
+        "wanted": limit + 1,
+        "states": [str(state) for state in wanted.states] or None,
+        "recipe": wanted.recipe,
+        "labels": msgspec.json.encode(dict(wanted.labels)).decode() if wanted.labels else None,
+        "failed_step": wanted.failed_step,
+        "since": wanted.since,
+        "until": wanted.until,
+        "with_deleted": wanted.with_deleted,
+        **way.key,
+    }
     async with db.connection() as connection:
-        rows = await fetch(connection, way.name, Reader.CALLER, *values, *way.key, text=way.text)
+        rows = await fetch(connection, way.name, Reader.CALLER, *arguments(way.name, values), text=way.text)
     # A page without jobs has one row, for `reach`.
     views = [view_of(JobView, row) for row in rows if row["id"] is not None]
     if len(views) > limit:
@@ -219,15 +220,15 @@ async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int
 
 
 class Way(NamedTuple):
-    """The statement that finds jobs, what it is keyed by, and its text if that differs from the stored one."""
+    """The statement that finds jobs, its key parameters, and its text if that differs from the stored one."""
 
     name: str
-    key: Sequence[Any]
+    key: Mapping[str, Any]
     text: str | None = None
 
 
 async def _way(db: Database, wanted: JobFilter) -> Way:
-    """The statement for this filter. Only a filter by labels costs a look at the catalogue."""
+    """Choose the statement for this filter. Only a filter by labels costs a read of the catalogue."""
     if not wanted.labels:
         return Way(*way(wanted))
     async with db.connection() as connection:
@@ -238,30 +239,31 @@ async def _way(db: Database, wanted: JobFilter) -> Way:
     return Way(name, key, None if label is None else labels.statement(name, label))
 
 
-def way(wanted: JobFilter, label: str | None = None) -> tuple[str, list[str]]:
-    """The name of the statement that looks at the fewest rows for this filter, and what it is keyed by.
+def way(wanted: JobFilter, label: str | None = None) -> tuple[str, dict[str, str]]:
+    """Return the name and the key parameters of the statement that reads the fewest rows for this filter.
 
     `label`: a label of the filter that has an index.
     """
     if wanted.caller is None:
         if label is not None:
-            return "list_all_label", [wanted.labels[label]]
-        states = (JobState.FAILED,) if wanted.failed_step is not None else wanted.states
-        if len(states) == 1 and states[0] in TROUBLE:
-            return "list_all_trouble", [str(states[0])]
-        return "list_all", []
-    key = [wanted.caller]
+            return "list_all_label", {"value": wanted.labels[label]}
+        if wanted.failed_step is not None:
+            return "list_all_failed", {}
+        if len(wanted.states) == 1 and wanted.states[0] in TROUBLE:
+            return "list_all_trouble", {"state": str(wanted.states[0])}
+        return "list_all", {}
+    key = {"caller": wanted.caller}
     if wanted.failed_step is not None:
         return "list_caller_failed_step", key
     if label is not None:
-        return "list_caller_label", [wanted.caller, wanted.labels[label]]
+        return "list_caller_label", {**key, "value": wanted.labels[label]}
     if wanted.states and TROUBLE.issuperset(wanted.states):
         return "list_caller_trouble", key
     return "list_caller", key
 
 
 def _bounds(wanted: JobFilter, before: UUID | None) -> tuple[UUID, UUID]:
-    """A job's id begins with the milliseconds at which it was made, so a stretch of time is a stretch of ids."""
+    """Return the range of ids for the filter's times: a job's id begins with the millisecond of its creation."""
     ceiling, floor = before or _LAST, _FIRST
     if wanted.until is not None:
         ceiling = min(ceiling, _id_at(_ms(wanted.until) + _SKEW_MS))
@@ -285,7 +287,7 @@ _BULK_STATES: dict[BulkAction, tuple[JobState, ...]] = {
 
 
 async def targets(db: Database, wanted: JobFilter, action: BulkAction) -> Targets:
-    """The jobs that the action would touch, the newest first, and whether there may be more."""
+    """Return the jobs that the action would touch, newest first, and whether there may be more."""
     states = [state for state in _BULK_STATES[action] if not wanted.states or state in wanted.states]
     if not states:
         return Targets((), False)

@@ -1,11 +1,11 @@
-"""A job's output as JSON text that is read in pieces, however large it is.
+"""A job's output as JSON text that is read in parts, however large it is.
 
 A recipe's output is a template over the outputs of its steps. Most templates pass outputs on whole: `return render(x)`,
 or an object with one output a key. Such an output is never decoded. Its text is a list of segments: literal bytes, a
-slice of a row in PostgreSQL, or a slice of an artifact. Only the segments within the asked-for range are read.
+slice of a row in PostgreSQL, or a slice of an artifact. Only the segments within the requested range are read.
 
-A template that looks into an output (`${steps.a.outputs.title}`) or calculates needs values. That part of it is
-resolved as usual, and is literal text then.
+A template that looks into an output (`${steps.a.outputs.title}`) or calculates needs values. That part of the template
+is resolved as usual, and becomes literal text.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from windlass.store.outputs import Row, fetch_or_refuse
 from windlass.store.values import outputs_of, scope
 from windlass.views.read import JobView
 
-# A row whose text is no longer than this is literal text; a reference to an artifact has about 120 bytes.
+# Rows with texts up to this size become literal text; a reference to an artifact has about 120 bytes.
 SHORT_MAX_BYTES = 256
-# Part of every tag: to be changed when the same job would be written as other text.
+# Part of every tag. Change it when the same job would be written as other text.
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RowText:
-    """The output of the step with this number, as its row has it."""
+    """The output of the step with this number, stored in its row."""
 
     no: int
     size: int
@@ -48,23 +48,23 @@ Segment = bytes | RowText | Ref
 
 @dataclass(frozen=True, slots=True)
 class OutputText:
-    """The text of one job's output. It never changes, so a tag needs no look at the content."""
+    """The text of one job's output. It never changes, so its tag does not depend on the content."""
 
     db: Database
     artifacts: Artifacts
     job_id: UUID
     segments: Sequence[Segment]
-    # Where each segment begins.
+    # The offset of each segment.
     starts: Sequence[int]
     size: int
 
     @property
     def tag(self) -> str:
-        """Differs when the text does."""
+        """A tag that differs when the text does."""
         return f"{self.job_id.hex}-{self.size:x}-{_FORMAT}"
 
     async def part(self, start: int, length: int) -> bytes:
-        """Some bytes of it."""
+        """Return `length` bytes from `start` on."""
         wanted = list(self._within(start, min(start + length, self.size)))
         rows = [(segment.no, at, count) for segment, at, count in wanted if isinstance(segment, RowText)]
         slices = iter(await self._slices(rows) if rows else ())
@@ -80,7 +80,7 @@ class OutputText:
         return b"".join(pieces)
 
     def _within(self, start: int, end: int) -> Iterator[tuple[Segment, int, int]]:
-        """The segments of this range: where in each it begins, and how many bytes it takes."""
+        """Yield the segments of this range, each with its first byte and the number of bytes."""
         for index in range(max(0, bisect_right(self.starts, start) - 1), len(self.segments)):
             begins, segment = self.starts[index], self.segments[index]
             if begins >= end:
@@ -100,7 +100,7 @@ class OutputText:
 
 
 async def output_text(db: Database, artifacts: Artifacts, resolver: Resolver, view: JobView, plan: Plan) -> OutputText:
-    """The output of a completed job that was already read."""
+    """Build the output text of a completed job that was already read."""
     template = plan_templates(plan).output
     whole = {f"${{{path_text(('steps', name, 'outputs'))}}}": plan.number[name] for name in template.steps}
     numbers = {whole[text] for text in _texts(template.tree) if text in whole}
@@ -126,7 +126,7 @@ async def _resolved(
 
 
 async def _held(db: Database, job_id: UUID, numbers: Sequence[int]) -> dict[int, list[Segment]]:
-    """The segments of each step that has an output. A fan-out's output is the list of its children's."""
+    """Return the segments of each step that has an output. A fan-out's output is the list of its children's."""
     async with db.connection() as connection:
         rows = await fetch_or_refuse(connection, "output_sizes", Reader.CALLER, job_id, numbers, SHORT_MAX_BYTES)
     found: dict[int, list[Segment]] = {}
@@ -155,7 +155,7 @@ def _segment(row: Row) -> Segment:
 
 
 def _pieces(tree: Any) -> Iterator[bytes | str]:
-    """JSON text as bytes, and in its order the strings that have holes."""
+    """Yield JSON text as bytes and, in order, the template strings with holes."""
     if isinstance(tree, str) and "${" in tree:
         yield tree
     elif isinstance(tree, Mapping):
@@ -185,7 +185,7 @@ def _size(segment: Segment) -> int:
 
 
 class _Writer:
-    """Collects segments; literal ones that follow each other become one."""
+    """Collects segments and joins adjacent literal ones."""
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []

@@ -1,7 +1,7 @@
-"""What a person looks at first: what needs them, how much gets done, what waits, and how long it takes.
+"""The overview: problems that need a person, throughput, waiting work and durations.
 
-Everything is a bounded look at an index that is there for other reasons, or at `minutes`, which the auditor fills. A
-caller who is no admin is told of its own jobs only, from the newest of them, and nothing of queues and workers.
+Each part is a bounded read of an index that exists for other reasons, or of `minutes`, which the auditor fills. A
+caller without admin rights sees only its own jobs, from the newest, and no queues or workers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 import asyncpg
@@ -32,18 +32,22 @@ RUNNING_MAX = 10_000
 WAITS_MAX = 1_000
 SHOWN_MAX = 100
 OWN_MAX = 5_000
-# From when on something is worth a person's attention.
+# Thresholds for a person's attention.
 OLD_S = 300.0
 LOST_S = 3600.0
 FAILING_MINUTES = 15
 FAILING_MIN, FAILING_PART = 3, 0.2
+AttentionKind = Literal[
+    "failing_recipe", "waiting_person", "budget_short", "dead_letters", "no_workers", "missing_handler", "lost_worker",
+    "breaker_open", "old_queue",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Something that may need a person, and where in the console to look."""
+    """A problem that may need a person, and the console page to look at."""
 
-    kind: str
+    kind: AttentionKind
     title: str
     detail: str
     count: int
@@ -52,7 +56,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class QueueLook:
-    """A queue: how many steps are ready and run, how old the oldest that is ready is, and who serves it."""
+    """A queue: its ready and running steps, the age of its oldest ready step, and the number of its workers."""
 
     queue: str
     ready: int
@@ -74,7 +78,7 @@ class RecipeLook:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of it; `is_capped` when something was counted only in part."""
+    """The whole overview. `is_capped` says that a count stopped at its limit."""
 
     as_of: datetime
     attention: list[Attention]
@@ -89,17 +93,17 @@ class Overview:
 
 @dataclass(slots=True)
 class _Ended:
-    """Jobs that ended, by minute and by recipe."""
+    """Ended jobs, by minute and by recipe."""
 
     completed: dict[datetime, int] = field(default_factory=dict)
     failed: dict[datetime, int] = field(default_factory=dict)
-    # Of each recipe: how long the completed ones took, how many failed, and how many ended lately in either way.
+    # By recipe: durations of completed jobs, the number of failures, and the recent ends of either kind.
     lengths: dict[str, dict[int, int]] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     late: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, recipe: str, is_completed: bool, length: int, count: int, late: int) -> None:
-        """Count so many of a recipe, and so many of those as late."""
+        """Count jobs of a recipe, `late` of them as recent."""
         self.late.setdefault(recipe, [0, 0])[0 if is_completed else 1] += late
         if is_completed:
             of_recipe = self.lengths.setdefault(recipe, {})
@@ -109,7 +113,7 @@ class _Ended:
 
 
 async def overview(db: Database, caller: str | None) -> Overview:
-    """The overview of one caller's jobs, or of the whole installation."""
+    """Build the overview of one caller's jobs, or of the whole installation."""
     waiting = await gauge.queues(db, OPEN_MAX) if caller is None else {}
     unserved = await missing(db) if waiting else []
     async with db.connection() as connection:
@@ -158,7 +162,7 @@ async def overview(db: Database, caller: str | None) -> Overview:
 
 
 async def _ended(connection: asyncpg.Connection, caller: str | None, now: datetime) -> tuple[_Ended, bool]:
-    """How jobs ended, and whether that is not all of it."""
+    """Count how jobs ended. Returns whether the count is incomplete."""
     if caller is not None:
         return await _own_ended(connection, caller, now)
     found = _Ended()
@@ -185,7 +189,7 @@ async def _own_ended(connection: asyncpg.Connection, caller: str, now: datetime)
 
 
 async def _totals(connection: asyncpg.Connection, caller: str | None) -> tuple[dict[str, int], bool]:
-    """Open jobs by what they are doing."""
+    """Count open jobs by activity."""
     most = OPEN_MAX if caller is None else OWN_MAX
     counted = await activity.totals(connection, caller, most)
     is_open = sum(counted.values())
@@ -204,7 +208,7 @@ def _queues(
             waiting.get(name, nothing).steps,
             at_work.get(name, 0),
             round(waiting.get(name, nothing).age_s, 3),
-            # The workers of an ordinary queue start a process for its twin when there is something to run.
+            # The workers of an ordinary queue start a process for its apart twin when a step waits there.
             served.get(name) or served.get(ordinary(name), 0),
         )
         for name in names
@@ -238,7 +242,7 @@ def _failing(ended: _Ended) -> list[Attention]:
             f"{name} is failing",
             f"{failed} of {done + failed} jobs failed in the last {FAILING_MINUTES} minutes",
             failed,
-            _link("/jobs", status="FAILED", recipe=name),
+            _link("/jobs", status="FAILED,TIMEOUT", recipe=name),
         )
         for failed, done, name in sorted(found, key=lambda one: (-one[0], one[2]))
     ]
@@ -258,7 +262,7 @@ def _people(waits: Sequence[asyncpg.Record]) -> list[Attention]:
 
 
 def _short(rows: Sequence[asyncpg.Record]) -> list[Attention]:
-    """Budgets that hold steps back until somebody raises them, or something that was reserved is given back."""
+    """Report budgets that hold steps back until a caller raises them, or until a reservation is returned."""
     found = []
     for row in rows:
         scope, _, name = row["behind"].partition(":")
@@ -266,7 +270,7 @@ def _short(rows: Sequence[asyncpg.Record]) -> list[Attention]:
         verb = "waits" if row["steps"] == 1 else "wait"
         link = f"/jobs/{name}" if scope == "job" else f"/jobs/{row['oldest']}" if row["jobs"] == 1 else "/providers"
         title = f"The budget of {whose} is used up"
-        detail = f"{_steps(row['steps'])} of {_jobs(row['jobs'])} {verb} for money; raise the budget to go on"
+        detail = f"{_steps(row['steps'])} of {_jobs(row['jobs'])} {verb} for money; raise the budget to continue"
         found.append(Attention("budget_short", title, detail, row["steps"], link))
     return found
 
@@ -274,7 +278,7 @@ def _short(rows: Sequence[asyncpg.Record]) -> list[Attention]:
 def _letters(letters: dead_letters.Count, newest: asyncpg.Record | None) -> list[Attention]:
     if not letters.dead or newest is None:
         return []
-    title = f"{_jobs(letters.dead)} failed and nobody ran {'it' if letters.dead == 1 else 'them'} again"
+    title = f"{_jobs(letters.dead)} failed and {'was' if letters.dead == 1 else 'were'} not run again"
     told = f"{newest['recipe']} at {newest['step'] or 'its start'}: {newest['message'] or newest['code']}"
     detail = told if letters.dead == 1 else f"The newest is {told}"
     return [Attention("dead_letters", title, detail, letters.dead, "/dead-letters")]
@@ -284,7 +288,7 @@ def _idle(queues: Iterable[QueueLook]) -> list[Attention]:
     return [
         Attention(
             "no_workers",
-            f"Nobody serves the queue {one.queue}",
+            f"No worker serves the queue {one.queue}",
             f"{_steps(one.ready)} {'is' if one.ready == 1 else 'are'} ready",
             one.ready,
             "/workers",
@@ -295,7 +299,7 @@ def _idle(queues: Iterable[QueueLook]) -> list[Attention]:
 
 
 def _unserved(found: Iterable[Missing], queues: Iterable[QueueLook]) -> list[Attention]:
-    """Handlers that no live worker has, in queues that are served at all."""
+    """Report handlers that no live worker has, in queues that have workers."""
     served = {one.queue for one in queues if one.workers}
     return [
         Attention(
@@ -315,13 +319,13 @@ def _lost(workers: asyncpg.Record) -> list[Attention]:
     if not count:
         return []
     title = f"{count} worker{'' if count == 1 else 's'} lost in the last hour"
-    return [Attention("lost_worker", title, "Their steps were given to others", count, "/workers")]
+    return [Attention("lost_worker", title, "Other workers run their steps", count, "/workers")]
 
 
 def _breakers(rows: Iterable[asyncpg.Record]) -> list[Attention]:
     return [
         Attention(
-            "breaker_open", f"Provider {row['name']} is not asked", (row["error"] or "It failed too often")[:200], 1,
+            "breaker_open", f"Provider {row['name']} is not used", (row["error"] or "It failed too often")[:200], 1,
             "/providers",
         )
         for row in rows

@@ -1,10 +1,10 @@
-"""Providers as people see them: limits, breaker, and the steps that hold or wait for a place."""
+"""Providers as people see them: limits, breaker, and the steps that hold or wait for a slot."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
@@ -16,14 +16,15 @@ from windlass.store.plans import read_plan
 from windlass.store.provider_gate import gate_of
 from windlass.store.statements import sql
 
-# Of each provider's line, at most so many are counted and shown.
+# The most waiting steps and holders that are counted and shown for each provider.
 WAITING_MAX = 10_000
 HOLDERS_MAX = 100
+BreakerState = Literal["closed", "open", "half_open"]
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who has one of a provider's places."""
+    """A step that holds one of a provider's slots, or waits for it."""
 
     job_id: UUID
     no: int
@@ -35,7 +36,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class ProviderView:
-    """A provider as people see it. `breaker` is closed, open or half_open; `holders` are the first HOLDERS_MAX."""
+    """A provider as people see it. `breaker` is closed, open or half_open; `holders` has the first HOLDERS_MAX."""
 
     name: str
     concurrency: int
@@ -44,7 +45,7 @@ class ProviderView:
     holders: tuple[Holder, ...]
     waiting: int
     first: Holder | None
-    breaker: str
+    breaker: BreakerState
     failures: int
     opened_at: datetime | None
     error: str | None
@@ -53,7 +54,7 @@ class ProviderView:
 
 
 async def views(db: Database, name: str | None = None) -> list[ProviderView]:
-    """Every provider that was declared or asked for, or the one of this name."""
+    """Return every provider that was declared or requested, or the provider of this name."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("provider_views"), name, WAITING_MAX)
         if name is not None and not rows:
@@ -82,15 +83,15 @@ async def _view(connection: asyncpg.Connection, row: Any) -> ProviderView:
 
 
 async def holder_of(connection: asyncpg.Connection, row: Any) -> Holder:
-    """Who a row of slots, joined with its step, is."""
+    """Describe the step of a row of slots that is joined with its step."""
     plan = await read_plan(connection, row["plan"])
     name = plan.nodes[row["node"]].name
     step = name if row["index"] is None else f"{name}[{row['index']}]"
     return Holder(row["job_id"], row["no"], step, row["attempt"], row["state"], row["since"])
 
 
-def breaker_state(breaker: Breaker, now: datetime) -> str:
-    """closed, open, or half_open: one request may pass, or is under way, to try."""
+def breaker_state(breaker: Breaker, now: datetime) -> BreakerState:
+    """Return closed, open or half_open. In half_open, one request may pass or is under way as a test."""
     if not breaker.is_open:
         return "closed"
     return "half_open" if breaker.probes or breaker.may_pass(now.timestamp())[0] else "open"

@@ -1,10 +1,10 @@
-"""Looking at jobs: one, many, their steps and events, the result, and waiting for the end."""
+"""Reads jobs, their steps, events and results, and waits for their end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -18,6 +18,7 @@ from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.core.template import Resolver, plan_templates
 from windlass.core.visibility import Content, Reader
+from windlass.pure.event_key import event_key
 from windlass.store import values
 from windlass.store.artifact import Artifacts, ref_in
 from windlass.store.database import Database, flush
@@ -27,19 +28,20 @@ from windlass.store.statements import sql
 from windlass.store.values import outputs_of, scope
 
 PAGE_MAX = 1_000
-# A bell can be lost; a waiter looks for itself this often.
+STUCK_AFTER_S = 30 * 60
+# A bell can be lost, so a waiter checks this often without one.
 LOOK_EVERY_S = 5.0
 _ENDED_MAX = 10_000
-# Events that may be seen before they are on the disk.
+# Events that may be visible before they are on disk.
 _AHEAD = ("job.submitted", "job.processing", "step.running")
-# How many jobs one read of their events covers.
+# The most jobs whose events one read covers.
 _JOBS_MAX = 1_000
 _TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job's row as a caller sees it; JSON columns are decoded."""
+    """A job's row as a caller sees it. JSON columns are decoded."""
 
     id: UUID
     recipe: str
@@ -68,11 +70,25 @@ class JobView:
     deadline_at: datetime | None
     expires_at: datetime | None
     deleted_at: datetime | None
+    # When it last changed, and when it was read.
+    updated_at: datetime | None = None
+    read_at: datetime | None = None
 
     @property
     def is_finished(self) -> bool:
         """Whether the job has ended."""
         return self.state in JOB_TERMINAL
+
+    @property
+    def stuck_for_s(self) -> int | None:
+        """For how many seconds an open job has not changed, in whole minutes; None below `STUCK_AFTER_S`.
+
+        A paused job is not stuck.
+        """
+        if self.updated_at is None or self.read_at is None or self.is_finished or self.is_paused:
+            return None
+        still_s = (self.read_at - self.updated_at).total_seconds()
+        return int(still_s // 60) * 60 if still_s >= STUCK_AFTER_S else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +139,7 @@ _STATES: dict[type, type] = {JobView: JobState, StepView: StepState}
 
 
 def view_of(kind: type[V], row: Row) -> V:
-    """A row as a value; it must have a column for each of the value's fields."""
+    """Convert a row to a view. The row must have a column for each field."""
     values: dict[str, Any] = {}
     for field in fields(kind):
         value = row[field.name]
@@ -135,8 +151,14 @@ def view_of(kind: type[V], row: Row) -> V:
     return kind(**values)
 
 
+async def jobs_of(db: Database, ids: Sequence[UUID]) -> dict[UUID, JobView]:
+    """Return these jobs by their ids. Leave out ids of no job."""
+    rows = await db.run(lambda connection: fetch(connection, "graph_jobs", Reader.CALLER, list(ids)))
+    return {view.id: view for view in (view_of(JobView, row) for row in rows)}
+
+
 async def job(db: Database, job_id: UUID) -> JobView:
-    """One job."""
+    """Read one job."""
     async with db.connection() as connection:
         row = await fetchrow(connection, "read_job", Reader.CALLER, job_id)
     if row is None:
@@ -155,7 +177,7 @@ async def jobs(
     limit: int = 50,
     with_deleted: bool = False,
 ) -> list[JobView]:
-    """The newest jobs first. The last one's id, given as `before`, leads to the next page."""
+    """List jobs, newest first. Pass the last job's id as `before` for the next page."""
     if not 1 <= limit <= PAGE_MAX:
         raise BadInput(f"a page has 1 to {PAGE_MAX} jobs, not {limit}")
     wanted = None if states is None else [str(state) for state in states]
@@ -168,7 +190,7 @@ async def jobs(
 
 
 async def steps(db: Database, job_id: UUID) -> list[StepView]:
-    """Every step of a job, in order."""
+    """Read every step of a job, in order."""
     async with db.connection() as connection:
         rows = await fetch(connection, "read_steps", Reader.CALLER, job_id)
     return [view_of(StepView, row) for row in rows]
@@ -176,7 +198,7 @@ async def steps(db: Database, job_id: UUID) -> list[StepView]:
 
 @dataclass(frozen=True, slots=True)
 class FanCount:
-    """How many children of a fan-out are in one state."""
+    """The number of a fan-out's children in one state."""
 
     node: int
     state: StepState
@@ -187,7 +209,7 @@ class FanCount:
 
 
 async def overview(db: Database, job_id: UUID) -> tuple[list[StepView], list[FanCount]]:
-    """The steps of the plan's nodes, and fan-outs as counts: the same cost however wide they are to show."""
+    """Read the steps of the plan's nodes, and fan-outs as counts, so the cost does not grow with their width."""
     async with db.connection() as connection:
         steps = await fetch(connection, "read_nodes", Reader.CALLER, job_id)
         rows = await connection.fetch(sql("read_step_counts"), job_id)
@@ -207,17 +229,23 @@ async def events(
     is_newest_first: bool = False,
     limit: int = PAGE_MAX,
 ) -> list[EventView]:
-    """A job's events in order, after the one with this sequence number and before another's."""
+    """Read a job's events in order, after one sequence number and before another."""
     name = "read_events_newest" if is_newest_first else "read_events"
     async with db.connection() as connection:
         rows = await fetch(connection, name, Reader.CALLER, job_id, after, before, limit)
-    return [view_of(EventView, row) for row in rows]
+    return [_keyed(job_id, view_of(EventView, row)) for row in rows]
+
+
+def _keyed(job_id: UUID, event: EventView) -> EventView:
+    if event.idempotency_key is not None:
+        return event
+    return replace(event, idempotency_key=event_key(job_id, event.seq, event.type, event.no, event.attempt))
 
 
 async def events_of(db: Database, wanted: Mapping[UUID, int], limit_each: int = 200) -> dict[UUID, list[EventView]]:
-    """Return the durable events of these jobs after the given sequence numbers, in order. Leave out jobs without any.
+    """Return the durable events of these jobs after the given sequence numbers, in order. Leaves out jobs without any.
 
-    Claims and lone submits commit ahead of the disk, so a read that sees one waits for the disk.
+    Claims and lone submits commit without waiting for the disk, so a read that sees one waits for the disk.
     """
     found: dict[UUID, list[EventView]] = {}
     ids = sorted(wanted)
@@ -234,12 +262,28 @@ async def events_of(db: Database, wanted: Mapping[UUID, int], limit_each: int = 
             return rows
 
         for row in await db.run(operation):
-            found.setdefault(row["job_id"], []).append(view_of(EventView, row))
+            found.setdefault(row["job_id"], []).append(_event_of(row))
     return found
 
 
+def _event_of(row: Row) -> EventView:
+    """Return `view_of` an event. A stream reads thousands of them in a second."""
+    payload = row["payload"]
+    return EventView(
+        row["seq"],
+        row["at"],
+        row["type"],
+        row["source"],
+        row["no"],
+        row["attempt"],
+        None if payload is None else msgspec.json.decode(payload),
+        row["correlation_id"],
+        row["idempotency_key"],
+    )
+
+
 async def result(db: Database, artifacts: Artifacts, resolver: Resolver, job_id: UUID) -> Any:
-    """The output of a completed job: the recipe's own, made from the outputs of its steps when it is asked for."""
+    """Build the output of a completed job from the outputs of its steps."""
     view = await job(db, job_id)
     check_output(view)
     return await output_of(db, artifacts, resolver, view, await plan_of(db, view.plan))
@@ -258,7 +302,7 @@ async def output_of(db: Database, artifacts: Artifacts, resolver: Resolver, view
 
 
 async def find(db: Database, text: str) -> UUID:
-    """The job whose id begins with this text, or the newest for `@last`."""
+    """Find the job whose id begins with this text, or the newest job for `@last`."""
     async with db.connection() as connection:
         if text == "@last":
             found = [row["id"] for row in await connection.fetch(sql("read_last"))]
@@ -285,7 +329,7 @@ class Ended:
 
 
 async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Plan, job_id: UUID) -> Ended | None:
-    """How the job ended, in one look; None while it is under way. `plan` is the job's."""
+    """Return how the job ended, in one read; None while it runs. `plan` is the job's plan."""
     template = plan_templates(plan).output
     wanted = [plan.number[name] for name in sorted(template.steps)]
     async with db.connection() as connection:
@@ -299,17 +343,17 @@ async def ended(db: Database, artifacts: Artifacts, resolver: Resolver, plan: Pl
         check_visible(Content.OUTPUT, Reader.CALLER, state, row["step_state"] and StepState(row["step_state"]))
     outputs = {plan.nodes[row["no"]].name: msgspec.json.decode(row["output"]) for row in rows if row["output"]}
     if len(outputs) < len(wanted) or any(map(ref_in, outputs.values())):
-        # A fan-out's children, or what is too large for a row, take more than one look.
+        # Outputs of a fan-out's children, and artifacts, take more than one read.
         outputs = await outputs_of(db, artifacts, plan, job_id, template.steps, Reader.CALLER)
     inputs = msgspec.json.decode(rows[0]["input"])
     return Ended(state, await resolver.resolve_async(template, scope(inputs, outputs)))
 
 
 async def ended_as_told(resolver: Resolver, plan: Plan, told: ToldOutput) -> Ended | None:
-    """How the job ended, from its bell alone. None if the job's output needs more."""
+    """Return how the job ended, from its bell alone. None if the job's output needs more."""
     template = plan_templates(plan).output
     number, text = told
-    # The number of a fan-out's child is none of a node.
+    # The number of a fan-out's child is not a node's number.
     name = plan.nodes[number].name if number < len(plan.nodes) else ""
     if template.steps != {name} or template.inputs or template.uses_all_inputs:
         return None
@@ -320,17 +364,17 @@ async def ended_as_told(resolver: Resolver, plan: Plan, told: ToldOutput) -> End
 
 
 class Waiter:
-    """Waits for jobs to end. One listener for all waits of a process; a slow look of their own covers lost bells."""
+    """Waits for jobs to end. One listener serves all waits of a process; a slow poll covers lost bells."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._waits: dict[UUID, set[asyncio.Event]] = {}
-        # Jobs that were heard to end lately, with what their bells told (store/drafts.py).
+        # Jobs whose bells rang lately, with the output that the bell carried (`store/drafts.py`).
         self._ended: dict[UUID, ToldOutput | None] = {}
         self.is_listening = False
 
     async def wait(self, job_id: UUID, timeout_s: float | None = None) -> JobView:
-        """The job once it has ended; raises WaitTimeout when that takes too long, and the job goes on."""
+        """Return the job once it has ended. Raises WaitTimeout when that takes too long; the job goes on."""
 
         async def look() -> JobView | None:
             view = await job(self._db, job_id)
@@ -346,10 +390,10 @@ class Waiter:
         *,
         is_heard: bool = False,
     ) -> T:
-        """What `look` gives once it gives something. It looks when the bell rings for the job, and now and then.
+        """Call `look` until it returns a value. It is called when the job's bell rings, and every LOOK_EVERY_S seconds.
 
-        `is_heard` says that this waiter was listening before the job was made; then its bell is either still to come or
-        among those heard lately, and there is no need to look before.
+        `is_heard` says that this waiter was listening before the job was made. Then the bell is still to come, or it
+        rang lately, so `look` is not called first.
         """
         if not self.is_listening:
             await self._db.listen(JobsEnded, self._ring)
@@ -374,9 +418,9 @@ class Waiter:
                 del self._waits[job_id]
 
     def told(self, job_id: UUID) -> ToldOutput | None:
-        """What the bell told of the job's end: nothing, or the output of one step.
+        """Return the output that the bell of the job's end carried, or None.
 
-        It is told once: an output that is asked for again is read again, as it may be hidden by then.
+        It is returned once: a later request reads the output again, because it may be hidden by then.
         """
         told = self._ended.get(job_id)
         if told is not None:
@@ -393,7 +437,7 @@ class Waiter:
 
 
 async def _rung(rung: asyncio.Event) -> None:
-    """Wait for the bell, or until it is time to look without one."""
+    """Wait for the bell, or for LOOK_EVERY_S seconds."""
     timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, rung.set)
     try:
         await rung.wait()

@@ -13,7 +13,7 @@ import msgspec
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
-# Recent inputs: how many are told; of how many jobs, of how many of the recipe's own, and how large they may be.
+# Recent inputs: the most returned, the most jobs read, the most of the recipe's jobs compared, and the largest size.
 GIVEN_MAX = 10
 _GIVEN_LOOKED_MAX = 5_000
 _GIVEN_COMPARED_MAX = 500
@@ -32,8 +32,8 @@ class RecipeVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a job was given."""
+class JobInputs:
+    """The inputs of a job."""
 
     job_id: UUID
     at: datetime
@@ -58,11 +58,11 @@ def _version(name: str, row: asyncpg.Record) -> RecipeVersion:
     return RecipeVersion(name, row["version"], row["plan"], row["created_at"], row["description"])
 
 
-async def recent_inputs(db: Database, name: str, caller: str | None) -> list[Given]:
-    """What jobs of a recipe were given lately, the newest first and each once: one caller's, or everybody's."""
+async def recent_inputs(db: Database, name: str, caller: str | None) -> list[JobInputs]:
+    """Return recent inputs of a recipe's jobs, newest first and each once, of one caller or of all."""
     statement = sql("recent_inputs" if caller is None else "recent_inputs_caller")
     more = () if caller is None else (caller,)
     limits = (_GIVEN_LOOKED_MAX, _GIVEN_MAX_BYTES, _GIVEN_COMPARED_MAX, GIVEN_MAX)
     async with db.connection() as connection:
         rows = await connection.fetch(statement, name, *limits, *more)
-    return [Given(row["id"], row["created_at"], msgspec.json.decode(row["input"])) for row in rows]
+    return [JobInputs(row["id"], row["created_at"], msgspec.json.decode(row["input"])) for row in rows]

@@ -1,4 +1,4 @@
-"""Everything about one step: where it stands, its attempts and their logs, what it was given, what it cost."""
+"""All details of one step: state, attempts, logs, inputs, costs, provider job, and what it waits for."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from windlass.views.work import WorkView
 InputsState = Literal["resolved", "template", "large", "hidden"]
 
 ATTEMPTS_MAX = 200
-# Larger inputs are not shown, and what would be needed to make them is not read.
+# Larger inputs are not shown, and the outputs for them are not read.
 INPUTS_BYTES_MAX = 64 * 1024
 _FAN_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """The event that a step waits for: what it must hold, and what the recipe reads of it."""
+    """The event that a step waits for: its required content, and the parts that the recipe reads."""
 
     event: str
     match: Any
@@ -46,7 +46,7 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class StepDetail:
-    """One step. `inputs` is what its handler is given, or while that is not known what the recipe says of it."""
+    """One step. `inputs` are the handler's arguments, or the recipe's template while the arguments are not known."""
 
     plan: Plan
     step: StepView
@@ -62,7 +62,7 @@ class StepDetail:
 
 
 async def step(db: Database, resolver: Resolver, job: JobView, no: int) -> StepDetail:
-    """A step of a job that was already read."""
+    """Read a step of a job that was already read."""
     plan = await plan_of(db, job.plan)
     async with db.connection() as connection:
         row = await fetchrow(connection, "attempt_step", Reader.CALLER, job.id, no)
@@ -98,7 +98,7 @@ async def _inputs(
     is_fan = node.each is not None and found.index is None
     if found.item is not None and not is_visible(Content.ITEM, Reader.CALLER, job.state, found.state):
         return None, "hidden"
-    # What a fan-out says is for its children.
+    # A fan-out's template is for its children.
     try:
         outputs = None if is_fan else await _outputs(db, plan, job.id, sorted(template.steps))
     except OutputQuarantined:
@@ -114,7 +114,7 @@ async def _inputs(
 
 
 async def _outputs(db: Database, plan: Plan, job_id: UUID, names: Sequence[str]) -> dict[str, Any] | None:
-    """The outputs of these steps by name; None if one is not there yet, or is too large to be looked at."""
+    """Return the outputs of these steps by name; None if one is missing yet or too large to read."""
     if not names:
         return {}
     numbers = [plan.number[name] for name in names]

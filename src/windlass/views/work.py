@@ -1,4 +1,4 @@
-"""The work that providers do for a job's steps, as people see it."""
+"""The provider jobs of a job's steps, as people see them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORGOTTEN_MAX = 1_000
 
 
 class WorkView(NamedTuple):
-    """One round of work, as people see it."""
+    """One round of a provider job, as people see it."""
 
     job_id: UUID
     no: int
@@ -31,12 +31,12 @@ class WorkView(NamedTuple):
 
 
 async def work_of(db: Database, job_id: UUID) -> list[WorkView]:
-    """All that providers were asked to do for the job."""
+    """Return all provider jobs of the job."""
     rows = await db.run(lambda connection: connection.fetch(sql("work_of"), job_id))
     return [WorkView(*row) for row in rows]
 
 
 async def forgotten(db: Database, provider: str, older_than_s: float, *, limit: int = FORGOTTEN_MAX) -> list[WorkView]:
-    """The provider's work that began longer ago than this and is not over, the oldest first."""
+    """Return the provider's unfinished work that began longer ago than this, oldest first."""
     rows = await db.run(lambda connection: connection.fetch(sql("work_forgotten"), provider, older_than_s, limit))
     return [WorkView(*row) for row in rows]

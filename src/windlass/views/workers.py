@@ -1,10 +1,13 @@
-"""Workers as people see them: where each process runs, its lease, and the steps that it has in hand."""
+"""Workers as people see them: host, process, lease, and the attempts in hand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
+
+import asyncpg
+import msgspec
 
 from windlass.store.database import Database
 from windlass.store.plans import plan_of
@@ -15,7 +18,7 @@ AT_WORK_MAX = 2_000
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A worker process as a person sees it."""
+    """A worker process as people see it."""
 
     id: UUID
     host: str
@@ -27,6 +30,8 @@ class WorkerView:
     lease_until: datetime
     lost_at: datetime | None
     running: int
+    # The states of its process's services; None before its first report.
+    services: dict[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +45,20 @@ class AtWork:
 
 
 async def listing(db: Database) -> list[WorkerView]:
-    """Every worker that is known, the lost ones of the last day too."""
+    """List all known workers, including those lost in the last day."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("worker_list"))
-    return [WorkerView(**{**dict(row), "queues": tuple(row["queues"])}) for row in rows]
+    return [_view(row) for row in rows]
+
+
+def _view(row: asyncpg.Record) -> WorkerView:
+    told = row["services"]
+    services = None if told is None else msgspec.json.decode(told, type=dict[str, str])
+    return WorkerView(**{**dict(row), "queues": tuple(row["queues"]), "services": services})
 
 
 async def at_work(db: Database) -> dict[UUID, list[AtWork]]:
-    """What each worker has in hand, what it began first in front."""
+    """Return the steps that each worker has in hand, oldest first."""
     async with db.connection() as connection:
         rows = await connection.fetch(sql("worker_steps"), AT_WORK_MAX)
     found: dict[UUID, list[AtWork]] = {}

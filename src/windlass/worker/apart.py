@@ -1,8 +1,9 @@
-"""Runs suspects apart: steps with which workers died, and of which one may have been the cause.
+"""Runs suspects apart: steps that were running when workers died, and that may be the cause.
 
 A suspect waits in the apart twin of its queue (`core/queue.py`), from which ordinary workers do not claim. A worker
-that hears of one starts an isolation worker: a child process that is a whole worker with a concurrency of 1. It claims
-from the twins, one step at a time, and ends when there is nothing more. Innocent suspects complete there.
+that hears of a suspect starts an isolation worker: a child process that is a whole worker with a concurrency of 1. The
+isolation worker claims from the twins, one step at a time, and ends when nothing is left. Innocent suspects complete
+there.
 
     bell or slow poll ─► Suspects ─► process (its own worker id, lease and heartbeat) ─► claims from `q!`
                              ▲                     │ dies
@@ -11,10 +12,10 @@ from the twins, one step at a time, and ends when there is nothing more. Innocen
 What happens on failure:
 
 - The process dies while a handler runs: this worker waited for it and reports the loss with the evidence. The child's
-  own heartbeat process reports too, a few seconds later, in case that this worker died as well; the fence refuses it.
+  heartbeat process reports too, a few seconds later, in case this worker died as well; the fence refuses that report.
 - The process cannot start (the app's steps cannot be imported there, or are defined in a notebook): the suspects run in
-  this worker itself, one at a time, while it runs nothing else. So a loss still proves something.
-- This worker ends: the pipe to the child closes, and the child hands back what it runs.
+  this worker, one at a time, while it runs nothing else. So a loss still proves which step caused it.
+- This worker ends: the pipe to the child closes, and the child hands back its attempt.
 """
 
 from __future__ import annotations
@@ -30,23 +31,25 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from windlass.core.outcome import Lost, Outcome, Released, Report
 from windlass.core.queue import apart
 from windlass.core.retry import Backoff
+from windlass.engine.claim import Waiting
 from windlass.telemetry.logs import clean
 from windlass.worker.begun import Begun, read
 
-# Two, so that a long innocent suspect does not hold up all others.
+# Two, so that a long innocent suspect does not block all others.
 PROCESSES_MAX = 2
-# All workers hear the same bell. Each waits a random part of this, and then looks whether the suspect still waits.
+# All workers hear the same bell. Each waits a random part of this, then checks whether the suspect still waits.
 SPREAD_S = 0.5
-# A process that ends again and again with nothing begun cannot run the steps.
+# After so many processes in a row that ended before a handler began, no process can run the steps.
 FRUITLESS_MAX = 3
 FRUITLESS = Backoff(1.0, 2.0, 10.0)
-# The exit code of a process that found nothing to claim: another was faster, or the steps are not this app's.
+# The exit code of a process that found nothing to claim: another was faster, or the app lacks the steps.
 FOUND_NOTHING = 75
-# How long a process may take to hand back what it runs.
+# How long a process may take to hand back its attempt.
 LEAVE_S = 5.0
 LINES_MAX = 30
 LINE_MAX_CHARS = 300
@@ -56,12 +59,47 @@ LINES_WITHIN_S = 0.5
 _log = logging.getLogger("windlass.worker")
 
 
+class Child(Protocol):
+    """A process that was started for suspects.
+
+    It promises to set `ended` once the process is over, however it ended, and not before.
+    """
+
+    @property
+    def ended(self) -> asyncio.Future[Ended]:
+        """How the process ended."""
+        ...
+
+    def tell_to_end(self) -> None:
+        """Ask the process to hand back its attempt and to end."""
+        ...
+
+    def kill(self) -> None:
+        """Kill the process. Does nothing if it is over."""
+        ...
+
+
+class Starts(Protocol):
+    """Starts isolation workers: as processes (`Program`), or as simulated ones (`testing/sim/isolation.py`).
+
+    The process claims from `twins`, one step at a time, and marks begun attempts in the table of `descriptor`.
+    """
+
+    def start(self, twins: Sequence[str], descriptor: int, loop: asyncio.AbstractEventLoop) -> Child:
+        """Start a process. Raises OSError if that is impossible now."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
-    """How an isolation worker is started: a module to run, and the line that it is told on its standard input."""
+    """How to start an isolation worker: a module to run, and the configuration line for its standard input."""
 
     module: str
     config: Callable[[Sequence[str], int], bytes]
+
+    def start(self, twins: Sequence[str], descriptor: int, loop: asyncio.AbstractEventLoop) -> Child:
+        """Start a process."""
+        return _Process(self, twins, descriptor, loop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +112,7 @@ class Ended:
 
     @property
     def how(self) -> str:
-        """The end as a sentence."""
+        """Describe the end in a sentence."""
         if self.code >= 0:
             return f"the worker process ended with exit code {self.code}"
         with contextlib.suppress(ValueError):
@@ -85,34 +123,34 @@ class Ended:
 class Suspects:
     """The suspects of one worker's queues. Used from the worker's loop only.
 
-    `look` says whether any wait, `report` takes what there is to report, `wake` has the worker look whose turn it is.
+    `look` finds queues with waiting steps, `report` takes a report, `wake` makes the worker check its turns.
     """
 
     def __init__(
         self,
         queues: Sequence[str],
-        program: Program | None,
-        look: Callable[[Sequence[str]], Awaitable[list[str]]],
+        program: Starts | None,
+        look: Callable[[Sequence[str]], Awaitable[Waiting]],
         report: Callable[[Report], None],
         wake: Callable[[], None],
-        chance: Callable[[], float],
+        spread: Callable[[], float],
     ) -> None:
         self.twins = tuple(apart(queue) for queue in queues)
-        # An isolation worker serves the twins themselves, and starts nothing.
+        # An isolation worker serves the twins themselves, and starts no process.
         self._is_here = set(self.twins) == set(queues)
         self._program = program
-        self._look, self._report, self._wake, self._chance = look, report, wake, chance
+        self._look, self._report, self._wake, self._spread = look, report, wake, spread
         self._loop = asyncio.get_running_loop()
         self._keepers: set[asyncio.Task[None]] = set()
-        self._processes: set[_Process] = set()
+        self._processes: set[Child] = set()
         self._closing = asyncio.Event()
-        # Where no process can be started: whether suspects wait, since when one runs here, and when the next may.
+        # Where no process can start: whether suspects wait, since when one runs here, and when the next may.
         self._is_due = False
         self._began_s: float | None = None
         self._after_s = 0.0
 
     def heard(self, queues: Sequence[str], *, is_overdue: bool = False) -> None:
-        """A bell or a look named these queues. Suspects that are overdue get a second process."""
+        """Take notice of queues that a bell or a poll named. Overdue suspects get a second process."""
         if self._is_here or self._is_closed or not any(queue in self.twins for queue in queues):
             return
         if self._program is None:
@@ -124,9 +162,9 @@ class Suspects:
             keeper.add_done_callback(self._keepers.discard)
 
     def turn(self, running: int) -> bool:
-        """Whether it is a suspect's turn in this worker: nothing else is claimed, and a suspect once nothing runs.
+        """Return whether it is a suspect's turn: the worker claims nothing else, and a suspect once nothing runs.
 
-        Afterwards the other work has the worker for as long as the suspect had it.
+        Afterwards other steps have the worker for as long as the suspect had it.
         """
         if not self._is_due:
             return False
@@ -138,34 +176,34 @@ class Suspects:
         return self._began_s is not None or now_s >= self._after_s
 
     def took(self, count: int) -> None:
-        """The worker has claimed from the twins."""
+        """Record a claim of `count` steps from the twins."""
         if count:
             self._began_s = self._loop.time()
         else:
             self._is_due = False
 
     async def close(self) -> None:
-        """End the processes; they hand back what they run."""
+        """End the processes. They hand back their attempts."""
         self._closing.set()
-        ends = [asyncio.wait_for(asyncio.shield(process.ended), LEAVE_S) for process in self._processes]
         for process in self._processes:
             process.tell_to_end()
-        await asyncio.gather(*ends, return_exceptions=True)
+        if self._processes:
+            await asyncio.wait([process.ended for process in self._processes], timeout=LEAVE_S)
         for process in self._processes:
             process.kill()
         await asyncio.gather(*self._keepers, return_exceptions=True)
 
-    async def _keep(self, program: Program) -> None:
+    async def _keep(self, program: Starts) -> None:
         fruitless = 0
-        await self._pause(self._chance() * SPREAD_S)
+        await self._pause(self._spread() * SPREAD_S)
         while not self._is_closed and await self._is_waiting():
             ended, has_begun = await self._run(program)
             if ended == FOUND_NOTHING and not has_begun:
-                # The next bell or look starts another.
+                # The next bell or poll starts another process.
                 return
             fruitless = 0 if has_begun or ended == 0 else fruitless + 1
             if fruitless >= FRUITLESS_MAX:
-                _log.warning("no process can run the suspects; they run in this worker, one at a time")
+                _log.warning("no process can run the suspects; this worker runs them, one at a time")
                 self._program, self._is_due = None, True
                 self._wake()
                 return
@@ -182,22 +220,22 @@ class Suspects:
 
     async def _is_waiting(self) -> bool:
         try:
-            return bool(await self._look(self.twins))
+            return bool((await self._look(self.twins)).queues)
         except Exception as error:
-            _log.warning("it cannot be seen now whether suspects wait: %s", error)
+            _log.warning("cannot check now whether suspects wait: %s", error)
             return False
 
-    async def _run(self, program: Program) -> tuple[int, bool]:
-        """One process from start to end; returns its exit code, and whether it died while a step ran."""
+    async def _run(self, program: Starts) -> tuple[int, bool]:
+        """Run one process to its end. Returns its exit code, and whether it died while a step ran."""
         begun = Begun(1)
         try:
-            process = _Process(program, self.twins, begun.descriptor, self._loop)
+            process = program.start(self.twins, begun.descriptor, self._loop)
             self._processes.add(process)
             ended = await process.ended
             self._processes.discard(process)
             keys, _ = read(begun.descriptor)
         except OSError as error:
-            _log.warning("a process for suspects cannot be started now: %s", error)
+            _log.warning("cannot start a process for suspects now: %s", error)
             return -1, False
         finally:
             begun.close()
@@ -210,12 +248,12 @@ class Suspects:
         return ended.code, bool(keys)
 
     def _outcome(self, company: int, ended: Ended) -> Outcome:
-        # A process that did not end in time when it was told to is not the step's fault.
+        # The step is not at fault if a process did not end in time when asked.
         return Released() if self._is_closed else Lost(company, ended.how, ended.peak_bytes, ended.lines)
 
 
 class _Process:
-    """One isolation worker. A thread waits for it, as only `wait4` tells how much memory it had."""
+    """One isolation worker process. A thread waits for it, because only `wait4` reports its peak memory."""
 
     def __init__(
         self, program: Program, twins: Sequence[str], descriptor: int, loop: asyncio.AbstractEventLoop
@@ -223,7 +261,7 @@ class _Process:
         self._loop = loop
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        # A session of its own: Ctrl-C in the terminal is for the worker, which ends its children in its own time.
+        # The new session keeps Ctrl-C in the terminal from the process: the worker decides when its children end.
         self._popen = subprocess.Popen(
             [sys.executable, "-P", "-m", program.module],
             stdin=subprocess.PIPE,
@@ -235,7 +273,7 @@ class _Process:
         )
         self.ended: asyncio.Future[Ended] = loop.create_future()
         assert self._popen.stdin is not None
-        # The address of the database may hold a password: it goes through the pipe, where no other process reads it.
+        # The database URL may contain a password. No other process can read it from the pipe.
         with contextlib.suppress(OSError):
             self._popen.stdin.write(program.config(twins, descriptor) + b"\n")
             self._popen.stdin.flush()
@@ -244,18 +282,18 @@ class _Process:
         threading.Thread(target=self._wait, name="windlass-apart", daemon=True).start()
 
     def tell_to_end(self) -> None:
-        """Close the pipe; the process hands back what it runs."""
+        """Close the pipe, at which the process hands back its attempt and ends."""
         assert self._popen.stdin is not None
         with contextlib.suppress(OSError):
             self._popen.stdin.close()
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         if not self.ended.done():
             os.kill(self._popen.pid, signal.SIGKILL)
 
     def _read(self) -> None:
-        """Keep the last lines, and pass all on: they are part of this worker's log."""
+        """Keep the last lines, and pass all lines on: they are part of this worker's log."""
         assert self._popen.stdout is not None
         with self._popen.stdout as lines:
             for line in lines:
@@ -267,8 +305,8 @@ class _Process:
     def _wait(self) -> None:
         _, status, usage = os.wait4(self._popen.pid, 0)
         self._popen.returncode = os.waitstatus_to_exitcode(status)
-        # The heartbeat of the dead process has the pipe too, and lives a little longer: the end of the file is not
-        # waited for.
+        # The dead process's heartbeat holds the pipe too, and lives a little longer, so this does not wait for its end
+        # of file.
         self._reader.join(LINES_WITHIN_S)
         unit = 1 if sys.platform == "darwin" else 1024
         ended = Ended(self._popen.returncode, usage.ru_maxrss * unit, tuple(self._lines))

@@ -1,4 +1,4 @@
-"""One attempt under way in this worker: who runs it, how long it may take, and whether it was told to stop."""
+"""One attempt in this worker: its task, its time limit, and whether it must stop."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from windlass.worker.notes import Key
 
 
 class Why(Enum):
-    """Why an attempt was told to stop before its handler ended."""
+    """The reason to stop an attempt before its handler ended."""
 
     TIMEOUT = "timeout"  # it ran too long: a failure
-    NOT_OURS = "not ours"  # cancelled, or given to another: nothing is reported
+    NOT_OURS = "not ours"  # cancelled, or claimed by another worker: nothing is reported
     DRAIN = "drain"  # this worker ends: handed back
 
 
 class Attempt:
-    """Used from the worker's loop only."""
+    """An attempt in hand. Used from the worker's loop only."""
 
     __slots__ = (
         "_is_interrupted",
@@ -47,22 +47,22 @@ class Attempt:
         self.claimed = claimed
         self.key: Key = (claimed.job_id, claimed.no, claimed.attempt)
         self.prepared: Prepared | None = None
-        # The outputs of other steps that its arguments refer to.
+        # The outputs of other steps that the arguments refer to.
         self.outputs: dict[str, Any] = {}
         self.context: Context | None = None
-        # The task that runs it, while it runs.
+        # The task that runs the handler, while it runs.
         self.task: asyncio.Task[None] | None = None
-        # Where it runs when that can only be asked to stop.
+        # The process that runs the handler, if any. It can only be asked to stop.
         self.process: Any = None
         self.is_in_thread = False
-        # Whether its handler has ever given way to the loop, and so may have met its task.
+        # Whether the handler has ever yielded to the loop, and so may have used its task.
         self.has_waited = False
-        # Its place in the table of begun attempts, from the moment its handler is entered.
+        # The attempt's slot in the table of begun attempts, set when the handler is entered.
         self.mark: int | None = None
         self.why: Why | None = None
-        # Hears how it ended, if somebody watches.
+        # Called with the kind of end, if an observer watches.
         self.tell: Callable[[str], None] | None = None
-        # Its outcome is decided: whatever its handler does from now on counts for nothing.
+        # The outcome is decided: the handler's further actions have no effect.
         self.is_over = False
         self._is_interrupted = False
         self._on_timeout = on_timeout
@@ -70,7 +70,7 @@ class Attempt:
 
     @property
     def ids(self) -> dict[str, object]:
-        """What a log line about it carries."""
+        """The ids for a log line about this attempt."""
         claimed, prepared = self.claimed, self.prepared
         return {
             "job": str(claimed.job_id),
@@ -81,24 +81,24 @@ class Attempt:
         }
 
     def start_clock(self) -> None:
-        """Let the time limit run from now. An attempt that waits for a process has not started yet."""
+        """Start the time limit. The limit does not include waiting for a free process."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.claimed.timeout_s, self._on_timeout, self)
 
     def wait(self) -> None:
-        """Its handler waits for something, for the first time."""
+        """Called when the handler first awaits."""
         self.has_waited = True
         self.start_clock()
 
     def ask_to_stop(self, why: Why) -> None:
-        """Set `cancelled` in its context, and no more. The first reason stands."""
+        """Set `cancelled` in the context, without interrupting the handler. The first reason stands."""
         if self.why is None:
             self.why = why
         if self.context is not None:
             self.context._cancel()
 
     def interrupt(self, why: Why) -> None:
-        """Cancel the task that runs it, once."""
+        """Cancel the task that runs the handler, once."""
         if self.is_over or self._is_interrupted:
             return
         self.ask_to_stop(why)
@@ -107,7 +107,7 @@ class Attempt:
             self.task.cancel()
 
     def end(self) -> None:
-        """Its outcome is decided."""
+        """Mark the outcome as decided: stop the time limit and close the context."""
         self.is_over = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,10 +1,11 @@
-"""Which attempts have begun: a small table in memory that a worker process shares with the process that watches it.
+"""A table of begun attempts in memory that a worker process shares with the process that watches it.
 
-The worker marks an attempt right before its handler is entered and clears the mark when the handler has ended. No lock
-and no system call: about half a microsecond. When the worker process dies, whatever the signal, the table stays with
-the watching process: the heartbeat process, or for an isolation worker also the worker that started it.
+The worker marks an attempt right before it enters the handler, and clears the mark when the handler has ended. This
+needs no lock and no system call: about half a microsecond. When the worker process dies, by any signal, the watching
+process still has the table. The watcher is the heartbeat process; for an isolation worker it is also the worker that
+started it.
 
-    slot 0      how many attempts had begun for which no slot was free
+    slot 0      the number of begun attempts that found no free slot
     slot 1 …    job id (16 bytes), step number, attempt number; all zero: free
 """
 
@@ -21,12 +22,12 @@ Key = tuple[UUID, int, int]  # job, step number, attempt
 _SLOT = Struct("=16sII")
 _COUNT = Struct("=I")
 _EMPTY = bytes(_SLOT.size)
-# Attempts that were told to stop and do not may outnumber the lanes.
+# Attempts that ignore a stop may exceed the number of lanes.
 SPARE = 64
 
 
 class Begun:
-    """The table of one process. `descriptor` is what another process opens it by."""
+    """The table of one process. Another process opens it by `descriptor`."""
 
     def __init__(self, concurrency: int, descriptor: int | None = None) -> None:
         size = (1 + concurrency + SPARE) * _SLOT.size
@@ -37,7 +38,7 @@ class Begun:
         self._crowded = 0
 
     def mark(self, key: Key) -> int:
-        """Mark an attempt as begun; returns what `clear` needs."""
+        """Mark an attempt as begun. Returns the slot for `clear`."""
         if not self._free:
             self._count(1)
             return 0
@@ -46,7 +47,7 @@ class Begun:
         return place
 
     def clear(self, place: int) -> None:
-        """The handler has ended."""
+        """Clear the mark of an ended handler."""
         if place:
             self._map[place : place + _SLOT.size] = _EMPTY
             self._free.append(place)
@@ -54,7 +55,7 @@ class Begun:
             self._count(-1)
 
     def close(self) -> None:
-        """Give the memory back; other processes keep theirs."""
+        """Release the memory. Other processes keep their mapping."""
         self._map.close()
         os.close(self.descriptor)
 
@@ -64,7 +65,7 @@ class Begun:
 
 
 def read(descriptor: int) -> tuple[set[Key], int]:
-    """Return the attempts that have begun and not ended, and how many more there are without a name."""
+    """Return the attempts that have begun and not ended, and the number of further attempts without a slot."""
     size = os.fstat(descriptor).st_size
     with mmap.mmap(descriptor, size, prot=mmap.PROT_READ) as table:
         slots = table[:]

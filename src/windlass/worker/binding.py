@@ -1,7 +1,7 @@
-"""How a step's arguments, which are JSON, become the parameters of its function.
+"""Binds a step's JSON arguments to the parameters of its function.
 
-What is looked up by reflection is looked up once per function: which names it takes and needs, where the context
-goes, and which annotations ask for more than JSON has (dataclasses, datetimes, Structs, pydantic models).
+Reflection runs once per function. It finds the names that the function takes and needs, the parameter for the context,
+and the annotations beyond JSON (dataclasses, datetimes, Structs, pydantic models).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import msgspec
 from windlass.recipe.signature import read_signature
 from windlass.worker.context import Context
 
-# JSON's own types need no conversion, and a wrong one is the function's business, as in any call.
+# JSON's own types need no conversion. The function itself handles a wrong type, as in any call.
 _PLAIN = (str, int, float, bool, dict, list, type(None), object, Any)
 
 
 class BadArguments(ValueError):
-    """The arguments do not fit the function; the message names the parameter."""
+    """Raised when the arguments do not fit the function; the message names the parameter."""
 
 
 class Binding:
-    """One function's parameters."""
+    """The parameters of one function."""
 
     __slots__ = ("_context_name", "_convert", "_names", "_required", "_takes_any", "function", "is_async")
 
@@ -41,7 +41,7 @@ class Binding:
         self._convert = {name: hint for name, hint in signature.hints.items() if _must_convert(hint)}
 
     def arguments(self, given: Any, ctx: Context) -> dict[str, Any]:
-        """The keyword arguments of a call; raises BadArguments when they do not fit."""
+        """Build the keyword arguments of a call. Raises BadArguments when they do not fit."""
         if given is not None and not isinstance(given, dict):
             raise BadArguments(f"the arguments are {type(given).__name__}, where names and values are needed")
         keywords: dict[str, Any] = given or {}
@@ -68,7 +68,7 @@ class Binding:
 
 
 def _must_convert(hint: Any) -> bool:
-    """Whether the annotation is a type that msgspec, or pydantic, can make of a JSON value."""
+    """Whether msgspec or pydantic can convert a JSON value to the annotated type."""
     if hint in _PLAIN or isinstance(hint, TypeVar):
         return False
     try:

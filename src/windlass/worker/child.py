@@ -1,7 +1,8 @@
-"""The other end of a `cpu=True` handler: a process that runs one attempt after another until its pipe closes.
+"""The process of a `cpu=True` handler: it runs one attempt after another until its pipe closes.
 
-It is started as a fresh interpreter (no fork of a process with threads), loads the handler by its address, and sends
-back what the handler says and the outcome. It ends by itself when its worker is gone, whatever the handler is doing.
+The worker starts it as a fresh interpreter (forking a process with threads is unsafe). It loads the handler by its
+address, and sends the handler's notes and the outcome back. It exits when its worker is gone, even while a handler
+runs.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from windlass.worker.fault import failure_of
 from windlass.worker.log_tail import caught
 from windlass.worker.output import outcome_of
 
-# Words cross the pipe at most this often; the worker thins them further before it writes them.
+# The process sends notes at most this often; the worker writes them at a slower pace still.
 SAY_EVERY_S = 0.1
 _MAIN = "__windlass_main__"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a function can be found again in another process."""
+    """The location from which another process can load a function."""
 
     module: str
     qualname: str
@@ -46,14 +47,17 @@ class Address:
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Address:
-        """The address of a module-level function; raises Permanent for one that only this process can see."""
+        """Return the address of a module-level function.
+
+        Raises Permanent for a function that only this process can see.
+        """
         module, qualname = function.__module__, function.__qualname__
         if "<locals>" in qualname or "<lambda>" in qualname:
-            raise Permanent(f"{qualname} is cpu=True, so it must stand at the top of a module")
+            raise Permanent(f"{qualname} is cpu=True, so it must be at the top of a module")
         return cls(module, qualname, getattr(sys.modules.get(module), "__file__", None))
 
     def load(self) -> Callable[..., Any]:
-        """The function, in this process. A decorated one is found behind its step."""
+        """Load the function in this process. The function of a decorated step is its `function`."""
         found: Any = self._module()
         for name in self.qualname.split("."):
             found = getattr(found, name)
@@ -81,7 +85,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One attempt, as it travels: plain values only."""
+    """One attempt as it is sent to the process: plain values only."""
 
     address: Address
     arguments: Any
@@ -96,32 +100,32 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Worker-bound: what the handler said."""
+    """Sent to the worker: notes of the handler."""
 
     words: Words
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Worker-bound: what the attempt has cost so far."""
+    """Sent to the worker: the total cost of the attempt so far."""
 
     cost: Cost
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Worker-bound: the attempt's outcome, or None when the handler stopped because it was cancelled."""
+    """Sent to the worker: the outcome, or None when the handler stopped because it was cancelled."""
 
     outcome: Outcome | None
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Child-bound: the attempt should stop."""
+    """Sent to the process: the attempt should stop."""
 
 
 class _Mouth:
-    """Sends the handler's words, joined, at most every SAY_EVERY_S; a timer sends the last ones of a burst."""
+    """Sends the handler's notes, joined, at most every SAY_EVERY_S. A timer sends the last notes of a burst."""
 
     def __init__(self, send: Callable[[Any], None]) -> None:
         self._send = send
@@ -131,7 +135,7 @@ class _Mouth:
         self._timer: threading.Timer | None = None
 
     def say(self, words: Words) -> None:
-        """Send now, or soon."""
+        """Send the notes now or soon."""
         with self._lock:
             join_words(self._words, words)
             wait_s = self._sent_s + SAY_EVERY_S - time.monotonic()
@@ -144,7 +148,7 @@ class _Mouth:
         self.flush()
 
     def flush(self) -> None:
-        """Send what is left."""
+        """Send the waiting notes."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -156,7 +160,7 @@ class _Mouth:
 
 
 class Child:
-    """The loop of this process."""
+    """The main loop of the process."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -178,7 +182,7 @@ class Child:
             try:
                 message = self._connection.recv()
             except (EOFError, OSError):
-                # The worker is gone, and with it whoever could use a result.
+                # The worker is gone, so a result would have no reader.
                 os._exit(0)
             if isinstance(message, Task):
                 self._tasks.append(message)
@@ -226,7 +230,10 @@ class Child:
 
 
 def main(descriptor: int, *, log_level: int, log_format: str | None = None) -> None:
-    """Serve the worker at the other end of this socket. What handlers log goes to standard error, as the worker's."""
+    """Serve the worker at the other end of this socket.
+
+    Handlers' log lines go to standard error, as the worker's do.
+    """
     if log_format is None:
         logging.basicConfig(level=log_level, format="%(levelname)s %(name)s: %(message)s")
     else:

@@ -1,8 +1,8 @@
-"""What a handler may know and say while it runs.
+"""The handler's view of its attempt: ids, deadline, progress, checkpoint, cost, provider and child jobs.
 
-A handler gets its `Context` by naming a parameter of that type, or from `context()`. It is the same object in an
-`async` handler, in a thread and in a `cpu=True` process; only where its words go differs. Nothing that it does waits
-for the database: what is said is kept, joined with what was said before, and written by someone else.
+A handler gets its `Context` through a parameter of that type, or from `context()`. The interface is the same in an
+`async` handler, in a thread and in a `cpu=True` process; only the transport of its notes differs. No method waits for
+the database: notes are joined with earlier notes and written by another task.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from windlass.telemetry.logs import prefix, running
 from windlass.worker.log_tail import LEVEL, Tail, line_of
 from windlass.worker.output import encode
 
-# What an attempt has said since it was last written: any of progress_pct, message, preview and checkpoint (JSON text),
-# and `log`, a Tail of what it logged.
+# Notes of an attempt that are not written yet: any of progress_pct, message, preview and checkpoint (JSON text), and
+# `log`, a Tail of its log lines.
 Words = dict[str, Any]
 LOG = "log"
 
@@ -34,29 +34,29 @@ _log = logging.getLogger("windlass.step")
 
 
 class Cancelled(BaseException):
-    """Raised by `check_cancelled`. Like asyncio's own, it is not an Exception, so `except Exception` lets it pass."""
+    """Raised by `check_cancelled`. Like asyncio's error it is not an Exception, so `except Exception` lets it pass."""
 
 
 class StepProvider(Protocol):
-    """The provider of the step that is running, as its handler sees it."""
+    """The provider of the running step, as its handler sees it."""
 
     @property
     def name(self) -> str:
-        """What recipes call it; empty for a step without one."""
+        """The provider's name in recipes; empty for a step without a provider."""
         ...
 
     def start(self, model: str = "", input: Any = None) -> Any:
-        """Have the provider begin this work, once, however often the step is attempted.
+        """Start this work at the provider, once, however many attempts the step has.
 
-        What it gives is what the handler should return: for work that takes a while a `Parked`, and the step's result
-        is then what the provider makes; for a provider that answers at once the result itself. Await it in an `async`
-        handler; a plain one has it right away.
+        Return its result from the handler. For work that takes a while it is a `Parked`, and the provider's result
+        becomes the step's output. For a provider that answers at once it is the output itself. Await it in an `async`
+        handler; in a plain handler the call blocks.
         """
         ...
 
 
 class Outside(Protocol):
-    """What lies beyond the worker, as one attempt reaches it (`worker/outside.py`)."""
+    """The services outside the worker that one attempt can use (`worker/outside.py`)."""
 
     @property
     def provider(self) -> StepProvider:
@@ -64,11 +64,11 @@ class Outside(Protocol):
         ...
 
     def token(self) -> str:
-        """Signs for the attempt."""
+        """Sign a token for the attempt."""
         ...
 
     def spawn(self, recipe: Any, inputs: Mapping[str, Any], key: str | None) -> Any:
-        """Make a job."""
+        """Start a job."""
         ...
 
 
@@ -81,7 +81,7 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
         return f"{prefix(mine.get('job'), mine.get('step'), mine.get('attempt'))}{msg}", kwargs
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Write a line. It is kept with the step even where the process writes no such lines."""
+        """Write a line. The step keeps it even if the process's log level drops it."""
         if self.isEnabledFor(level) or level < LEVEL or self.logger.manager.disable >= level:
             super().log(level, msg, *args, **kwargs)
         elif (attempt := running.get(None)) is not None:
@@ -125,13 +125,13 @@ class Context:
         self.step = step
         self.index = index
         self.attempt = attempt
-        # Of the request that made the job; None for a job that no request made.
+        # The id of the request that made the job; None for a job without a request.
         self.request_id = request_id
         self._checkpoint = checkpoint
         self._ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._say = say
         self._outside = outside
-        # Hears what was spent in all; where the context is the worker's own it is read at the end.
+        # Called with the total cost. None in the worker's process, which reads the cost at the end.
         self._spend = spend
         self._cost: Cost | None = None
         self._cancelled = False
@@ -139,13 +139,13 @@ class Context:
 
     @property
     def key(self) -> str:
-        """The step's idempotency key: the same on every attempt, and no other step of any job has it."""
+        """The step's idempotency key: the same on every attempt, and unique among all steps of all jobs."""
         place = self.step if self.index is None else f"{self.step}[{self.index}]"
         return f"{self.job_id}/{place}"
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that says of each line which job, step and attempt it comes from."""
+        """A logger that prefixes each line with its job, step and attempt."""
         if self._logger is None:
             ids = {"job": str(self.job_id), "step": self.step, "index": self.index, "attempt": self.attempt}
             self._logger = _Log(_log, {**ids, "request_id": self.request_id})
@@ -153,21 +153,21 @@ class Context:
 
     @property
     def deadline(self) -> float:
-        """How many seconds the attempt still has; infinite when it has no limit, 0 when its time is over."""
+        """The seconds that the attempt has left; infinite without a limit, 0 when its time is over."""
         return math.inf if self._ends_s is None else max(0.0, self._ends_s - time.monotonic())
 
     @property
     def cancelled(self) -> bool:
-        """Whether the attempt should stop: its job was cancelled, or the step is no longer this worker's."""
+        """Whether the attempt should stop: its job was cancelled, or this worker no longer holds the step."""
         return self._cancelled
 
     def check_cancelled(self) -> None:
-        """Raise `Cancelled` if the attempt should stop. For plain handlers; async ones are cancelled by themselves."""
+        """Raise `Cancelled` if the attempt should stop. For plain handlers; asyncio cancels async handlers."""
         if self._cancelled:
             raise Cancelled(f"attempt {self.attempt} of {self.key} was cancelled")
 
     def progress(self, pct: float, message: str = "") -> None:
-        """Say how far the step is, from 0 to 100. Cheap: call it as often as you like."""
+        """Report how far the step is, from 0 to 100. Cheap: call it as often as you like."""
         if not math.isfinite(pct):
             raise ValueError(f"progress is a number from 0 to 100, not {pct}")
         self._tell({"progress_pct": min(100.0, max(0.0, float(pct))), "message": str(message)})
@@ -178,7 +178,7 @@ class Context:
 
     @property
     def checkpoint(self) -> Any:
-        """What the last `save` of this step kept, also by an earlier attempt; None when nothing was saved."""
+        """The value of the step's last `save`, also from an earlier attempt; None when nothing was saved."""
         return None if self._checkpoint is None else msgspec.json.decode(self._checkpoint)
 
     def save(self, value: Any) -> None:
@@ -195,14 +195,14 @@ class Context:
         seconds: float = 0.0,
         provider: str = "",
     ) -> None:
-        """Say what the attempt has spent, money and what it was paid for; several calls add up.
+        """Report what the attempt has spent, in money and in tokens or seconds. Several calls add up.
 
-        It is kept with the outcome, whatever that is, and counts against the budgets. Give money as text or Decimal: a
-        float is taken as it prints. What `ctx.provider` spends is counted without this.
+        The cost is stored with every outcome, also a failure, and counts against the budgets. Pass money as text or
+        Decimal; a float counts as it prints. Costs of `ctx.provider` are added without this call.
         """
         money = _money(amount)
         if min(tokens_in, tokens_out) < 0 or not (math.isfinite(seconds) and seconds >= 0):
-            raise BadInput("tokens and seconds are numbers from 0 on")
+            raise BadInput("tokens and seconds must be numbers of at least 0")
         self._spent(Cost(f"{money:f}", int(tokens_in), int(tokens_out), float(seconds), provider))
 
     @property
@@ -212,24 +212,24 @@ class Context:
 
     @property
     def token(self) -> str:
-        """A token with which whoever does the step elsewhere reports back, for this attempt alone.
+        """A token with which an outside system reports the end of the step, valid for this attempt only.
 
-        Hand it on with the work, and return `Parked`; it is taken by `POST /jobs/{id}/complete`.
+        Pass it on with the work, and return `Parked`. `POST /jobs/{id}/complete` accepts it.
         """
         return self._beyond().token()
 
     def spawn(self, recipe: Any, inputs: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
-        """Make a job of another recipe, and go on; what it gives is that job's id. Await it in an `async` handler.
+        """Start a job of another recipe without waiting for it. Returns the job's id; await it in an `async` handler.
 
-        The job is this job's child: it is cancelled with it, and has its deadline. The same `key` in the same step
-        gives the same job, so an attempt that is repeated makes no second one. Nothing waits for it.
+        The job is a child of this job: it is cancelled with this job and has its deadline. The same `key` in the same
+        step returns the same job, so a repeated attempt starts no second job. No step waits for it.
         """
         return self._beyond().spawn(recipe, dict(inputs or {}), key)
 
     def _beyond(self) -> Outside:
         if self._outside is None:
             raise WrongState(
-                "nothing beyond this handler can be reached: its attempt is over, or it runs on no worker",
+                "the handler's attempt is over, or it runs on no worker",
                 remedy="Use ctx.provider, ctx.token and ctx.spawn while the handler runs",
             )
         return self._outside()
@@ -240,14 +240,14 @@ class Context:
             self._spend(self._cost)
 
     def _keep(self, record: logging.LogRecord) -> None:
-        """A line that was logged while this attempt runs."""
+        """Keep a line that was logged while this attempt runs."""
         if self._say is not None:
             tail = Tail()
             tail.add(line_of(record))
             self._tell({LOG: tail})
 
     def _tell(self, words: Words) -> None:
-        # An attempt that is over (timed out in its thread, say) speaks for nobody any more.
+        # Notes of an attempt that is over are dropped, for example of a thread whose time limit has passed.
         if self._say is not None:
             self._say(words)
 
@@ -260,7 +260,7 @@ class Context:
 
 
 def added(one: Cost, other: Cost) -> Cost:
-    """Both together; the provider is whichever was named last."""
+    """Add two costs. The provider is the last one named."""
     return Cost(
         f"{Decimal(one.amount) + Decimal(other.amount):f}",
         one.tokens_in + other.tokens_in,
@@ -274,22 +274,22 @@ def _money(amount: Decimal | str | float) -> Decimal:
     try:
         money = Decimal(str(amount))
     except InvalidOperation:
-        raise BadInput(f"{amount!r} is no amount of money") from None
+        raise BadInput(f"{amount!r} is not an amount of money") from None
     if not money.is_finite() or money < 0:
-        raise BadInput(f"{amount!r} is no amount of money from 0 on")
+        raise BadInput(f"{amount!r} is not an amount of money of at least 0")
     return money
 
 
 def refuse_cpu() -> NoReturn:
-    """What a `cpu=True` handler is told that looks beyond itself."""
+    """Refuse a `cpu=True` handler that uses its provider, its token or spawns a job."""
     raise WrongState(
-        "a cpu=True handler runs in a process of its own, and reaches no provider, token or other job from there",
+        "a cpu=True handler runs in a separate process, which has no access to providers, tokens or other jobs",
         remedy="Do that in a step without cpu=True, before or after it",
     )
 
 
 def join_words(said: Words, words: Words) -> None:
-    """Add later words to earlier ones: the latest wins, but for what was logged."""
+    """Join later notes with earlier ones: the latest value wins, except that log lines are appended."""
     earlier, later = said.get(LOG), words.get(LOG)
     said.update(words)
     if earlier is not None and later is not None:
@@ -302,13 +302,13 @@ def _said(value: Any, what: str) -> str:
     if len(text) > SAID_MAX_CHARS:
         raise TooLarge(
             f"the {what} has {len(text):,} characters, and may have {SAID_MAX_CHARS:,}",
-            remedy="Put it into a file or a bucket of your own, and say where it is",
+            remedy="Store it in a file or bucket, and return its address",
         )
     return text
 
 
 def context() -> Context:
-    """The context of the handler that is running here."""
+    """Return the context of the handler that is running here."""
     try:
         return running.get()  # type: ignore[no-any-return]
     except LookupError:
@@ -319,5 +319,5 @@ def context() -> Context:
 
 
 def enter(ctx: Context) -> None:
-    """Make `ctx` what `context()` answers in the current contextvars context."""
+    """Make `ctx` the result of `context()` in the current contextvars context."""
     running.set(ctx)

@@ -1,8 +1,8 @@
-"""Awaits a coroutine inside the current task, with context variables of its own.
+"""Awaits a coroutine inside the current task, with separate context variables.
 
-A task per attempt costs more than a short handler does. So attempts share tasks, one after the other, and what a task
-would give each of them is given here: what a handler sets in a context variable is seen by nobody after it. It is
-still run by a real task, so `asyncio.timeout`, `TaskGroup` and their kind work.
+A task per attempt costs more than a short handler. So attempts share tasks, one after the other. `Drive` gives each
+attempt the isolation that its own task would: no later attempt sees a context variable that a handler sets. A real task
+still runs the coroutine, so `asyncio.timeout`, `TaskGroup` and similar tools work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import Any
 
 
 class Drive:
-    """Await it once. `on_suspend` is called when the coroutine first waits; one that never does never pays for that."""
+    """Await it once.
+
+    `on_suspend` is called when the coroutine first waits, so a coroutine that never waits saves the cost.
+    """
 
     __slots__ = ("_coroutine", "_on_suspend", "_variables")
 

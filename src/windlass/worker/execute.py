@@ -1,8 +1,8 @@
-"""Runs one attempt's handler where it belongs, and makes an outcome of whatever it does.
+"""Runs one attempt's handler on the loop, in a thread or in a process, and turns its result into an outcome.
 
-An `async` handler runs on the loop, a plain one in a thread, a `cpu=True` one in a process. All three end here: a
-value, an exception, or the cancellation of the task that waits for it, which the worker asks for when the time is
-over, the step is no longer ours, or the worker ends.
+An `async` handler runs on the loop, a plain handler in a thread, a `cpu=True` handler in a process. All three end here:
+with a value, an exception, or the cancellation of the task that waits for the handler. The worker cancels that task
+when the time limit has passed, when it no longer holds the step, or when it ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, assert_never
 from windlass.core.outcome import Cost, Failure, Fault, Outcome, Parked, Released, Success
 from windlass.pure.observer import Observer
 from windlass.store.artifact import REFERENCE_KEY, Artifacts, fitted, is_inline, is_reference
-from windlass.worker.attempt import Attempt
+from windlass.worker.attempt import Attempt, Why
 from windlass.worker.begun import Begun
 from windlass.worker.binding import BadArguments
 from windlass.worker.child import Task
@@ -30,19 +30,19 @@ from windlass.worker.handler import Handler, Kind, Prepared
 from windlass.worker.log_tail import caught
 from windlass.worker.notes import Notes
 from windlass.worker.output import outcome_of
-from windlass.worker.outside import Means, Outside
+from windlass.worker.outside import Capabilities, Outside
 from windlass.worker.processes import Processes
 from windlass.worker.threads import Threads
 
 OUTPUT_MAX_BYTES = 256 * 1024
 # How long an attempt waits for a free process before it is handed back for another worker to take.
 PROCESS_WAIT_S = 10.0
-# Whoever holds a provider's place while it waits must stop waiting some day.
+# The longest wait of a parked step that holds a provider's slot: the slot must be released some day.
 WAIT_S = 3600.0
 
 
 class Executor:
-    """Used from the worker's loop only."""
+    """Runs handlers. Used from the worker's loop only."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Executor:
         processes: int,
         output_max_bytes: int = OUTPUT_MAX_BYTES,
         observer: Observer | None = None,
-        means: Means | None = None,
+        capabilities: Capabilities | None = None,
         begun: Begun | None = None,
     ) -> None:
-        self.means = means or Means()
+        self.capabilities = capabilities or Capabilities()
         self._begun = begun
         self._loop = asyncio.get_running_loop()
         self.threads = Threads()
@@ -68,13 +68,13 @@ class Executor:
         self._caught.enter_context(caught())
 
     async def close(self) -> None:
-        """End what runs elsewhere."""
+        """End the threads and processes."""
         self._caught.close()
         self.threads.close()
         await self.processes.close()
 
     async def execute(self, attempt: Attempt, prepared: Prepared, handler: Handler, arguments: Any) -> Outcome | None:
-        """Run the handler to its outcome; None when there is nothing to report, as the attempt was told to stop."""
+        """Run the handler to its outcome. Returns None when a stopped attempt has nothing to report."""
         ctx = self._context(attempt, prepared)
         outcome: Outcome | None
         try:
@@ -90,7 +90,7 @@ class Executor:
         except asyncio.CancelledError as error:
             if attempt.why is not None or _is_being_cancelled():
                 raise
-            # Something that the handler awaited was cancelled, and nobody asked for that here.
+            # Something that the handler awaited was cancelled, not the handler's own task.
             return failure_of(error)
         except Cancelled as error:
             return None if ctx.cancelled else failure_of(error)
@@ -104,7 +104,7 @@ class Executor:
                 attempt.mark = None
         if isinstance(outcome, Parked):
             return _bounded(outcome, prepared, attempt)
-        return await self._fitting(outcome)
+        return await self._fit_output(outcome)
 
     def _context(self, attempt: Attempt, prepared: Prepared) -> Context:
         claimed, key, notes = attempt.claimed, attempt.key, self._notes
@@ -127,9 +127,10 @@ class Executor:
             attempt.key,
             attempt.claimed.worker,
             prepared.plan.nodes[attempt.claimed.node],
-            self.means,
+            self.capabilities,
             spend=ctx._spent,
             is_over=lambda: attempt.is_over,
+            abandon=lambda: attempt.ask_to_stop(Why.NOT_OURS),
             loop=self._loop,
         )
 
@@ -147,7 +148,7 @@ class Executor:
         variables = self._variables(attempt, ctx)
 
         def call() -> Outcome:
-            # Encoding a big output takes time too, and has no business on the loop.
+            # The thread encodes the output too: a big output would block the loop.
             return outcome_of(variables.run(binding.function, **keywords))
 
         attempt.start_clock()
@@ -189,7 +190,7 @@ class Executor:
             )
 
             def spend(cost: Cost) -> None:
-                # The process tells what it has spent so far, in all.
+                # The process reports its total cost so far.
                 ctx._cost = cost
 
             return await self.processes.run(
@@ -206,8 +207,8 @@ class Executor:
             attempt.tell = variables.run(observe, self.observer, attempt)
         return variables
 
-    async def _fitting(self, outcome: Outcome | None) -> Outcome | None:
-        """The same outcome, with its output as a row may hold it (`store/artifact.py`)."""
+    async def _fit_output(self, outcome: Outcome | None) -> Outcome | None:
+        """Store an output that is too large for a row as an artifact (`store/artifact.py`)."""
         if not isinstance(outcome, Success) or is_inline(outcome.output, self._output_max_bytes):
             return outcome
         if self._artifacts is None:
@@ -226,7 +227,7 @@ class Executor:
 
 
 def _bounded(parked: Parked, prepared: Prepared, attempt: Attempt) -> Parked:
-    """The same; a wait that was given no end has the step's. One that holds a place always has an end."""
+    """Give a wait without an end the step's own limit. A wait that holds a slot always has an end."""
     node = prepared.plan.nodes[attempt.claimed.node]
     if parked.within_s is not None or (node.wait_s is None and not node.is_slotted):
         return parked
@@ -234,17 +235,20 @@ def _bounded(parked: Parked, prepared: Prepared, attempt: Attempt) -> Parked:
 
 
 def bad_arguments(error: BaseException) -> Failure:
-    """The arguments cannot be made, or do not fit the function: the same again would be the same again."""
+    """Build the failure for arguments that cannot be made or do not fit the function.
+
+    A retry would fail the same way.
+    """
     return Failure(Fault("bad_arguments", str(error), type(error).__name__), is_retryable=False)
 
 
 def observe(observer: Observer, attempt: Attempt) -> Callable[[str], None]:
-    """Tell that an attempt starts; what is given back hears how it ended."""
+    """Report the start of an attempt to the observer. Returns the callback for its end."""
     claimed, prepared = attempt.claimed, attempt.prepared
     assert prepared is not None
     lag_s = None
     if claimed.attempt == 1 and not prepared.plan.nodes[claimed.node].needs:
-        # A job's id begins with the millisecond in which it was made, by the clock of whoever made it.
+        # A job's id begins with the millisecond of its creation, by the clock of the process that made it.
         lag_s = max(0.0, time.time() - (claimed.job_id.int >> 80) / 1000)
     return observer.attempt(
         claimed.job_id,

@@ -1,9 +1,9 @@
-"""What an exception means: whether another attempt may help, and what people are told.
+"""Classifies exceptions: whether another attempt may help, and the fault that people see.
 
-Explicit words win: `Permanent` is final, `Transient` is not. Then what is known by its shape: HTTP answers by their
-status, a lost database by its class (its own code, as such an attempt waits 15, 30, 60 … 300 s), timeouts and lost
-connections. A program that cannot even be loaded or called is final. All else may be tried again: the step's policy
-bounds how often.
+Explicit exceptions win: `Permanent` is final, `Transient` is not. Next come known shapes: HTTP responses by their
+status, a lost database by its class, timeouts and lost connections. A lost database has its own code, because such an
+attempt waits 15, 30, 60 … 300 s. A program that cannot be loaded or called is final. Every other exception may be
+retried, as often as the step's policy allows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from windlass.core.errors import DatabaseUnavailable, Permanent, Refused, Transient
-from windlass.core.outcome import Failure, Fault
+from windlass.core.outcome import ATTEMPT_TIMEOUT, Failure, Fault
 from windlass.providers import errors as providers
 from windlass.worker.output import WAIT_MAX_S
 
@@ -28,7 +28,7 @@ RETRY_AFTER_MAX_S = 3600.0
 _HERE = os.path.dirname(__file__)
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
-# Another attempt runs the same program on the same arguments.
+# Another attempt would run the same program on the same arguments.
 _PROGRAM_FAULTS = (ImportError, SyntaxError, NotImplementedError, NameError)
 _HTTP_RETRYABLE = frozenset({408, 425, 429})
 _DATABASE_MODULES = ("asyncpg", "psycopg", "psycopg2", "sqlalchemy", "pymysql", "aiomysql", "MySQLdb")
@@ -50,7 +50,7 @@ _DATABASE_LOST = frozenset(
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The failure that this exception makes of an attempt."""
+    """Return the failure that this exception makes of an attempt."""
     match error:
         case Permanent():
             return _failure("permanent", error, is_retryable=False)
@@ -78,12 +78,12 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def timeout(timeout_s: float) -> Failure:
-    """The failure of an attempt that ran longer than its step allows."""
-    return Failure(Fault("timeout", f"the attempt ran longer than its {timeout_s:g} s", "TimeoutError"))
+    """Return the failure of an attempt that ran longer than its step allows."""
+    return Failure(Fault(ATTEMPT_TIMEOUT, f"the attempt ran longer than its {timeout_s:g} s", "TimeoutError"))
 
 
 def is_database_lost(error: BaseException) -> bool:
-    """Whether the handler's own database went away under it, by the names that the usual drivers use."""
+    """Whether the handler's own database connection was lost, judged by the class names of the usual drivers."""
     if isinstance(error, DatabaseUnavailable):
         return True
     return any(
@@ -94,7 +94,7 @@ def is_database_lost(error: BaseException) -> bool:
 
 def _failure(code: str, error: BaseException, *, is_retryable: bool = True, after_s: float | None = None) -> Failure:
     kind = type(error)
-    # A code alone would tell nobody what happened.
+    # An exit code alone would not explain what happened.
     said = f"the handler raised {error!r}" if isinstance(error, SystemExit) else _text(error)
     message = _storable(said)[:MESSAGE_MAX] or kind.__name__
     fault = Fault(code, message, f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), _tail(error))
@@ -102,7 +102,7 @@ def _failure(code: str, error: BaseException, *, is_retryable: bool = True, afte
 
 
 def _wait_s(asked: Any) -> float | None:
-    """The wait that a handler asked for, when it is a length of time that can be waited."""
+    """Return the wait that the handler asked for, if it is a valid length of time."""
     return min(float(asked), WAIT_MAX_S) if isinstance(asked, int | float) and asked >= 0 else None
 
 
@@ -114,14 +114,14 @@ def _text(error: BaseException) -> str:
 
 
 def _storable(text: str) -> str:
-    """Text that a row can hold: PostgreSQL refuses the zero character, and UTF-8 has no half surrogates."""
+    """Make text storable: PostgreSQL refuses the zero character, and UTF-8 has no half surrogates."""
     return text.replace("\x00", "\\0").encode(errors="backslashreplace").decode()
 
 
 def _tail(error: BaseException) -> str:
-    """The last frames of the traceback: where it happened, without the way there. Of a chain, those of each link.
+    """Format the last frames of the traceback; of a chain, the last frames of each link.
 
-    A chain is written as Python writes one: the first cause first, and each with its kind and message.
+    A chain is written as Python writes it: the first cause first, each link with its class and message.
     """
     links = _chain(error)
     if len(links) == 1:
@@ -133,7 +133,7 @@ def _tail(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> list[tuple[BaseException, str]]:
-    """An exception and what led to it, the first cause first, each with how it led to the next."""
+    """Return the chain of exceptions, the first cause first, each with the sentence that joins it to the next."""
     links = [(error, "")]
     while len(links) < LINKS_MAX:
         last = links[0][0]
@@ -146,14 +146,14 @@ def _chain(error: BaseException) -> list[tuple[BaseException, str]]:
 
 
 def _frames(error: BaseException) -> str:
-    """The last frames, those of the worker's own code left out: everybody's tracebacks begin with them."""
+    """Format the last frames, without the worker's own code, which begins every traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if os.path.dirname(frame.filename) != _HERE]
     return "".join(traceback.format_list((own or frames)[-FRAMES_MAX:]))
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status of an exception of any client library: `.response.status_code`, `.status_code`, `.status`."""
+    """Return the HTTP status of any client library's exception: `.response.status_code`, `.status_code`, `.status`."""
     response = getattr(error, "response", None)
     for holder, name in ((response, "status_code"), (response, "status"), (error, "status_code"), (error, "status")):
         status = getattr(holder, name, None)
@@ -163,7 +163,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def _retry_after_s(error: BaseException) -> float | None:
-    """The wait that a server asked for, as seconds or as a date, up to an hour."""
+    """Return the wait that a server asked for, in seconds or as a date, up to an hour."""
     holder = getattr(error, "response", None)
     headers: Any = getattr(holder if holder is not None else error, "headers", None)
     try:
@@ -180,7 +180,7 @@ def _retry_after_s(error: BaseException) -> float | None:
 
 
 def _until_s(said: str, headers: Any) -> float:
-    """A date, measured from the answer's own `Date`: the two clocks are one."""
+    """Return the seconds until a date, measured from the response's own `Date`, so that one clock gives both."""
     try:
         until, at = parsedate_to_datetime(said), parsedate_to_datetime(str(headers.get("Date") or headers.get("date")))
         return (_aware(until) - _aware(at)).total_seconds()

@@ -1,6 +1,6 @@
-"""What a worker knows about a node of a plan: the function that does it, and how its arguments are made.
+"""Prepares the nodes of plans for a worker: the function that runs a node, and the template of its arguments.
 
-Everything that can be known before an attempt starts is worked out once per node and kept.
+Everything that can be known before an attempt starts is computed once per node and cached.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _KEPT_MAX = 10_000
 
 
 class StepLike(Protocol):
-    """What `@step` makes of a function, as far as a worker needs it."""
+    """The result of `@step`, as far as a worker needs it."""
 
     @property
     def name(self) -> str:
-        """The name that plans call it by."""
+        """The step's name in plans."""
         ...
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function as it was written."""
+        """The undecorated function."""
         ...
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it runs in a process of its own."""
+        """Whether it runs in a separate process."""
         ...
 
 
@@ -48,7 +48,7 @@ class Kind(Enum):
 
 
 async def _ask_provider(ctx: Context, model: str = "", input: Any = None) -> Any:
-    """What a step does that has a provider and no handler of its own."""
+    """Handle a step that has a provider and no handler of its author."""
     return await ctx.provider.start(model, input)
 
 
@@ -65,7 +65,7 @@ BUILT_IN: Mapping[str, StepLike] = {PROVIDER_HANDLER: _BuiltIn(PROVIDER_HANDLER,
 
 
 class Handler:
-    """A function that does steps."""
+    """A function that runs steps."""
 
     __slots__ = ("address", "binding", "complaint", "kind")
 
@@ -87,7 +87,7 @@ class Handler:
 
 
 class Prepared:
-    """A node of a plan, ready to be run. `handler` is None when this worker does not know the node's function."""
+    """A node of a plan, ready to run. `handler` is None when this worker does not have the node's function."""
 
     __slots__ = ("handler", "is_constant", "name", "plan", "run", "template")
 
@@ -104,7 +104,7 @@ class Prepared:
 
 
 class Handlers:
-    """The functions that this worker has, and the nodes they were prepared for."""
+    """The handlers of this worker, and the nodes prepared with them."""
 
     def __init__(self, steps: Mapping[str, StepLike]) -> None:
         self._steps = steps
@@ -112,11 +112,11 @@ class Handlers:
         self._prepared: dict[tuple[str, int], Prepared] = {}
 
     def known(self, plan_hash: str, node: int) -> Prepared | None:
-        """The node, if it was prepared before."""
+        """Return the node if it was prepared before."""
         return self._prepared.get((plan_hash, node))
 
     def prepare(self, plan: Plan, node: int) -> Prepared:
-        """Work out what can be known of a node."""
+        """Prepare a node and cache it."""
         while len(self._prepared) >= _KEPT_MAX:
             del self._prepared[next(iter(self._prepared))]
         prepared = self._prepared[plan.hash, node] = Prepared(plan, node, self._handler(plan.nodes[node].run))

@@ -1,7 +1,7 @@
-"""Tasks that run attempts one after the other, so that a short handler costs no task of its own.
+"""Tasks that run attempts one after the other, so that a short handler does not cost a task.
 
-A lane runs an attempt to its end and takes the next. Only when handlers really wait are there more lanes: each lane
-that takes an attempt while others wait wakes one more, and that one finds nothing if the first was quick enough.
+A lane runs an attempt to its end and takes the next. More lanes start only when handlers really wait: a lane that takes
+an attempt while others wait wakes one more lane, which finds nothing if the first was quick enough.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-# A lane that never waits gives way to the loop at least this often: bells, timers and commits must not wait longer.
+# A lane that never waits yields to the loop at least this often, for bells, timers and commits.
 SLICE_S = 0.005
 
 T = TypeVar("T")
 
 
 class Lanes(Generic[T]):
-    """Runs `work` on everything that is put in, at most `count` at a time.
+    """Runs `work` on every item that is put in, at most `count` at a time.
 
-    `work` must not raise. It returns whether its task may run another: one that a handler has used as its own, to
-    hang a callback or a session on, may not.
+    `work` must not raise. It returns whether its task may run another item. The task may not if a handler may have used
+    it, for example to attach a callback or a session.
     """
 
     def __init__(self, count: int, work: Callable[[T], Awaitable[bool]]) -> None:
@@ -35,24 +35,24 @@ class Lanes(Generic[T]):
         self._is_waking = False
 
     def put(self, item: T) -> None:
-        """Run this when a lane is free."""
+        """Run this item when a lane is free."""
         self._queue.append(item)
         self._wake()
 
     def take_back(self) -> list[T]:
-        """What no lane has begun; it is no longer put in."""
+        """Remove and return the items that no lane has begun."""
         left = list(self._queue)
         self._queue.clear()
         return left
 
     def give_up(self, lane: asyncio.Task[None]) -> None:
-        """This lane will not come back soon (its handler refuses to stop): let another take its place."""
+        """Replace a lane whose handler refuses to stop."""
         self._lanes.discard(lane)
         self._given_up.add(lane)
         self._wake()
 
     async def close(self) -> None:
-        """Cancel every lane and wait until they have ended, but not for those that refuse to."""
+        """Cancel every lane and wait until they have ended, but at most a second."""
         lanes = [*self._lanes, *self._given_up]
         for lane in lanes:
             lane.cancel()

@@ -1,8 +1,8 @@
-"""What handlers log while they run: caught where it is written, and the newest kept for whoever looks at the step.
+"""Keeps the newest log lines of each running attempt, for people who look at the step.
 
-One handler of `logging` on the root logger catches every line that is written where an attempt runs: on the loop, in a
-thread, in a process of its own. It costs nothing where nothing is logged. Of each attempt the newest lines wait to be
-written down with what else it says (`worker/notes.py`); how often, and how much in all, is what `Pace` allows.
+One `logging` handler on the root logger catches every line that is logged where an attempt runs: on the loop, in a
+thread, or in a separate process. It costs nothing where nothing is logged. The newest lines of an attempt are written
+with its other notes (`worker/notes.py`); `Pace` limits how often, and how much in all.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from windlass.telemetry.logs import clean, configured, message_of, prefix, runni
 LINES_MAX = 100
 BYTES_MAX = 16 * 1024
 LINE_MAX_CHARS = 4_000
-# From this level on `ctx.log` is kept whatever the process writes to its own log.
+# `ctx.log` keeps lines from this level on, even if the process's own log does not.
 LEVEL = logging.INFO
 
 EVERY_S = 1.0
-# Most handlers log a few lines and end: these are written once.
+# Most handlers log a few lines and end. The delay lets one write contain them all.
 FIRST_AFTER_S = 0.25
-# What an attempt may write at once, and after that in each second. A line's row takes more than its text.
+# The bytes that an attempt may write at once, and per second after that. A row costs ROW_BYTES beyond its text.
 BURST_BYTES = 64 * 1024
 RATE_BYTES = 256
 ROW_BYTES = 256
@@ -35,7 +35,7 @@ _FORMATTER = logging.Formatter()
 
 
 class Tail:
-    """The newest lines of an attempt that are not written down yet, and how many older ones were dropped."""
+    """The newest unwritten lines of an attempt, and the number of older lines that were dropped."""
 
     __slots__ = ("dropped", "lines", "size")
 
@@ -45,7 +45,7 @@ class Tail:
         self.size = 0
 
     def add(self, line: dict[str, str]) -> None:
-        """One more line. The oldest make room for it."""
+        """Add a line. The oldest lines make room for it."""
         self.lines.append(line)
         self.size += _size(line)
         while len(self.lines) > LINES_MAX or (self.size > BYTES_MAX and len(self.lines) > 1):
@@ -53,18 +53,18 @@ class Tail:
             self.dropped += 1
 
     def join(self, later: Tail) -> None:
-        """Add what was logged after this."""
+        """Append the lines of a later tail."""
         self.dropped += later.dropped
         for line in later.lines:
             self.add(line)
 
     def as_json(self) -> dict[str, Any]:
-        """What the event says."""
+        """Return the payload of the event."""
         return {"lines": list(self.lines), "dropped": self.dropped}
 
 
 class Pace:
-    """How often the lines of one attempt may be written: at first once a second, then as its credit allows."""
+    """Limits how often the lines of one attempt are written: at first once a second, then as its credit allows."""
 
     __slots__ = ("_at_s", "_credit", "_written_s")
 
@@ -74,12 +74,12 @@ class Pace:
         self._written_s = now_s - EVERY_S + FIRST_AFTER_S
 
     def wait_s(self, size: int, now_s: float) -> float:
-        """In how many seconds so many bytes may be written."""
+        """Return the seconds until so many bytes may be written."""
         short = size + ROW_BYTES - self._credit_at(now_s)
         return max(0.0, short / RATE_BYTES, self._written_s + EVERY_S - now_s)
 
     def spend(self, size: int, now_s: float) -> None:
-        """They are written."""
+        """Charge the written bytes."""
         self._credit = self._credit_at(now_s) - size - ROW_BYTES
         self._at_s = self._written_s = now_s
 
@@ -88,7 +88,7 @@ class Pace:
 
 
 def line_of(record: logging.LogRecord) -> dict[str, str]:
-    """A record as it is kept: its text without what the step already says, and without keys."""
+    """Convert a record to a stored line: without the prefix that repeats the step's ids, and without secrets."""
     attempt = running.get(None)
     text = message_of(record)
     if attempt is not None:
@@ -96,7 +96,7 @@ def line_of(record: logging.LogRecord) -> dict[str, str]:
     if record.exc_info and record.exc_info[0] is not None:
         text = f"{text}\n{clean(_FORMATTER.formatException(record.exc_info))}"
     if len(text) > LINE_MAX_CHARS:
-        # The beginning says what it is, and the end of a traceback what happened.
+        # The beginning names the problem, and the end of a traceback says what happened.
         text = f"{text[: LINE_MAX_CHARS // 2]} … {text[-LINE_MAX_CHARS // 2 :]}"
     at = record.created if math.isfinite(record.created) else 0.0
     return {
@@ -108,14 +108,15 @@ def line_of(record: logging.LogRecord) -> dict[str, str]:
 
 
 class Catch(logging.Handler):
-    """Hands what is logged in an attempt to its context."""
+    """Hands each log record of an attempt to its context."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the line, if an attempt runs here."""
         try:
             last = logging.lastResort
             if last is not None and record.levelno >= last.level and logging.getLogger().handlers == [self]:
-                # Where nobody has set logging up, warnings go to standard error. They still do.
+                # Where logging is not set up, Python writes warnings to standard error. This handler must not change
+                # that.
                 last.handle(record)
             attempt = running.get(None)
             if attempt is not None:
@@ -130,7 +131,10 @@ _holders = 0
 
 @contextmanager
 def caught() -> Iterator[None]:
-    """Keep what attempts log while this lasts. From `info` on, where the log of the process is ours to set."""
+    """Keep the log lines of attempts inside the block.
+
+    Lowers the root level to `info` where Windlass set up the log.
+    """
     global _holders
     if _holders == 0:
         logging.getLogger().addHandler(_CATCH)
@@ -145,15 +149,15 @@ def caught() -> Iterator[None]:
             _let_through(_levels.pop() if _levels else None)
 
 
-# What the levels of the root and of our own loggers were before.
+# The earlier levels of the root logger and of the `windlass` logger.
 _levels: list[tuple[int, int]] = []
 
 
 def _let_through(before: tuple[int, int] | None = None) -> None:
-    """Let lines from `info` on reach us; or, given what was before, let them no more.
+    """Let lines from `info` on reach the root logger, or restore the earlier levels.
 
-    Our own handler has a level of its own, so the log of the process says no more than it did. And our own loggers keep
-    the level that they had: nobody who looks at a step misses them, and they write a line for each request.
+    The process's own log handler has its own level, so the process's log does not grow. The `windlass` logger keeps its
+    level: a step's log does not need its lines, and it writes a line for each request.
     """
     root, own = logging.getLogger(), logging.getLogger("windlass")
     if before is not None:

@@ -1,10 +1,10 @@
-"""Writes down what running attempts say: never more than once per 0.5 s for one attempt, the latest words win.
+"""Writes the notes of running attempts: at most once per 0.5 s for one attempt, and the latest value wins.
 
-What they log is written less often, at the pace of `worker/log_tail.py`, and with their other words where it can be.
+Log lines are written less often, at the pace of `worker/log_tail.py`, together with other notes where possible.
 
-Handlers speak from the loop, from threads and from other processes; all of them only put words into a dictionary.
-One task writes, everything that is due in one statement. The last words of an attempt are written before its outcome
-is, as an attempt that has ended can say nothing more.
+Handlers add notes from the loop, from threads and from other processes; all of them only fill a dictionary. One task
+writes all due notes in one statement. An attempt's last notes are written before its outcome, because an attempt that
+has ended accepts no notes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger("windlass.worker")
 
 
 class Notes:
-    """The words that wait to be written."""
+    """The notes that wait to be written."""
 
     def __init__(self, write: Callable[[Sequence[Note]], Awaitable[None]], *, every_s: float = EVERY_S) -> None:
         self._write = write
@@ -48,7 +48,7 @@ class Notes:
         self._task = self._loop.create_task(self._run(), name="windlass-notes")
 
     def say(self, key: Key, words: Words) -> None:
-        """Keep these words until they are written. From any thread."""
+        """Keep these notes until they are written. May be called from any thread."""
         with self._lock:
             said = self._waiting.get(key)
             if said is None:
@@ -61,15 +61,15 @@ class Notes:
         try:
             self._loop.call_soon_threadsafe(self._stir.set)
         except RuntimeError:
-            # The worker has ended; a thread that could not be stopped goes on talking.
+            # The worker has ended; a thread that could not be stopped goes on adding notes.
             return
 
     def is_owed(self, key: Key) -> bool:
-        """Whether anything that this attempt said is not written yet."""
+        """Whether notes of this attempt are not written yet."""
         return key in self._waiting or key in self._in_flight
 
     async def finish(self, key: Key) -> None:
-        """Return when all that this attempt said is written."""
+        """Return when all notes of this attempt are written."""
         if not self.is_owed(key):
             self._release(key)
             return
@@ -78,14 +78,14 @@ class Notes:
         await asyncio.shield(done)
 
     def forget(self, key: Key) -> None:
-        """Drop what this attempt said: it is no longer ours."""
+        """Drop the notes of this attempt: this worker no longer holds it."""
         if self._waiting:
             self._waiting.pop(key, None)
         if self._written_s or self._paces or self._last_words:
             self._release(key)
 
     async def close(self) -> None:
-        """Stop; what is not written by now is dropped."""
+        """Stop. Unwritten notes are dropped."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         for key in list(self._last_words):
@@ -105,7 +105,7 @@ class Notes:
                 continue
 
     def _due(self) -> tuple[dict[Key, bool], float | None]:
-        """Which attempts may be written now, and whether with what they logged; and after how long the next one may."""
+        """Return the attempts to write now, each with whether to include its log lines; and the wait for the next."""
         now_s = self._loop.time()
         due: dict[Key, bool] = {}
         next_s = math.inf
@@ -130,7 +130,7 @@ class Notes:
         return pace
 
     def _take(self, due: Mapping[Key, bool]) -> dict[Key, Words]:
-        """Take out what is to be written; what was logged stays if it must wait."""
+        """Take out the due notes. Log lines stay if they must wait."""
         taken: dict[Key, Words] = {}
         with self._lock:
             for key, with_log in due.items():
@@ -159,7 +159,7 @@ class Notes:
             await asyncio.sleep(RETRY_AFTER_S)
             return
         except Exception:
-            # Progress is a courtesy. Whatever is wrong with it must not keep outcomes from being reported.
+            # An error in progress notes must not keep outcomes from being reported.
             _log.exception("progress could not be written and is dropped")
         else:
             self._outages.over()

@@ -1,8 +1,8 @@
-"""What a handler returned, as an outcome: JSON text, or a value that says something else than "done".
+"""Turns a handler's return value into an outcome: a JSON text, or a value such as Snooze or Parked.
 
-`msgspec` does the encoding: dataclasses, Structs, datetimes, UUIDs, Decimals, enums, sets and bytes (base64) are all
-fine, and pydantic models by their own `model_dump`. It writes NaN and infinity as `null`, which would be a silent lie;
-so a text that holds `null` is looked at again.
+`msgspec` encodes it: dataclasses, Structs, datetimes, UUIDs, Decimals, enums, sets and bytes (base64) all work, and
+pydantic models through `model_dump`. msgspec writes NaN and infinity as `null`, which would hide an error. A text that
+contains `null` is therefore checked again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from windlass.core.outcome import Cancel, Failure, Fault, Outcome, Parked, Snooz
 
 DEPTH_MAX = 200
 WAIT_MAX_S = 10 * 366 * 86400.0
-# What most handlers return, and what can stand for nothing but itself.
+# The types that most handlers return, and that never carry another outcome.
 _PLAIN = frozenset({dict, list, str, int, float, bool, type(None)})
 
 
 class NotJson(TypeError):
-    """A value that JSON cannot hold; the message names its type and its place."""
+    """Raised for a value that JSON cannot hold; the message names its type and its path."""
 
 
 def _plain(value: Any) -> Any:
@@ -40,18 +40,18 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode(value: Any, root: str = "output") -> str:
-    """The value as JSON text; raises NotJson with the place of what JSON cannot hold."""
+    """Encode the value as JSON text. Raises NotJson with the path of a part that JSON cannot hold."""
     try:
         body = _encoder.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError, AttributeError) as error:
         raise NotJson(_complaint(value, root, error)) from None
     if b"null" in body and (place := _not_finite(value, root)) is not None:
-        raise NotJson(f"{place} is not a finite number, and JSON has no other kind")
+        raise NotJson(f"{place} is not a finite number, and JSON has only finite numbers")
     return body.decode()
 
 
 def outcome_of(value: Any) -> Outcome:
-    """The outcome that a handler's return value stands for."""
+    """Return the outcome of a handler's return value."""
     if type(value) in _PLAIN:
         return _encoded(value)
     if isinstance(value, Snooze | Parked | Cancel):
@@ -72,7 +72,7 @@ def _encoded(value: Any) -> Outcome:
 
 
 def _checked(said: Snooze | Parked | Cancel) -> Outcome:
-    """The same, or a failure when its wait is no length of time."""
+    """Return the value unchanged, or a failure when its wait is not a valid length of time."""
     wait_s: Any = None
     if isinstance(said, Snooze):
         wait_s = said.after_s
@@ -92,7 +92,7 @@ def _name(value: Any) -> str:
 
 
 def _parts(value: Any, place: str) -> Iterator[tuple[Any, str]]:
-    """What a container holds, each with its place."""
+    """Yield the parts of a container, each with its path."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield item, f"{place}.{key}" if isinstance(key, str) else f"{place}[{key!r}]"
@@ -118,7 +118,7 @@ def _can_encode(value: Any) -> bool:
 
 
 def _complaint(value: Any, root: str, error: Exception) -> str:
-    """Follow the first part that cannot be encoded down to its place; a value that holds itself has no such end."""
+    """Find the path of the first part that cannot be encoded. A value that contains itself has no such part."""
     place = root
     for _ in range(DEPTH_MAX):
         bad = next(((part, where) for part, where in _parts(value, place) if not _can_encode(part)), None)

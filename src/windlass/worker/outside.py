@@ -1,7 +1,7 @@
-"""What one attempt reaches beyond its worker: its provider, a token for whoever reports back, and other jobs.
+"""What an attempt can use outside its worker: its provider, a token for callbacks, and child jobs.
 
-It is made when a handler first asks for it. Everything here runs on the worker's loop. An `async` handler awaits it; a
-plain one, in its thread, is simply given the result.
+An `Outside` is made when a handler first needs it. Everything here runs on the worker's loop. An `async` handler awaits
+the result; a plain handler blocks in its thread until it has the result.
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ import msgspec
 from windlass.core.errors import BadInput, WrongState
 from windlass.core.outcome import Cost, Parked
 from windlass.core.plan import Node
-from windlass.providers.desk import Desk, Place, Worked, no_provider
+from windlass.providers.desk import Desk, NotCurrent, Place, Worked, no_provider
+from windlass.worker.context import Cancelled
 from windlass.worker.output import encode
 
-# A token is good for this long after the attempt, or its wait, should be over: a late report is told that it is late.
+# A token stays valid this long after the attempt or its wait should be over, so that a late report gets a clear reply.
 TOKEN_SPARE_S = 86_400.0
 
 
-# Signs a token for one attempt, good for so many seconds.
+# Signs a token for one attempt, valid for the given seconds.
 Sign = Callable[[UUID, int, int, float], str]
 
 
 class Spawns(Protocol):
-    """Makes a job that belongs to an attempt (`engine/children.py`)."""
+    """Starts a job for an attempt (`engine/children.py`)."""
 
     async def __call__(
         self, parent: tuple[UUID, int, int], worker: UUID, recipe: Any, inputs: Mapping[str, Any], key: str | None
     ) -> UUID:
-        """The new job's id; the same key gives the same job."""
+        """Start the job and return its id. The same key returns the same job."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What a worker was given for its handlers."""
+class Capabilities:
+    """The access that a worker gives its handlers to providers, tokens and child jobs."""
 
     desk: Desk | None = None
     sign: Sign | None = None
@@ -48,27 +49,40 @@ class Means:
 
 
 class Outside:
-    """One attempt's."""
+    """The capabilities of one attempt."""
 
-    __slots__ = ("_is_over", "_loop", "_means", "_node", "_spend", "attempt", "job_id", "no", "worker")
+    __slots__ = (
+        "_abandon",
+        "_capabilities",
+        "_is_over",
+        "_loop",
+        "_node",
+        "_spend",
+        "attempt",
+        "job_id",
+        "no",
+        "worker",
+    )
 
     def __init__(
         self,
         attempt: tuple[UUID, int, int],
         worker: UUID,
         node: Node,
-        means: Means,
+        capabilities: Capabilities,
         *,
         spend: Callable[[Cost], None],
         is_over: Callable[[], bool],
+        abandon: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.job_id, self.no, self.attempt = attempt
         self.worker = worker
         self._node = node
-        self._means = means
+        self._capabilities = capabilities
         self._spend = spend
         self._is_over = is_over
+        self._abandon = abandon
         self._loop = loop
 
     @property
@@ -77,20 +91,22 @@ class Outside:
         return OwnProvider(self, self._node.provider)
 
     def token(self) -> str:
-        """Signs for this attempt."""
-        if self._means.sign is None:
-            raise WrongState("no tokens can be made here", remedy="Run the step on a worker of an installation")
+        """Sign a token for this attempt."""
+        if self._capabilities.sign is None:
+            raise WrongState("this process cannot sign tokens", remedy="Run the step on a worker of an installation")
         ttl_s = max(self._node.wait_s or 0.0, self._node.timeout_s) + TOKEN_SPARE_S
-        return self._means.sign(self.job_id, self.no, self.attempt, ttl_s)
+        return self._capabilities.sign(self.job_id, self.no, self.attempt, ttl_s)
 
     def spawn(self, recipe: Any, inputs: Mapping[str, Any], key: str | None) -> Any:
-        """Make a job."""
-        if self._means.spawn is None:
-            raise WrongState("no jobs can be made from here", remedy="Run the step on a worker of an installation")
-        return self._run(self._means.spawn((self.job_id, self.no, self.attempt), self.worker, recipe, inputs, key))
+        """Start a job."""
+        if self._capabilities.spawn is None:
+            raise WrongState("this process cannot start jobs", remedy="Run the step on a worker of an installation")
+        return self._run(
+            self._capabilities.spawn((self.job_id, self.no, self.attempt), self.worker, recipe, inputs, key)
+        )
 
     def start(self, model: str, input: Any) -> Any:
-        """Have the provider begin the work."""
+        """Start the work at the provider."""
         name = self._node.provider
         if not name:
             raise WrongState(
@@ -99,16 +115,21 @@ class Outside:
             )
         if not isinstance(model, str):
             raise BadInput(f"the model is a name, not {type(model).__name__}")
-        if self._means.desk is None:
+        if self._capabilities.desk is None:
             raise no_provider(name, {})
         plain = msgspec.json.decode(encode(input, "input"))
         place = Place(
             self.job_id, self.no, self.attempt, self._node.name, name, self._node.wait_s, self._is_over, self.worker
         )
-        return self._run(self._start(self._means.desk, place, model, plain))
+        return self._run(self._start(self._capabilities.desk, place, model, plain))
 
     async def _start(self, desk: Desk, place: Place, model: str, input: Any) -> Any:
-        made = await desk.start(place, model=model, input=input)
+        try:
+            made = await desk.start(place, model=model, input=input)
+        except NotCurrent as error:
+            # Not reported as a failure: after a crash this worker may claim the same attempt again.
+            self._abandon()
+            raise Cancelled(str(error)) from None
         if isinstance(made, Parked):
             return made
         assert isinstance(made, Worked)
@@ -117,7 +138,7 @@ class Outside:
         return made.value
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """To be awaited where there is a loop; in a plain handler's thread, its result."""
+        """Return an awaitable on a loop; in a plain handler's thread, wait and return the result."""
         try:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -129,7 +150,7 @@ class Outside:
 
 
 class OwnProvider:
-    """The provider of the step that is running, as its handler sees it."""
+    """The provider of the running step, as its handler sees it."""
 
     __slots__ = ("_outside", "name")
 
@@ -138,5 +159,5 @@ class OwnProvider:
         self.name = name
 
     def start(self, model: str = "", input: Any = None) -> Any:
-        """See `context.StepProvider`."""
+        """Start this work at the provider; `context.StepProvider` describes the result."""
         return self._outside.start(model, input)

@@ -1,4 +1,4 @@
-"""How much a worker takes in hand at once, and how often it claims."""
+"""Controls how many attempts a worker holds at once, and how often it claims."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ HAND_S = 0.05
 
 
 class Pace:
-    """`capacity` is how many attempts may be in hand: what may run side by side, or HAND_S worth of work if more.
+    """The worker's capacity: its concurrency, or HAND_S worth of attempts if that is more.
 
-    Steps that end sooner than a claim takes would leave the worker waiting for the database. So it keeps a little more
-    than it can run, and only as much as it will have begun within a moment. A worker that `is_apart` never does.
+    Steps that end sooner than a claim takes would leave the worker waiting for the database. So it holds a few more
+    attempts than it can run, but only as many as will begin within HAND_S. A worker that `is_apart` never does.
     """
 
     def __init__(self, concurrency: int, *, is_apart: bool = False) -> None:
@@ -25,7 +25,7 @@ class Pace:
         self._took, self._claimed_s, self._measured_s = 0, 0.0, 0.0
 
     def measure(self) -> None:
-        """Set the capacity by how many attempts ended lately."""
+        """Set the capacity from the number of attempts that ended lately."""
         now_s = asyncio.get_running_loop().time()
         if (span_s := now_s - self._measured_s) < HAND_S or self._is_apart:
             return
@@ -34,14 +34,14 @@ class Pace:
         self._measured_s, self._ended_before = now_s, self.ended
 
     def claimed(self, took: int, now_s: float) -> None:
-        """Remember what a claim brought."""
+        """Record the size and time of a claim."""
         self._took, self._claimed_s = took, now_s
 
     async def gather(self, room: int) -> bool:
-        """Under load, let a moment's work come together: one large claim is cheaper than many small ones.
+        """Under load, wait a moment before the next claim: one large claim is cheaper than many small ones.
 
-        A claim that brought one step, or all that there was room for, is followed by the next at once. Says whether it
-        waited: the room may be another since.
+        Does not wait after a claim that took one step, or that filled the room. Returns whether it waited: the room may
+        have changed since.
         """
         early_s = self._claimed_s + GATHER_S - asyncio.get_running_loop().time()
         is_crowded = self.capacity > self._concurrency and room < self.capacity // 4

@@ -1,7 +1,7 @@
-"""Processes for `cpu=True` handlers, started when first needed and replaced when one dies or must be killed.
+"""Processes for `cpu=True` handlers, started when first needed and replaced when one dies or is killed.
 
-Each has a socket of its own and a thread here that reads it, so the death of one (a crash, the kernel's memory killer,
-our own kill after a timeout) touches no attempt but the one it was running.
+Each process has its own socket and its own reader thread here. So the death of one process (a crash, the kernel's
+memory killer, our kill after a timeout) affects only the attempt that it was running.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _log = logging.getLogger("windlass.worker")
 
 
 class ChildDied(Exception):
-    """The process ended before its handler did."""
+    """Raised when the process ended before its handler did."""
 
 
 class _Process:
-    """One child process: its pipe, and the attempt it is running."""
+    """One child process: its pipe, and the attempt that it runs."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -43,7 +43,7 @@ class _Process:
         self._lock = threading.Lock()
         ours, theirs = socket.socketpair()
         with theirs:
-            # The same search path as here, but not through the environment, which the handler's own children inherit.
+            # The child has the same search path. The environment would pass it on to the handler's own child processes.
             path = [entry or os.getcwd() for entry in sys.path]
             descriptor = theirs.fileno()
             form, level = configured() or (None, logging.getLogger().getEffectiveLevel())
@@ -71,7 +71,7 @@ class _Process:
             self._done = self._say = self._spend = None
 
     def send(self, message: Task | Stop) -> asyncio.Future[None]:
-        """Send in a thread, as a big task fills the socket. If the process is dead, its reader sees it."""
+        """Send in a thread, because a big task fills the socket. If the process is dead, its reader notices."""
         return self._loop.run_in_executor(None, self._send, message)
 
     def _send(self, message: Task | Stop) -> None:
@@ -79,7 +79,7 @@ class _Process:
             self._connection.send(message)
 
     def kill(self) -> None:
-        """End it now. The reader sees the socket close and cleans up."""
+        """Kill the process. The reader sees the socket close and cleans up."""
         self.is_dead = True
         self.popen.kill()
 
@@ -120,7 +120,7 @@ class _Process:
 
 
 class Processes:
-    """The child processes of one worker, at most `count` at a time, used from its loop only."""
+    """The child processes of one worker, at most `count` at a time. Used from the worker's loop only."""
 
     def __init__(self, count: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ class Processes:
         self._is_closed = False
 
     async def enter(self) -> None:
-        """Wait for a free place, first come, first served. Every `enter` needs its `leave`."""
+        """Wait for a free process, first come, first served. Every `enter` needs its `leave`."""
         if self._free > 0:
             self._free -= 1
             return
@@ -145,7 +145,7 @@ class Processes:
             raise
 
     def leave(self) -> None:
-        """Give the place to the next in line."""
+        """Release the process to the next waiting attempt."""
         while self._line:
             turn = self._line.popleft()
             if not turn.done():
@@ -160,9 +160,9 @@ class Processes:
         on_start: Callable[[Any], None],
         spend: Callable[[Cost], None] | None = None,
     ) -> Outcome | None:
-        """Run an attempt; the caller has a place. If this is cancelled, the process is killed.
+        """Run an attempt after `enter`. If this call is cancelled, the process is killed.
 
-        `on_start` gets what a later `stop` needs to tell the handler that it should stop.
+        `on_start` receives the process, for a later `stop`.
         """
         process = await self._take()
         self._busy.append(process)
@@ -183,11 +183,11 @@ class Processes:
 
     @staticmethod
     def stop(process: Any) -> None:
-        """Tell the handler in this process that it should stop; it may look, or not."""
+        """Ask the handler in this process to stop. The handler may ignore it."""
         process.send(Stop())
 
     async def close(self) -> None:
-        """Kill every process. Nothing of theirs is worth waiting for: idle ones hold nothing, busy ones are over."""
+        """Kill every process. Idle processes hold nothing, and the attempts of busy ones are over."""
         self._is_closed = True
         everyone = [*self._idle, *self._busy]
         for process in everyone:
@@ -208,7 +208,7 @@ class Processes:
             raise
 
     def _adopt(self, starting: asyncio.Future[_Process]) -> None:
-        """Keep a process whose caller did not wait for it."""
+        """Keep a process whose caller was cancelled before it started."""
         if not starting.cancelled() and starting.exception() is None:
             process = starting.result()
             if self._is_closed:

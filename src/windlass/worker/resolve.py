@@ -1,7 +1,7 @@
-"""Makes the arguments of claimed steps: what the plan says, with the values filled in.
+"""Builds the arguments of claimed steps: the plan's templates with the values filled in.
 
-The outputs of other steps that a batch refers to are read together, in one statement; those that this worker reported
-itself a moment ago, it remembers. An expression that is more than a path goes to the evaluator.
+One statement reads the outputs of other steps that a batch refers to. The worker remembers the outputs that it reported
+itself a moment ago. An expression that is more than a path goes to the evaluator.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Wanting = tuple[Claimed, Prepared]
 
 
 class NotResolved(Exception):
-    """The arguments cannot be made; `failure` is what the attempt reports."""
+    """Raised when the arguments cannot be built; `failure` is the attempt's outcome."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.fault.message)
@@ -41,28 +41,28 @@ class NotResolved(Exception):
 
 
 class Arguments:
-    """Makes them, for one worker."""
+    """Builds the arguments for one worker."""
 
     def __init__(self, db: Database, artifacts: Artifacts, resolver: Resolver) -> None:
         self._db = db
         self._artifacts = artifacts
         self._resolver = resolver
-        # Outputs as JSON text, by job and step number. A step that has succeeded never changes; but a failover may lose
-        # its success, so nothing is remembered across a lost connection.
+        # Outputs as JSON text, by job and step number. A succeeded step never changes; but a failover may lose its
+        # success, so a lost connection clears them.
         self._remembered: dict[tuple[UUID, int], str] = {}
         self._losses = db.losses
 
     def remember(self, reports: Sequence[Report], took_effect: Sequence[bool]) -> None:
-        """Keep the small outputs of these reports: in a chain, the next step is often ours too."""
+        """Keep the small outputs of these reports: in a chain, this worker often runs the next step too."""
         kept = self._remembered
         # The report took effect, so its step is COMPLETED and its job was open a moment ago.
         if not is_visible(Content.OUTPUT, Reader.NEXT_STEP, JobState.PROCESSING, StepState.COMPLETED):
             return
         for report, is_effective in zip(reports, took_effect, strict=True):
-            # A number above the plan's nodes is a child of a fan-out, and the fan-out's output is not one child's.
+            # A number above the plan's nodes is a child of a fan-out. One child's output is not the fan-out's.
             if not is_effective or report.no != report.node or not isinstance(report.outcome, Success):
                 continue
-            # A single step has nobody to hand its output to.
+            # The job's last step has no step to hand its output to.
             if report.seen is not None and report.seen.steps_open == 1:
                 continue
             output = report.outcome.output
@@ -72,7 +72,7 @@ class Arguments:
             del kept[next(iter(kept))]
 
     def known_outputs(self, claimed: Claimed, prepared: Prepared) -> dict[str, Any] | None:
-        """The outputs that this step refers to, if none has to be read."""
+        """Return the outputs that this step refers to, or None if one must be read."""
         if self._db.losses != self._losses:
             self._losses = self._db.losses
             self._remembered.clear()
@@ -85,10 +85,10 @@ class Arguments:
         return found
 
     async def read_outputs(self, wanting: Sequence[Wanting]) -> list[dict[str, Any]]:
-        """The outputs that these steps refer to, by step name, in their order. Raises what the store raises."""
+        """Read the outputs that these steps refer to, by step name, in order. Raises the store's errors."""
         wanted = [(claimed.job_id, prepared.plan, prepared.template.steps) for claimed, prepared in wanting]
         found = await outputs_of_many(self._db, self._artifacts, wanted, Reader.NEXT_STEP)
-        # Handlers may change what they are given, and steps of one job must not see each other do it.
+        # Handlers may change their arguments. Steps of one job must not see each other's changes.
         seen: set[UUID] = set()
         for at, (claimed, _) in enumerate(wanting):
             if claimed.job_id in seen:
@@ -97,7 +97,7 @@ class Arguments:
         return found
 
     def fill(self, claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> Any:
-        """The arguments of a step that needs no evaluator; raises NotResolved."""
+        """Build the arguments of a step that needs no evaluator. Raises NotResolved."""
         template = prepared.template
         if prepared.is_constant:
             return template.resolve({}, _no_evaluator)
@@ -107,9 +107,9 @@ class Arguments:
             raise NotResolved(_bad_arguments(error)) from None
 
     async def evaluate(self, claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> Any:
-        """The arguments of any step; raises NotResolved."""
+        """Build the arguments of any step. Raises NotResolved."""
         try:
-            # A claim does not tell its caller; jobs take turns instead.
+            # A claim does not know its caller, so the evaluator's turns go by job instead.
             values = _scope(claimed, prepared, outputs)
             return await self._resolver.resolve_async(prepared.template, values, str(claimed.job_id))
         except BadExpression as error:
@@ -125,7 +125,7 @@ def _scope(claimed: Claimed, prepared: Prepared, outputs: dict[str, Any]) -> dic
 
 
 def unreadable(error: Exception) -> Failure:
-    """The failure of a step whose arguments exist but cannot be read."""
+    """Return the failure of a step whose arguments exist but cannot be read."""
     if isinstance(error, NotFound):
         return Failure(Fault("artifact_store", str(error), type(error).__name__))
     if isinstance(error, OutputQuarantined):
@@ -134,7 +134,7 @@ def unreadable(error: Exception) -> Failure:
 
 
 def is_away(error: BaseException) -> bool:
-    """Whether it was the database that went away, so that the same may be done again."""
+    """Whether the error is an outage of the database, so that the call may be repeated."""
     return is_transient(error) or isinstance(error, Unavailable)
 
 

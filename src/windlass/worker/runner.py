@@ -1,15 +1,15 @@
-"""Runs claimed steps from claim to report: resolve the arguments, run the handler, hand the outcome to the settler.
+"""Runs claimed steps: resolves the arguments, runs the handler, and gives the outcome to the settler.
 
-It knows every attempt that this worker has in hand, by (job, step, attempt), and is the only one that tells them to
-stop. An attempt that does not stop when told (a handler that swallows cancellation) is given up on after a grace: its
-outcome is reported without it, and its place is given to another.
+It knows every attempt that this worker holds, by (job, step, attempt), and only the runner tells attempts to stop. If
+an attempt does not stop when told (its handler swallows cancellation), the runner gives up on it after a grace. It then
+reports the outcome without the handler, and another attempt takes the lane.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -28,13 +28,13 @@ from windlass.worker.notes import Key, Notes
 from windlass.worker.resolve import Arguments, NotResolved, is_away, unreadable
 from windlass.worker.settler import Settler
 
-# How long a handler that was cancelled may take to clean up; less than the rescuer waits before it steps in.
+# How long a cancelled handler may take to clean up; less than the rescuer waits before it steps in.
 GRACE_S = 3.0
 READ_AGAIN = Backoff(0.5, 2.0, 4.0)
-# A step whose function this worker does not have: the job is not at fault, and another worker may have it.
+# For a step whose function this worker does not have: the job is not at fault, and another worker may have it.
 UNKNOWN_HANDLER = Backoff(2.0, 2.0, 60.0)
 
-# How an attempt ended, as metrics and traces have it. One that is no longer this worker's is `abandoned`.
+# How metrics and traces name the end of an attempt. An attempt that another worker holds is `abandoned`.
 WORDS: dict[type[Outcome], str] = {
     Success: "done",
     Failure: "failed",
@@ -49,7 +49,7 @@ _log = logging.getLogger("windlass.worker")
 
 
 class Runner:
-    """Used from the worker's loop only. `on_room` is called whenever an attempt has ended."""
+    """Runs attempts. Used from the worker's loop only. `on_room` is called whenever an attempt has ended."""
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class Runner:
         self._waiting: set[Attempt] = set()
         self.running: dict[Key, Attempt] = {}
 
-    def begin(self, claimed: Sequence[Claimed]) -> None:
-        """Run these, all but those that are already in hand."""
+    def begin(self, claimed: Sequence[Claimed], over: Set[Key] = frozenset()) -> None:
+        """Run these attempts, except attempts already in hand or ended since the database was asked (`over`)."""
         others: list[Attempt] = []
         for one in claimed:
             attempt = Attempt(one, self._timed_out)
-            if attempt.key in self.running or self._settler.has(attempt.key):
+            if attempt.key in self.running or self._settler.has(attempt.key) or attempt.key in over:
                 continue
             self.running[attempt.key] = attempt
             try:
@@ -102,11 +102,11 @@ class Runner:
             self._spawn(self._read(others))
 
     def stop(self, attempt: Attempt, why: Why) -> None:
-        """Tell an attempt to stop, gently where its work can only be asked, and see that it does."""
+        """Tell an attempt to stop, and enforce it after a grace. Threads and processes are only asked at first."""
         if attempt.is_over:
             return
         if why is Why.NOT_OURS and attempt.is_in_thread:
-            # Its result counts for nothing, and it keeps its place until it ends or its time is over.
+            # The result does not count. The attempt keeps its lane until it ends or its time limit passes.
             attempt.ask_to_stop(why)
             return
         if why is Why.NOT_OURS and attempt.process is not None:
@@ -118,7 +118,7 @@ class Runner:
         self._loop.call_later(self._grace_s, self._write_off, attempt)
 
     def hand_back_waiting(self) -> None:
-        """Hand back what has waited here for a lane since the last call: another worker may be free to run it."""
+        """Hand back attempts that have waited for a lane since the last call: another worker may be free."""
         waiting = self._lanes.take_back()
         stale, self._waiting = self._waiting, set(waiting)
         for attempt in waiting:
@@ -134,7 +134,7 @@ class Runner:
             self.stop(attempt, why)
 
     async def close(self) -> None:
-        """Stop everything, report nothing more."""
+        """Stop everything, without further reports."""
         for attempt in self.running.values():
             attempt.end()
         for task in self._background:
@@ -164,13 +164,13 @@ class Runner:
     def _not_here(self, name: str) -> Outcome:
         times = self._unknown[name] = self._unknown.get(name, 0) + 1
         wait_s = UNKNOWN_HANDLER.wait_s(times, 0.0)
-        _log.warning("this worker has no step %r; it is put off for %g s, for a worker that has it", name, wait_s)
+        _log.warning("this worker has no step %r; the step is snoozed for %g s, for a worker that has it", name, wait_s)
         return Snooze(wait_s)
 
-    # Reading what the arguments refer to.
+    # Reading the outputs for the arguments.
 
     async def _read(self, attempts: list[Attempt]) -> None:
-        """Read the plans and outputs that these need, all together, for as long as the database takes to answer."""
+        """Read the plans and outputs that these attempts need, together. Repeats until the database answers."""
         tries = 0
         while attempts := [attempt for attempt in attempts if not self._is_stopped_early(attempt)]:
             try:
@@ -182,7 +182,7 @@ class Runner:
                     _log.warning("the arguments of %d steps cannot be read now: %s", len(attempts), error)
                     await asyncio.sleep(READ_AGAIN.wait_s(tries, 0.0))
                 elif len(attempts) > 1:
-                    # One of them is at fault; each by itself shows which.
+                    # One attempt is at fault; reading each alone shows which.
                     for attempt in attempts:
                         self._spawn(self._read([attempt]))
                     return
@@ -204,7 +204,7 @@ class Runner:
             self._put(attempt, prepared, found)
 
     def _is_stopped_early(self, attempt: Attempt) -> bool:
-        """Whether it was told to stop before it began; then its end is decided here."""
+        """Whether the attempt was told to stop before it began. If so, conclude it here."""
         if attempt.why is None or attempt.is_over:
             return attempt.is_over
         self._conclude(attempt, None)
@@ -213,7 +213,7 @@ class Runner:
     # Running.
 
     async def _work(self, attempt: Attempt) -> bool:
-        """Run an attempt in a lane; says whether the lane may run another."""
+        """Run an attempt in a lane. Returns whether the lane may run another."""
         if attempt.is_over or self._is_stopped_early(attempt):
             return True
         task = attempt.task = asyncio.current_task(self._loop)
@@ -223,10 +223,10 @@ class Runner:
             outcome = await self._outcome(attempt)
         except asyncio.CancelledError:
             if attempt.why is None:
-                # The lane itself is cancelled: the worker is closing.
+                # The lane is cancelled: the worker is closing.
                 raise
         except BaseException as error:
-            words = "an attempt of %s/%d ended in a way that nothing expected"
+            words = "an attempt of %s/%d ended with an unexpected error"
             _log.exception(words, *attempt.key[:2], extra=attempt.ids)
             outcome = fault.failure_of(error)
         if attempt.why is not None:
@@ -259,11 +259,11 @@ class Runner:
         self.stop(attempt, Why.TIMEOUT)
 
     def _write_off(self, attempt: Attempt) -> None:
-        """It was told to stop and has not: go on without it."""
+        """Go on without an attempt that was told to stop and has not."""
         lane = attempt.task
         if attempt.is_over or lane is None:
             return
-        words = "attempt %d of %s/%d does not stop; it is left to itself"
+        words = "attempt %d of %s/%d does not stop; the worker continues without it"
         _log.warning(words, attempt.key[2], *attempt.key[:2], extra=attempt.ids)
         self._conclude(attempt, None)
         self._lanes.give_up(lane)
@@ -271,7 +271,7 @@ class Runner:
     # Ending.
 
     def _conclude(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """Decide what is reported, and report it, after the attempt's last words."""
+        """Decide the outcome to report, and report it after the attempt's last notes."""
         attempt.end()
         match attempt.why:
             case None:
@@ -281,7 +281,7 @@ class Runner:
             case Why.NOT_OURS:
                 decided = None
             case Why.DRAIN:
-                # What was finished in the last moment is finished; what failed may have failed of being interrupted.
+                # A result that arrived at the last moment counts. A failure may come from the interruption.
                 decided = Released() if outcome is None or isinstance(outcome, Failure) else outcome
             case _:
                 assert_never(attempt.why)
@@ -289,7 +289,7 @@ class Runner:
             self._tell(attempt, decided)
         if decided is None:
             self._notes.forget(attempt.key)
-            if (desk := self._executor.means.desk) is not None:
+            if (desk := self._executor.capabilities.desk) is not None:
                 desk.abandoned(attempt.key)
             self._leave(attempt)
         elif self._notes.is_owed(attempt.key):
@@ -305,7 +305,7 @@ class Runner:
             and attempt.prepared is not None
             and isinstance(outcome, Failure)
         ):
-            # It failed before its handler could start.
+            # The attempt failed before its handler could start.
             tell = observe(self._observer, attempt)
         if tell is not None:
             is_timeout = attempt.why is Why.TIMEOUT
@@ -324,7 +324,7 @@ class Runner:
         self._leave(attempt)
 
     def signed(self, notes: Sequence[Note]) -> list[Note]:
-        """The notes with the worker whose attempt each is of; those of attempts that are not in hand are dropped."""
+        """Add the worker to each note. Notes of attempts that are not in hand are dropped."""
         found = ((said, self.running.get((said.job_id, said.no, said.attempt))) for said in notes)
         return [replace(said, worker=attempt.claimed.worker) for said, attempt in found if attempt is not None]
 

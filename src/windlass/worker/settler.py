@@ -1,11 +1,10 @@
 """Reports outcomes in batches: while one commit is under way, the next batch gathers.
 
-An outcome that the database cannot take now is kept and sent again, for as long as it takes: the fence makes a report
-that was already written, or that comes too late, harmless. So no handler runs again only because the database was away,
-read-only or full for a minute.
+During an outage the settler keeps outcomes and sends them again, for as long as it takes. The fence makes a repeated or
+late report harmless. So no handler runs again only because the database was away, read-only or full for a minute.
 
-An outcome that the database refuses for its content is replaced by a failure. If even that is refused, the content is
-not the reason: the outcome is kept, and tried again later.
+An outcome that the database refuses for its content is replaced by a failure. If the database refuses that too, the
+content is not the reason: the settler keeps the outcome and tries again later.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from uuid import UUID
 
 from windlass.core.outcome import Failure, Fault, Report
@@ -34,9 +33,9 @@ _log = logging.getLogger("windlass.worker")
 
 
 class Settler:
-    """Two clerks that report; `on_settled` hears what came of each batch.
+    """Two tasks that report outcomes. `on_settled` receives the result of each batch.
 
-    The second one helps when a good part of a batch has gathered while the first waits for its commit.
+    The second task helps when HELP_MIN outcomes have gathered while the first waits for its commit.
     """
 
     def __init__(
@@ -50,10 +49,11 @@ class Settler:
         self._observer = observer
         self._waiting: deque[Report] = deque()
         self._keys: set[Key] = set()
-        # Outcomes that wait out REFUSED_WAIT_S.
+        self._written: set[Key] = set()
+        # Outcomes that wait for REFUSED_WAIT_S.
         self._put_off: set[Key] = set()
         self._outages = OutageLog(_log, "reporting outcomes")
-        # Jobs whose reports are on their way. Two batches of one wide job would only wait for each other.
+        # Jobs with reports under way. Two batches of one wide job would only wait for each other.
         self._jobs_out: set[UUID] = set()
         self._stir = asyncio.Event()
         self._stir_helper = asyncio.Event()
@@ -66,7 +66,7 @@ class Settler:
         ]
 
     def add(self, report: Report) -> None:
-        """Report this, soon."""
+        """Report this outcome soon."""
         self._waiting.append(report)
         self._keys.add(key := _key(report))
         self._put_off.discard(key)
@@ -75,12 +75,17 @@ class Settler:
             self._stir_helper.set()
 
     def has(self, key: Key) -> bool:
-        """Whether the outcome of this attempt is on its way."""
+        """Whether the outcome of this attempt is waiting or under way."""
         return key in self._keys
+
+    def follow(self) -> Set[Key]:
+        """Return a set that grows by every attempt whose outcome is written, until the next call."""
+        self._written = set()
+        return self._written
 
     @property
     def backlog(self) -> int:
-        """How many outcomes are not in the database yet."""
+        """The number of outcomes that are not in the database yet."""
         return len(self._keys)
 
     async def drained(self) -> None:
@@ -90,7 +95,7 @@ class Settler:
             await self._calm.wait()
 
     async def close(self) -> None:
-        """Stop, whatever is left: the workers' lease ends, and then others run it again."""
+        """Stop without reporting the rest: when the worker's lease expires, other workers run those steps again."""
         for clerk in self._clerks:
             clerk.cancel()
         await asyncio.gather(*self._clerks, return_exceptions=True)
@@ -101,14 +106,16 @@ class Settler:
             stir.clear()
             while len(self._waiting) >= least:
                 if least > 1 and self._waiting[0].job_id in self._jobs_out:
-                    # Left to the first clerk, who takes whatever there is.
+                    # Left to the first task, which takes batches of any size.
                     break
                 batch = [self._waiting.popleft() for _ in range(min(BATCH_MAX, len(self._waiting)))]
                 jobs = {report.job_id for report in batch} - self._jobs_out
                 self._jobs_out |= jobs
                 await self._report(batch)
                 self._jobs_out -= jobs
-                self._keys.difference_update({_key(report) for report in batch} - self._put_off)
+                written = {_key(report) for report in batch} - self._put_off
+                self._keys -= written
+                self._written |= written
             if not self._keys:
                 self._calm.set()
 
@@ -136,7 +143,7 @@ class Settler:
                 self._outages.over()
                 return settled
             except Exception as error:
-                # What is not known as an outage may be one all the same, as drivers have odd ways to say so.
+                # An unknown error may be an outage too, because drivers report outages in odd ways.
                 surprises += not is_away(error)
                 if surprises > SURPRISES_MAX:
                     raise
@@ -145,14 +152,14 @@ class Settler:
                 await asyncio.sleep(WAITS.wait_s(failures, 0.0))
 
     async def _report_refusal(self, report: Report) -> None:
-        """Say that this outcome cannot be written, so that the step does not hang until its time is over."""
+        """Report that this outcome cannot be written, so that the step does not hang until its time limit."""
         ids = {"job": str(report.job_id), "attempt": report.attempt}
         _log.exception("the outcome of %s/%s could not be reported", report.job_id, report.no, extra=ids)
         fault = Fault("bad_report", f"the outcome ({type(report.outcome).__name__}) could not be written")
         try:
             self._on_settled(await self._until_taken([report._replace(outcome=Failure(fault))]))
         except Exception:
-            _log.exception("nor could its failure; both are tried again in %g s", REFUSED_WAIT_S, extra=ids)
+            _log.exception("its failure could not be reported either; trying again in %g s", REFUSED_WAIT_S, extra=ids)
             self._put_off.add(_key(report))
             asyncio.get_running_loop().call_later(REFUSED_WAIT_S, self.add, report)
 

@@ -1,4 +1,4 @@
-"""The signals that ask a process to end."""
+"""Helpers for stopping: signals that ask a process to end, and cancelled tasks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -21,3 +22,10 @@ def signalled(stop: Callable[[], None]) -> Iterator[None]:
     finally:
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
+
+
+async def cancelled(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

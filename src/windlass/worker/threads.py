@@ -1,8 +1,8 @@
-"""Threads for plain handlers, made as they are needed and kept for the next.
+"""Threads for plain handlers, started when needed and kept for the next handler.
 
-The worker's concurrency bounds how many are busy. A thread cannot be killed: one whose attempt has run out of time is
-left to itself, never given work again, and another takes its place. They are daemons, so that a handler that hangs
-for ever cannot keep the process from ending.
+The worker's concurrency bounds the number of busy threads. A thread cannot be killed. A thread whose attempt ran out of
+time is written off: it gets no further work, and another thread takes its place. Threads are daemons, so a handler that
+hangs for ever cannot keep the process from ending.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class _Thread:
-    """One thread and the box from which it takes its work."""
+    """One thread and the queue from which it takes its work."""
 
     __slots__ = ("box", "is_written_off")
 
@@ -33,7 +33,7 @@ class _Call:
 
 
 class Threads:
-    """The threads of one worker, used from its loop only."""
+    """The threads of one worker. Used from the worker's loop only."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,7 +43,7 @@ class Threads:
 
     @property
     def count(self) -> int:
-        """How many threads there are, without those that were written off."""
+        """The number of threads, without written-off ones."""
         return self._count
 
     async def run(self, function: Callable[[], Any]) -> Any:
@@ -63,7 +63,7 @@ class Threads:
         return result
 
     def close(self) -> None:
-        """End the idle threads; those that are busy end after their call, or with the process."""
+        """End the idle threads. Busy threads end after their call, or with the process."""
         self._is_closed = True
         for thread in self._idle:
             thread.box.put(None)
@@ -101,7 +101,7 @@ def _work(loop: asyncio.AbstractEventLoop, thread: _Thread) -> None:
         try:
             loop.call_soon_threadsafe(_finish, call.done, result, error)
         except RuntimeError:
-            # The loop has ended in the meantime: nobody waits any more.
+            # The loop has ended in the meantime: nothing waits for the result.
             return
         del call, result, error
 
@@ -112,7 +112,7 @@ def _finish(done: asyncio.Future[Any], result: Any, error: BaseException | None)
     if error is None:
         done.set_result(result)
     elif isinstance(error, StopIteration):
-        # A future cannot carry it.
+        # A future cannot carry a StopIteration.
         done.set_exception(RuntimeError(f"the handler raised StopIteration({error.value!r})"))
     else:
         done.set_exception(error)

@@ -178,14 +178,13 @@ async def test_a_path_that_is_not_utf8_or_very_long_is_only_a_page(site: Rig) ->
 
 
 async def test_no_path_at_all_breaks_it(site: Rig) -> None:
-    chance = random.Random(7)
+    rng = random.Random(7)
     pieces = ["assets", "..", ".", "%2e", "%2f", "%5c", "%00", "%ff", "index.html", "console", "//", "?", "#", "%", ";"]
     for _ in range(300):
         path = "/console/" + "".join(
-            chance.choice([chance.choice(pieces), f"%{chance.randrange(256):02x}", "/"])
-            for _ in range(chance.randrange(1, 12))
+            rng.choice([rng.choice(pieces), f"%{rng.randrange(256):02x}", "/"]) for _ in range(rng.randrange(1, 12))
         )
-        answer = await raw(site, chance.choice(["GET", "HEAD"]), path)
+        answer = await raw(site, rng.choice(["GET", "HEAD"]), path)
         assert answer.split(b" ")[1] in (b"200", b"404"), (path, answer[:200])
         assert b"the secret" not in answer
 

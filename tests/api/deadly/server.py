@@ -74,20 +74,20 @@ async def serve(dsn: str, folder: Path, port: int, point: str, ready: int) -> No
     )
     DeadlySubmitter.point = DeadlyReceiver.point = point
     if point == "before answer":
-        encode = jobs.accepted_answer
+        encode = jobs.answer_with
 
-        async def die(*given: Any, **more: Any) -> Response:
-            await encode(*given, **more)
+        def die(*given: Any, **more: Any) -> Response:
+            encode(*given, **more)
             os._exit(DIED)
 
-        jobs.accepted_answer = die
+        jobs.answer_with = die
     async with (
         Windlass.connect(dsn, settings=settings) as windlass,
         making_parts(windlass, Secret.of(settings.secret)) as parts,
     ):
         parts.submitter = DeadlySubmitter(windlass.db)
         parts.receiver = DeadlyReceiver(
-            windlass.db, windlass.providers, windlass.artifacts, chance=lambda: 0.5, clock=time.time
+            windlass.db, windlass.providers, windlass.artifacts, spread=lambda: 0.5, clock=time.time
         )
         async with listening(parts, f"127.0.0.1:{port}"):
             os.write(ready, b"1")

@@ -127,6 +127,7 @@ async def test_a_submit_cut_off_at_any_point_can_be_asked_again(
     assert answers[1].headers["idempotency-replayed"] == "true"
 
 
+@pytest.mark.covers("CIX-03", "CIX-22")
 @pytest.mark.slow
 async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_twice(
     servers: Servers, key: str, fresh_dsn: str
@@ -134,7 +135,7 @@ async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_tw
     answered: dict[str, list[str]] = {}
     unanswered = 0
     heard, is_over = asyncio.Event(), asyncio.Event()
-    chance = random.Random(7)
+    rng = random.Random(7)
 
     async def work(number: int) -> None:
         nonlocal unanswered
@@ -160,7 +161,7 @@ async def test_killed_again_and_again_it_loses_no_answered_job_and_makes_none_tw
     for _ in range(KILLS):
         # In the middle of work: a moment after the first answer of this server.
         await heard.wait()
-        await asyncio.sleep(chance.uniform(0.0, 0.05))
+        await asyncio.sleep(rng.uniform(0.0, 0.05))
         servers.kill()
         heard.clear()
         await asyncio.to_thread(servers.start)

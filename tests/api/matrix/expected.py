@@ -41,6 +41,9 @@ ROWS: dict[str, Row] = {
     "docs.openapi": Row("-", 200),
     "docs.page": Row("-", 200),
     "docs.problem": Row("-", 200, path={"code": "not_found"}),
+    "docs.home": Row("-", 307),
+    # Its first page, or the plain page that says that it was not built.
+    "docs.site": Row("-", 200, path={"path": ""}),
     # Only who asks for a page is sent to the console; the other two are pages, to whoever asks.
     "console.root": Row("-", 404),
     "console.home": Row("-", 307),

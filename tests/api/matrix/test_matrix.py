@@ -118,7 +118,7 @@ class Stage:
             outcome = Failure(Fault("x", ""), is_retryable=False) if is_failed else Success('"y"')
             reports = [Report(one.job_id, one.no, one.attempt, outcome) for one in taken if one.job_id == job_id]
             if reports:
-                await settle.settle(db, reports, chance=lambda: 0.0)
+                await settle.settle(db, reports, spread=lambda: 0.0)
                 return
             assert taken, "the job was not found"
 

@@ -25,7 +25,7 @@ async def finish(rig: Rig, limit: int = 500) -> int:
     taken = await rig.claim(limit)
     reports = [Report(one.job_id, one.no, one.attempt, Success("1")) for one in taken]
     if reports:
-        await settle.settle(rig.db, reports, chance=lambda: 0.0)
+        await settle.settle(rig.db, reports, spread=lambda: 0.0)
     return len(taken)
 
 

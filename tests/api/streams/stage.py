@@ -27,6 +27,7 @@ from windlass.api.connections import Connections, HttpLimits
 from windlass.api.hub import Hub
 from windlass.api.sse import HEARTBEAT_S, SEND_MAX_S, EventStream
 from windlass.api.topics import parse_topics
+from windlass.api.wire.console import FRAMES as CONSOLE_FRAMES
 from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import WindlassError
 from windlass.store.database import Database
@@ -52,6 +53,8 @@ class Client:
     frames: list[Frame] = field(default_factory=list)
     heartbeats: int = 0
     is_over: bool = False
+    # Of the console's stream: every frame is what its model in the OpenAPI document says, no less and no more.
+    is_console: bool = False
     _text: bytes = b""
     _raw: bytes = b""
 
@@ -118,6 +121,9 @@ class Client:
                     assert line == ": heartbeat"
                     self.heartbeats += 1
         if frame.event:
+            if self.is_console:
+                told = CONSOLE_FRAMES[frame.event].model_validate_json(msgspec.json.encode(frame.data))
+                assert told.model_dump(mode="json") == frame.data
             self.frames.append(frame)
 
 
@@ -135,7 +141,7 @@ async def connect(
     given = {"Host": "test", **({} if after is None else {"Last-Event-ID": after}), **headers}
     lines = [f"GET {path} HTTP/1.1", *(f"{name.replace('_', '-')}: {value}" for name, value in given.items())]
     writer.write("\r\n".join([*lines, "", ""]).encode())
-    client = Client(reader, writer)
+    client = Client(reader, writer, is_console=path.startswith("/console/stream"))
     async with asyncio.timeout(WITHIN_S):
         client.status = int((await reader.readline()).split()[1])
         while line := (await reader.readline()).strip():

@@ -28,6 +28,7 @@ class Heard:
         self.reasons.append(reason)
 
 
+@pytest.mark.covers("SCR-94")
 async def test_silence_is_filled_with_heartbeats(rig: Rig) -> None:
     assert sse.HEARTBEAT_S == 25.0
     async with staged(rig.db, heartbeat_s=0.02) as stage:
@@ -39,6 +40,7 @@ async def test_silence_is_filled_with_heartbeats(rig: Rig) -> None:
             await client.until(lambda c=client, k=known: len(c.frames) > k)  # type: ignore[misc]
 
 
+@pytest.mark.covers("SCR-96")
 async def test_a_client_that_stops_reading_is_cut_off_and_fifty_others_get_everything(rig: Rig) -> None:
     heard = Heard()
     labels = {f"label{number}": "x" * 250 for number in range(12)}

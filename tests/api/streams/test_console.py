@@ -97,11 +97,11 @@ async def test_children_keep_their_name_from_page_to_page(rig: Rig) -> None:
     await rig.loops.run_until_idle()
     taken = await rig.claim(100)
     await settle.settle(
-        rig.db, [Report(o.job_id, o.no, o.attempt, Success("1")) for o in taken[:50]], chance=lambda: 0.0
+        rig.db, [Report(o.job_id, o.no, o.attempt, Success("1")) for o in taken[:50]], spread=lambda: 0.0
     )
     await rig.claim(100)
     await settle.settle(
-        rig.db, [Report(wide, number, 1, Success("1")) for number in range(51, 151)], chance=lambda: 0.0
+        rig.db, [Report(wide, number, 1, Success("1")) for number in range(51, 151)], spread=lambda: 0.0
     )
     async with staged(rig.db) as stage:
         client = await stage.console(f"job:{wide}@0")
@@ -132,29 +132,29 @@ async def test_a_burst_is_one_patch(rig: Rig, monkeypatch: pytest.MonkeyPatch) -
 class Follower:
     """A console that is cut at random bytes, and comes back with the last cursor that it has, or with other topics."""
 
-    def __init__(self, stage: Stage, cursor: str, chance: random.Random) -> None:
-        self.stage, self.cursor, self.chance = stage, cursor, chance
+    def __init__(self, stage: Stage, cursor: str, rng: random.Random) -> None:
+        self.stage, self.cursor, self.rng = stage, cursor, rng
         self.frames: list[Any] = []
         self.cuts = 0
 
     def topics(self) -> str:
         """The same in another order, and now and then without some; what was left out is taken up where it was."""
         parts = self.cursor.split(",")
-        self.chance.shuffle(parts)
+        self.rng.shuffle(parts)
         return ",".join(parts)
 
     async def once(self, is_enough: Any) -> None:
         parts = self.topics().split(",")
-        left_out = parts[: self.chance.randrange(0, 3)] if self.chance.random() < 0.3 else []
+        left_out = parts[: self.rng.randrange(0, 3)] if self.rng.random() < 0.3 else []
         kept = [part for part in parts if part not in left_out] or parts
-        by_query = self.chance.random() < 0.5
+        by_query = self.rng.random() < 0.5
         client = await self.stage.console(",".join(kept) if by_query else "jobs", None if by_query else ",".join(kept))
-        budget = self.chance.randrange(1, 40_000)
+        budget = self.rng.randrange(1, 40_000)
         try:
-            async with asyncio.timeout(self.chance.random() * 1.5 + 0.05):
+            async with asyncio.timeout(self.rng.random() * 1.5 + 0.05):
                 while budget > 0 and not is_enough(self.frames + client.frames):
                     # Not by frames, nor by the pieces of HTTP: wherever it happens to be.
-                    piece = await client.reader.read(min(budget, self.chance.randrange(1, 4_000)))
+                    piece = await client.reader.read(min(budget, self.rng.randrange(1, 4_000)))
                     budget -= len(piece)
                     assert piece
                     client.feed(piece)
@@ -175,7 +175,7 @@ async def test_nothing_is_lost_or_told_twice_however_it_is_cut(
     rig: Rig, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console_stream, "EVERY_S", 0.02)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     ends: dict[UUID, list[int]] = {}
     async with staged(rig.db) as stage:
         start = (await stage.console("jobs")).last_id
@@ -187,11 +187,11 @@ async def test_nothing_is_lost_or_told_twice_however_it_is_cut(
         async def write() -> None:
             busy = await rig.claim(100)
             for number in range(60):
-                await say(rig, chance.choice(busy), float(number))
+                await say(rig, rng.choice(busy), float(number))
                 if number % 10 == 0:
                     await submit(rig)
             reports = [Report(one.job_id, one.no, one.attempt, Success("1")) for one in busy]
-            await settle.settle(rig.db, reports, chance=lambda: 0.0)
+            await settle.settle(rig.db, reports, spread=lambda: 0.0)
             await rig.run_out()
             ends.update({job: (await whole(rig, job))[-1:] for job in jobs})
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
+import pytest
+
 from tests.api.streams.script import finish, submit
 from tests.api.streams.stage import staged
 from tests.engine.rig import Rig, plan, task
@@ -46,7 +48,7 @@ async def test_a_reader_who_comes_back_with_any_number_gets_exactly_the_rest(rig
         so_far = await seqs(rig, job)
         assert len(so_far) > 200
         clients = await asyncio.gather(*(stage.job(job, after) for after in range(len(so_far) + 1)))
-        await settle.settle(rig.db, [Report(job, one.no, one.attempt, Success("1"))], chance=lambda: 0.0)
+        await settle.settle(rig.db, [Report(job, one.no, one.attempt, Success("1"))], spread=lambda: 0.0)
         whole = await seqs(rig, job)
         assert len(whole) > len(so_far)
         for after, client in enumerate(clients):
@@ -61,6 +63,7 @@ async def test_a_reader_who_comes_back_with_any_number_gets_exactly_the_rest(rig
             assert late.frames[-1].event == "end"
 
 
+@pytest.mark.covers("SCR-93")
 async def test_progress_is_told_as_it_was_said(rig: Rig) -> None:
     job = await submit(rig)
     one = await rig.claim_one()

@@ -52,6 +52,7 @@ def follow(api: Rig, clients: list[Client]) -> Follower:
     return Follower(api, clients)
 
 
+@pytest.mark.covers("SCR-01", "SCR-90", "SCR-95")
 async def test_a_job_is_followed_over_http_to_its_end(api: Rig, follow: Follower) -> None:
     feed = await follow.open("/jobs/stream", key=api.user_key)
     job = await api.submit("hello", inputs={"name": "Ada"})
@@ -82,6 +83,18 @@ async def test_anothers_job_is_not_there(api: Rig, follow: Follower) -> None:
     assert (await follow.open(f"/jobs/{job}/stream", key=api.admin_key)).status == 200
 
 
+@pytest.mark.covers("SCR-91")
+async def test_a_bearer_token_opens_the_stream_of_its_caller(api: Rig, clients: list[Client]) -> None:
+    port = urlsplit(api.url).port or 0
+    clients += [await connect(port, "/jobs/stream", Authorization=f"Bearer {key}") for key in (api.user_key, "junk")]
+    assert [client.status for client in clients] == [200, 401]
+    await api.submit("hello", client=api.other)
+    job = await api.submit("hello")
+    await clients[0].until(lambda: bool(clients[0].ids))
+    assert [frame.data["job_id"] for frame in clients[0].named("job")] == [job]
+
+
+@pytest.mark.covers("SCR-91")
 async def test_without_a_key_there_is_no_stream(api: Rig, follow: Follower) -> None:
     job = await api.submit("hello")
     for path in ("/jobs/stream", f"/jobs/{job}/stream"):

@@ -28,7 +28,7 @@ export class Problem extends Error {
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const detail = error instanceof Error ? error.message : String(error);
-  return new Problem({ title: "The console made a mistake", status: 0, code: "console_broken", detail });
+  return new Problem({ title: "Internal error in the console", status: 0, code: "console_broken", detail });
 }
 
 let csrf = "";
@@ -48,7 +48,7 @@ export interface Asked {
 export async function ask<T>(path: string, asked: Asked = {}): Promise<T> {
   let answer = await send(path, asked);
   if (answer.status === 403 && (await codeOf(answer)) === "bad_csrf" && (await refreshCsrf())) {
-    // Somebody signed in again in another tab: the token is new, and nothing was done yet.
+    // Another tab signed in again: the token is new, and the request changed nothing yet.
     answer = await send(path, asked);
   }
   if (!answer.ok) throw new Problem(await bodyOf(answer));
@@ -74,7 +74,7 @@ async function send(path: string, asked: Asked): Promise<Response> {
       title: "The server does not answer",
       status: 0,
       code: "server_unavailable",
-      hint: "Is it running? The page goes on by itself when it is back.",
+      hint: "Check that it runs. The page continues by itself when the server answers.",
     });
   }
 }
@@ -94,6 +94,6 @@ async function bodyOf(answer: Response): Promise<ProblemBody> {
   try {
     return (await answer.json()) as ProblemBody;
   } catch {
-    return { title: answer.statusText || "No answer that can be read", status: answer.status, code: "broken" };
+    return { title: answer.statusText || "Unreadable answer", status: answer.status, code: "broken" };
   }
 }

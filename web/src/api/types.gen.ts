@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List records
-         * @description Records of everybody's doings, in the order of the chain; with `order=desc` the newest first.
+         * @description Returns the records of all callers in the order of the chain; with `order=desc` the newest first.
          *
          *     Scope: `audit:read`.
          */
@@ -35,7 +35,7 @@ export interface paths {
         };
         /**
          * Verify the chain
-         * @description Go through at most 50,000 records and say where the chain first does not hold; `next` says where to go on.
+         * @description Checks at most 50,000 records and reports the first break of the chain; `next` is where to continue.
          *
          *     Scope: `audit:read`.
          */
@@ -57,7 +57,7 @@ export interface paths {
         };
         /**
          * List budgets
-         * @description Every budget, with what was spent and what is reserved.
+         * @description Returns every budget, with the amounts spent and reserved.
          *
          *     Scope: `admin`.
          */
@@ -78,15 +78,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a budget
-         * @description One budget.
+         * Get a budget
+         * @description Returns one budget.
          *
          *     Scope: `admin`.
          */
         get: operations["budgets.get"];
         /**
          * Set a budget
-         * @description Steps that wait for money go on at once if this is more than it was. What was spent before counts.
+         * @description Sets a budget. A higher budget lets waiting steps start at once. Earlier spending counts.
          *
          *     Scope: `admin`.
          */
@@ -94,7 +94,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a budget
-         * @description Without one there is no limit.
+         * @description Removes a budget. Without a budget there is no limit.
          *
          *     Scope: `admin`.
          */
@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Kill the demo's worker
-         * @description SIGKILL, really. Its steps are handed back at once, and go on in the worker that takes its place.
+         * @description Sends a real SIGKILL. The worker's steps are released at once, and continue in the worker that replaces it.
          *
          *     Scope: `admin`.
          */
@@ -137,7 +137,7 @@ export interface paths {
         put?: never;
         /**
          * Run the demo again
-         * @description Another job like the one that `windlass up` begins with.
+         * @description Submits another job like the first job of `windlass up`.
          *
          *     Scope: `admin`.
          */
@@ -156,22 +156,22 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is signed in
-         * @description Whoever the cookie belongs to. A key says nothing here: 401 without a good cookie.
+         * Get the session
+         * @description Returns the session of the cookie. A key is ignored here: without a valid cookie the response is 401.
          */
         get: operations["console.session"];
         put?: never;
         /**
          * Sign in at the console
-         * @description With the token of a link, which is good once, or with a key. The answer sets a cookie that no script can read.
+         * @description Signs in with the token of a link, which is valid once, or with a key. Sets a cookie that no script can read.
          *
-         *     With the cookie every route can be used that the key can, streams too. A request that changes something also needs
-         *     the header `X-Windlass-CSRF` with the `csrf` of this answer.
+         *     The cookie opens every route that the key opens, including streams. A request that changes something also needs the
+         *     header `X-Windlass-CSRF` with the `csrf` of this response.
          */
         post: operations["console.sign_in"];
         /**
          * Sign out
-         * @description The cookie is good no more, everywhere, and streams that it opened end. 204 too when nobody is signed in.
+         * @description Invalidates the cookie everywhere, and ends the streams that it opened. Also returns 204 without a session.
          */
         delete: operations["console.sign_out"];
         options?: never;
@@ -187,11 +187,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Follow what a console shows
-         * @description Several topics as one stream of patches: documents of what was touched, and for single jobs their events.
+         * Follow the topics of a console
+         * @description Sends several topics as one stream of patches: the changed documents, and for single jobs their events.
          *
-         *     `jobs` are all jobs that the caller may see, `job:<id>` is one of them. Frames: `open`, `patch` (its id is a cursor
-         *     to come back with), `reset` (read the topic's snapshot again), `gone` (a topic that ended or is not there), `bye`.
+         *     The topic `jobs` has all jobs that the caller may see; `job:<id>` is one of them. Frames: `open`, `patch` (its id is
+         *     the cursor to reconnect with), `reset` (read the topic's snapshot again), `gone` (the topic ended or does not
+         *     exist), `bye`.
          *
          *     Scope: `jobs:read`.
          */
@@ -213,7 +214,7 @@ export interface paths {
         };
         /**
          * List dead letters
-         * @description Failed jobs that nobody ran again, discarded or deleted, by kind of failure. The newest 5,000 are looked at.
+         * @description Returns failed jobs that were not run again, discarded or deleted, by kind of failure. Reads the newest 5,000.
          *
          *     Scope: `jobs:read`.
          */
@@ -237,7 +238,7 @@ export interface paths {
         put?: never;
         /**
          * Discard dead letters
-         * @description The jobs stay as they are, and are no dead letters any more. Nothing is done unless `dry_run` is false.
+         * @description Leaves the jobs as they are and removes them from the dead letters. Does nothing unless `dry_run` is false.
          *
          *     Scope: `jobs:write`.
          */
@@ -258,8 +259,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run dead letters again
-         * @description Nothing is done unless `dry_run` is false. No job is run twice by this, however often it is asked for.
+         * Redrive dead letters
+         * @description Runs the jobs again. Does nothing unless `dry_run` is false. Repeating the request never runs a job twice.
          *
          *     Scope: `jobs:write`.
          */
@@ -278,8 +279,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the process alive
-         * @description Always 200 while the process answers at all. A process that does not should be started anew.
+         * Check that the process is alive
+         * @description Returns 200 while the process responds at all. A process that does not respond should be restarted.
          */
         get: operations["health.live"];
         put?: never;
@@ -299,7 +300,7 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description The newest first. `next`, given as `cursor` with the same filter, leads to the next page.
+         * @description Returns the newest jobs first. To get the next page, send `next` as `cursor` with the same filter.
          *
          *     Scope: `jobs:read`.
          */
@@ -307,10 +308,10 @@ export interface paths {
         put?: never;
         /**
          * Submit a job
-         * @description Answered once the job is stored: whoever has the answer has the job, whatever dies afterwards.
+         * @description Answers after the job is stored: the job then survives a crash of any process.
          *
-         *     With an `Idempotency-Key` the request can be repeated after a lost answer: it gives the job that the first one made,
-         *     as it is now, with `Idempotency-Replayed: true`.
+         *     A client can repeat a request with an `Idempotency-Key` after a lost response. It then gets the job of the first
+         *     request, in its current state, with `Idempotency-Replayed: true`.
          *
          *     Scope: `jobs:write`.
          */
@@ -332,8 +333,10 @@ export interface paths {
         put?: never;
         /**
          * Submit many jobs
-         * @description An answer for each job, in order. A job that cannot be made refuses the whole batch before any is made; only an
-         *     idempotency key that was used for another body refuses its own job alone. A batch costs as much as its jobs.
+         * @description Returns a result for each job, in order.
+         *
+         *     An invalid job refuses the whole batch before any job is created. But an idempotency key that was used with another
+         *     body refuses only its own job. A batch costs as much as its jobs.
          *
          *     Scope: `jobs:write`.
          */
@@ -355,8 +358,9 @@ export interface paths {
         put?: never;
         /**
          * Cancel or retry many jobs
-         * @description Nothing is done unless `dry_run` is false. The jobs are acted on one by one, the newest first, so a request that
-         *     was cut off may be sent again: what it did before is no longer found.
+         * @description Acts on the matching jobs, one by one, the newest first. Does nothing unless `dry_run` is false.
+         *
+         *     An interrupted request can be sent again: jobs that it has already changed no longer match.
          *
          *     Scope: `jobs:write`.
          */
@@ -376,10 +380,10 @@ export interface paths {
         };
         /**
          * Follow all jobs
-         * @description Every change of state and all progress of the caller's jobs, from now on or after the event with the given id.
+         * @description Sends all state changes and progress of the caller's jobs, from now on or after the event with the given id.
          *
-         *     Frames: `open`, `job`, and `bye` (come back with the last id) or `reset` (the id is of before the database was
-         *     restored: list the jobs, and go on from the id that comes with it).
+         *     Frames: `open`, `job`, and `bye` (reconnect with the last id) or `reset` (the id is older than a restore of the
+         *     database: list the jobs, and continue from the id in this frame).
          *
          *     Scope: `jobs:read`.
          */
@@ -400,8 +404,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a job
-         * @description The job without its payloads: `links` leads to those.
+         * Get a job
+         * @description Returns the job without its payloads; `links` has their addresses.
          *
          *     Scope: `jobs:read`.
          */
@@ -410,7 +414,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a finished job
-         * @description It is gone from lists and from its address; how it ended stays in the audit.
+         * @description Removes the job from lists and from its address. The audit keeps its final state.
          *
          *     Scope: `jobs:write`.
          */
@@ -429,7 +433,7 @@ export interface paths {
         };
         /**
          * List a job's attempts
-         * @description Every attempt of every step, in the order in which they began: when, on which worker, and how it ended.
+         * @description Returns every attempt of every step in the order of their starts: its times, its worker and how it ended.
          *
          *     Scope: `jobs:read`.
          */
@@ -453,7 +457,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a job
-         * @description It ends now; what its steps report later is refused. A job that has ended stays as it is: `changed` is false.
+         * @description Ends the job now and refuses later reports of its steps. A finished job stays as it is: `changed` is false.
          *
          *     Scope: `jobs:write`.
          */
@@ -474,11 +478,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Report on work done elsewhere
-         * @description For services that do a step elsewhere: how it ended, or how far it is. The token is the attempt's own.
+         * Report on external work
+         * @description For services that do a step outside Windlass: reports the result or the progress of an attempt.
          *
-         *     Sent twice, or after the step went on, it is answered 200 with `already_advanced` and changes nothing; so it can be
-         *     sent again until it is answered. Only progress counts against the caller's limit: work that is done must be told.
+         *     The token belongs to the attempt. A repeated report, or a report after the step has advanced, gets 200 with
+         *     `already_advanced` and changes nothing. So a service can repeat the report until it gets a response. Only progress
+         *     counts against the caller's limit, because a result must always get through.
          *
          *     Scope: `jobs:write`; internal services and admins only.
          */
@@ -497,8 +502,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a job cost
-         * @description Money, tokens and seconds of each attempt that told them, and the job's own budget.
+         * Get the costs of a job
+         * @description Returns the money, tokens and seconds of each attempt that reported them, and the job's own budget.
          *
          *     Scope: `jobs:read`.
          */
@@ -520,7 +525,7 @@ export interface paths {
         };
         /**
          * List a job's events
-         * @description Everything that happened to the job, in order and without a gap. /jobs/{job_id}/stream tells it as it happens.
+         * @description Returns every event of the job, in order and without a gap. /jobs/{job_id}/stream sends them as they happen.
          *
          *     Scope: `jobs:read`.
          */
@@ -528,8 +533,9 @@ export interface paths {
         put?: never;
         /**
          * Send a job an event
-         * @description A step that waits for an event of this name, and for what is in its body, goes on with it. One that comes before
-         *     any step waits is kept for it. The same `Idempotency-Key` again changes nothing.
+         * @description Wakes a step that waits for an event of this name and whose conditions the body meets.
+         *
+         *     The job keeps an event that arrives before a step waits for it. A repeated `Idempotency-Key` changes nothing.
          *
          *     Scope: `jobs:write`.
          */
@@ -548,8 +554,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a job's graph
-         * @description Every step of the recipe with where it stands. A fan-out is one node with counts; its children are steps.
+         * Get a job's graph
+         * @description Returns every step of the recipe with its state. A fan-out is one node with counts; its children are steps.
          *
          *     Scope: `jobs:read`.
          */
@@ -570,8 +576,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A job's inputs
-         * @description The inputs as they were checked, with defaults filled in.
+         * Get a job's inputs
+         * @description Returns the validated inputs, including defaults.
          *
          *     Scope: `jobs:read`.
          */
@@ -592,8 +598,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A job's output
-         * @description What the recipe returned, as JSON. A job that is not COMPLETED has none: 409 says where it stands.
+         * Get a job's output
+         * @description Returns the recipe's output as JSON. A job that is not COMPLETED has none, and gets 409 with its state.
          *
          *     Scope: `jobs:read`.
          */
@@ -617,7 +623,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a job
-         * @description No further step starts; those that run go on.
+         * @description No further step starts. Running steps go on.
          *
          *     Scope: `jobs:write`.
          */
@@ -639,10 +645,10 @@ export interface paths {
         put?: never;
         /**
          * Run a job again
-         * @description A new job of the same plan: from the start, or with `from_step` from there, keeping the other finished steps.
+         * @description Creates a job of the same plan: from the start, or from `from_step` on, keeping the other finished steps.
          *
-         *     `inputs`, if given, replace those that it had; what is kept stays as it was made. With `dry_run` nothing is made.
-         *     Without an `Idempotency-Key` a repeated request makes a second job.
+         *     `inputs`, if given, replace the job's inputs; kept steps keep their outputs. With `dry_run` no job is created.
+         *     Without an `Idempotency-Key`, a repeated request creates a second job.
          *
          *     Scope: `jobs:write`.
          */
@@ -664,7 +670,7 @@ export interface paths {
         put?: never;
         /**
          * Resume a job
-         * @description The end of a pause.
+         * @description Ends a pause.
          *
          *     Scope: `jobs:write`.
          */
@@ -685,8 +691,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retry a job that ended badly
-         * @description A new job that keeps every step that succeeded and runs the rest. With `dry_run` it only says which those are.
+         * Retry a failed job
+         * @description Creates a job that keeps every succeeded step and runs the rest. With `dry_run` it only lists them.
          *
          *     Scope: `jobs:write`.
          */
@@ -706,7 +712,7 @@ export interface paths {
         };
         /**
          * List a job's steps
-         * @description The steps in order, children of fan-outs among them.
+         * @description Returns the steps in order, including the children of fan-outs.
          *
          *     Scope: `jobs:read`.
          */
@@ -727,8 +733,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a step
-         * @description Where it stands, its attempts, what they logged, what it was given, what it waits for, and what it cost.
+         * Get a step
+         * @description Returns the step's state, attempts, logs, inputs, waits and cost.
          *
          *     Scope: `jobs:read`.
          */
@@ -749,8 +755,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A step's output
-         * @description What the step returned, as JSON, however large it is. A fan-out returns the list of its children's outputs.
+         * Get a step's output
+         * @description Returns the step's output as JSON, of any size. A fan-out's output is the list of its children's outputs.
          *
          *     Scope: `jobs:read`.
          */
@@ -772,9 +778,9 @@ export interface paths {
         };
         /**
          * Follow a job
-         * @description Every event of the job, from its first or after the one with the given number, to its end.
+         * @description Sends every event of the job, from its first event or after the given number, to its end.
          *
-         *     Frames: `open`, `job` and `step`, then `end` with the job's document; or `bye`: come back with the last id.
+         *     Frames: `open`, `job` and `step`, then `end` with the job's document; or `bye`: reconnect with the last id.
          *
          *     Scope: `jobs:read`.
          */
@@ -795,8 +801,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a job's webhook
-         * @description Where the job's end is told, and how far that has come. 404 for a job that was submitted without a webhook.
+         * Get a job's webhook
+         * @description Returns the webhook's URL and the state of its delivery. 404 for a job that was submitted without a webhook.
          *
          *     Scope: `jobs:read`.
          */
@@ -820,7 +826,7 @@ export interface paths {
         put?: never;
         /**
          * Send a job's webhook again
-         * @description At once, with the same `webhook-id`, whether it was delivered, is dead, or waits for its next try.
+         * @description Sends it at once, with the same `webhook-id`, whether it was delivered, is dead, or waits for a retry.
          *
          *     Scope: `jobs:write`.
          */
@@ -839,8 +845,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Why a job stands still
-         * @description For each step that is not done, what it waits for, read from the very rows that the engine goes by.
+         * Explain why a job waits
+         * @description Returns what each unfinished step waits for, read from the same rows that the engine uses.
          *
          *     Scope: `jobs:read`.
          */
@@ -862,15 +868,15 @@ export interface paths {
         };
         /**
          * List keys
-         * @description Every key, live or not, without its text.
+         * @description Returns every key, live or not, without its text.
          *
          *     Scope: `admin`.
          */
         get: operations["keys.list"];
         put?: never;
         /**
-         * Make a key
-         * @description The text of the key is in this answer and nowhere else: neither we nor anybody can show it again.
+         * Create a key
+         * @description Creates a key. The text of the key is only in this response: the server cannot show it again.
          *
          *     Scope: `admin`.
          */
@@ -893,7 +899,9 @@ export interface paths {
         post?: never;
         /**
          * Revoke a key
-         * @description It is refused from now on, everywhere, and streams that it opened end. Revoking it again changes nothing.
+         * @description Refuses the key from now on, everywhere, and ends the streams that it opened.
+         *
+         *     Revoking it again changes nothing.
          *
          *     Scope: `admin`.
          */
@@ -911,8 +919,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who am I
-         * @description The caller that the key belongs to, and what it allows; the headers say what is left of its limit.
+         * Get the caller
+         * @description Returns the key's caller and its permissions; the headers show the rest of its limit.
          */
         get: operations["callers.me"];
         put?: never;
@@ -932,7 +940,9 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Prometheus text. Open where only this machine can ask; anywhere else it takes a key with the scope `admin`.
+         * @description Returns Prometheus text.
+         *
+         *     Needs no key if only this machine can connect; otherwise a key with the scope `admin`.
          */
         get: operations["health.metrics"];
         put?: never;
@@ -951,8 +961,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What to look at first
-         * @description What needs attention, what was done in the last hour, what waits. An admin is told of the whole installation.
+         * Get the overview
+         * @description Returns what needs attention, the work of the last hour, and what waits. An admin sees the whole installation.
          *
          *     Scope: `jobs:read`.
          */
@@ -974,7 +984,7 @@ export interface paths {
         };
         /**
          * List providers
-         * @description Every provider that a process has declared, with its limits, its holders and its line.
+         * @description Returns every declared provider, with its limits, the holders of its slots and its waiting steps.
          *
          *     Scope: `admin`.
          */
@@ -995,8 +1005,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a provider
-         * @description One provider: why it is asked for nothing, or for how much.
+         * Get a provider
+         * @description Returns one provider: how many calls it may get, or why it gets none.
          *
          *     Scope: `admin`.
          */
@@ -1017,10 +1027,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Can the process do its work
-         * @description 200 if the database answers, has this release's schema and the process's own loops turn; else 503.
+         * Check that the process can work
+         * @description Returns 200 if the database responds and has this release's schema, and the process's loops run; else 503.
          *
-         *     A process that is not ready should get no requests, and must not be ended for it: it recovers by itself.
+         *     A process that is not ready should get no requests. It must not be restarted for that: it recovers without help.
          */
         get: operations["health.ready"];
         put?: never;
@@ -1040,7 +1050,7 @@ export interface paths {
         };
         /**
          * List recipes
-         * @description Every recipe with its newest version.
+         * @description Returns every recipe with its newest version.
          *
          *     Scope: `jobs:read`.
          */
@@ -1061,8 +1071,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look at a recipe
-         * @description Its description, its steps and what needs what, the schema of its inputs, and the expression of its output.
+         * Get a recipe
+         * @description Returns its description, its steps and their dependencies, its inputs' schema, and its output expression.
          *
          *     Scope: `jobs:read`.
          */
@@ -1083,8 +1093,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a recipe was given lately
-         * @description Inputs of the newest jobs of a recipe, each once and ten at most; large ones are left out.
+         * List recent inputs of a recipe
+         * @description Returns the inputs of the recipe's newest jobs, without duplicates and at most ten. Omits large inputs.
          *
          *     Scope: `jobs:read`.
          */
@@ -1105,8 +1115,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The schema of a recipe's inputs
-         * @description JSON Schema; its ETag is the plan's hash.
+         * Get the schema of a recipe's inputs
+         * @description Returns the JSON Schema of the inputs. Its ETag is the plan's hash.
          *
          *     Scope: `jobs:read`.
          */
@@ -1128,7 +1138,7 @@ export interface paths {
         };
         /**
          * List versions
-         * @description Every version, the newest first.
+         * @description Returns every version, the newest first.
          *
          *     Scope: `jobs:read`.
          */
@@ -1152,7 +1162,7 @@ export interface paths {
         put?: never;
         /**
          * Get a ticket for a stream
-         * @description For a browser's EventSource, which can send no key. A ticket opens one stream, once, within 60 seconds.
+         * @description For a browser's EventSource, which cannot send a key. A ticket opens one stream, once, within 60 seconds.
          *
          *     Scope: `jobs:read`.
          */
@@ -1171,8 +1181,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The release that answers
-         * @description The version of Windlass, and which console it serves.
+         * Get the release of the server
+         * @description Returns the version of Windlass, and the console that it serves.
          */
         get: operations["health.version"];
         put?: never;
@@ -1193,10 +1203,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a provider's webhook
-         * @description No key: the signature over the raw body says who it is, by the profile and the secrets in providers.yaml.
+         * Receive a provider's webhook
+         * @description Receives a webhook.
          *
-         *     Answered once the event and its effect are stored, in one commit. Sent again, it is `replayed`.
+         *     It needs no key: the signature over the raw body identifies the provider, by the profile and the secrets in
+         *     providers.yaml. The response follows after one commit has stored the event and its effect. A repeated webhook gets
+         *     `replayed`.
          */
         post: operations["providers.webhook"];
         delete?: never;
@@ -1214,7 +1226,9 @@ export interface paths {
         };
         /**
          * List a provider's webhooks
-         * @description What came, and what became of it. `WAITING` are those of work that nobody knows.
+         * @description Returns the received webhooks and their results.
+         *
+         *     `WAITING` marks webhooks about work that is not known yet.
          *
          *     Scope: `admin`.
          */
@@ -1238,7 +1252,7 @@ export interface paths {
         put?: never;
         /**
          * Apply a webhook again
-         * @description The stored body is read once more, with the adapter as it is now. A step that has ended stays as it is.
+         * @description Reads the stored body again, with the current adapter. A finished step stays as it is.
          *
          *     Scope: `admin`.
          */
@@ -1258,7 +1272,9 @@ export interface paths {
         };
         /**
          * List workers
-         * @description Every worker with what it holds; one whose lease ran out is lost, and its steps run elsewhere.
+         * @description Returns every worker with the steps that it holds.
+         *
+         *     A worker whose lease expired is lost, and its steps run elsewhere.
          *
          *     Scope: `admin`.
          */
@@ -1277,7 +1293,7 @@ export interface components {
     schemas: {
         /**
          * Accepted
-         * @description One job of a batch that is stored.
+         * @description A stored job of a batch.
          */
         Accepted: {
             /** Is New */
@@ -1288,6 +1304,12 @@ export interface components {
              */
             job_id: string;
         };
+        /**
+         * Activity
+         * @description What an open job is doing.
+         * @enum {string}
+         */
+        Activity: "running" | "waiting" | "queued" | "sleeping" | "paused";
         /**
          * AttemptDocument
          * @description One attempt of a step.
@@ -1305,9 +1327,9 @@ export interface components {
             no: number;
             /**
              * Outcome
-             * @description `running`, `succeeded`, `failed`, `lost`, `waiting` or `cancelled`.
+             * @enum {string}
              */
-            outcome: string;
+            outcome: "running" | "succeeded" | "failed" | "lost" | "waiting" | "cancelled";
             /**
              * Started At
              * Format: date-time
@@ -1317,13 +1339,13 @@ export interface components {
             step: string;
             /**
              * Worker
-             * @description Null where no worker was needed: for a child job, or an event.
+             * @description Null if no worker was needed, as for a child job or an event.
              */
             worker: string | null;
         };
         /**
          * AttemptPage
-         * @description Attempts in the order in which they began; `next` is there while the page is full.
+         * @description Attempts in the order of their starts; `next` is set while the page is full.
          */
         AttemptPage: {
             /** Items */
@@ -1333,7 +1355,7 @@ export interface components {
         };
         /**
          * AttentionDocument
-         * @description Something that may need a person.
+         * @description A condition that may need a person.
          */
         AttentionDocument: {
             /** Count */
@@ -1348,15 +1370,21 @@ export interface components {
             kind: "failing_recipe" | "waiting_person" | "budget_short" | "dead_letters" | "no_workers" | "missing_handler" | "lost_worker" | "breaker_open" | "old_queue";
             /**
              * Link
-             * @description A page of the console, below /console, with the filter applied.
+             * @description A page of the console below /console, with the filter applied.
              */
             link: string;
             /** Title */
             title: string;
         };
         /**
+         * AuditEvent
+         * @description The kinds of audit records.
+         * @enum {string}
+         */
+        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed";
+        /**
          * AuditPage
-         * @description Records in the order that was asked for; `next` is where to go on: as `after`, or with `desc` as `before`.
+         * @description Records in the requested order. Send `next` as `after`, or with `desc` as `before`, to continue.
          */
         AuditPage: {
             /** Items */
@@ -1366,14 +1394,14 @@ export interface components {
         };
         /**
          * AwaitedDocument
-         * @description The event that a step waits for, and what the recipe does with its body.
+         * @description The event that a step waits for, and how the recipe uses its body.
          */
         AwaitedDocument: {
             /** Event */
             event: string;
             /**
              * Given To
-             * @description Steps that are given the whole body; `output` is the job's output.
+             * @description Steps that receive the whole body; `output` is the job's output.
              */
             given_to: string[];
             /**
@@ -1388,7 +1416,7 @@ export interface components {
             keys: string[];
             /**
              * Match
-             * @description What the body must hold: another event is kept, and not taken.
+             * @description Values that the body must contain. Another event is kept, and the step still waits.
              */
             match: {
                 [key: string]: unknown;
@@ -1396,7 +1424,7 @@ export interface components {
         };
         /**
          * BatchAccepted
-         * @description An answer for each job of a batch, in order.
+         * @description A result for each job of a batch, in order.
          */
         BatchAccepted: {
             /** Accepted */
@@ -1408,7 +1436,7 @@ export interface components {
         };
         /**
          * BatchRequest
-         * @description Many jobs at once: each costs as much as a request of its own.
+         * @description Many jobs at once. Each job costs as much as a separate request.
          */
         BatchRequest: {
             /** Jobs */
@@ -1416,7 +1444,7 @@ export interface components {
         };
         /**
          * BudgetDocument
-         * @description A budget. A step whose cost would not fit into what is left waits until it does.
+         * @description A budget. A step whose cost exceeds the remaining budget waits until it fits.
          */
         BudgetDocument: {
             /**
@@ -1433,7 +1461,7 @@ export interface components {
             name: string;
             /**
              * Reserved
-             * @description By attempts that are under way.
+             * @description The amount reserved for running attempts.
              * @example 12.5
              */
             reserved: string;
@@ -1475,14 +1503,14 @@ export interface components {
          */
         BulkDone: {
             /** Action */
-            action: string;
+            action: ("cancel" | "retry") | ("redrive" | "discard");
             /** Done */
             done: components["schemas"]["BulkItem"][];
             /** Dry Run */
             dry_run: boolean;
             /**
              * Is More
-             * @description Whether more may match than were counted.
+             * @description Whether more jobs may match than were counted.
              */
             is_more: boolean;
             /** Matched */
@@ -1491,25 +1519,25 @@ export interface components {
             refused: components["schemas"]["BulkRefusal"][];
             /**
              * Running Steps
-             * @description Of a dry run of cancel: how many running steps it would stop.
+             * @description For a dry run of cancel: the number of running steps that it would stop.
              * @default 0
              */
             running_steps: number;
         };
         /**
          * BulkFilter
-         * @description Which jobs a bulk action is for; at least one condition.
+         * @description Which jobs a bulk action applies to; at least one condition.
          */
         BulkFilter: {
             /**
              * Activity
-             * @description Open jobs that do one of these: `running`, `waiting`, `queued`, `sleeping`, `paused`.
+             * @description Open jobs with one of these activities: `running`, `waiting`, `queued`, `sleeping`, `paused`.
              * @default []
              */
             activity: string[];
             /**
              * Caller
-             * @description Whose jobs; only an admin may name another, or `*` for everybody.
+             * @description The caller that owns the jobs. Only an admin may name another caller, or `*` for all callers.
              */
             caller?: string | null;
             /**
@@ -1538,7 +1566,7 @@ export interface components {
         };
         /**
          * BulkItem
-         * @description A job that was acted on; a retry made a new one.
+         * @description A job that was acted on; a retry created a new job.
          */
         BulkItem: {
             /**
@@ -1551,7 +1579,7 @@ export interface components {
         };
         /**
          * BulkRefusal
-         * @description A job that could not be acted on, and the code of the reason.
+         * @description A job that was not acted on, and the code of the reason.
          */
         BulkRefusal: {
             /** Code */
@@ -1564,7 +1592,7 @@ export interface components {
         };
         /**
          * BulkRequest
-         * @description One action for many jobs. First ask with `dry_run`, then with `expect` set to the count that it gave.
+         * @description One action on many jobs. First send it with `dry_run`, then with `expect` set to the returned count.
          */
         BulkRequest: {
             /**
@@ -1579,13 +1607,13 @@ export interface components {
             dry_run: boolean;
             /**
              * Expect
-             * @description How many must match, else nothing is done.
+             * @description The expected number of jobs. If another number matches, nothing is done.
              */
             expect?: number | null;
             filter: components["schemas"]["BulkFilter"];
             /**
              * Limit
-             * @description How many at most; ask again for the rest.
+             * @description The maximum number of jobs. Repeat the request for the rest.
              * @default 500
              */
             limit: number;
@@ -1596,8 +1624,14 @@ export interface components {
             reason: string;
         };
         /**
+         * CallerType
+         * @description What a caller is, as far as its key or a Membership service says.
+         * @enum {string}
+         */
+        CallerType: "user" | "service" | "unknown";
+        /**
          * CancelRequest
-         * @description Why a job is cancelled; it is in its events.
+         * @description Why a job is cancelled. The job's events contain the reason.
          */
         CancelRequest: {
             /**
@@ -1608,37 +1642,35 @@ export interface components {
         };
         /**
          * ChildrenDocument
-         * @description The children of a fan-out in their order, the first one's index being 0: their numbers and where they stand.
+         * @description The children of a fan-out in the order of their index, from 0: their numbers and states.
          */
         ChildrenDocument: {
             /** No */
             no: number[];
             /**
              * Status
-             * @description For each, a place in `statuses`.
+             * @description For each child, an index into `statuses`.
              */
             status: number[];
         };
         /**
          * CompleteDocument
-         * @description What became of a callback.
+         * @description The result of a callback.
          */
         CompleteDocument: {
-            /** Job Status */
-            job_status: string;
+            job_status: components["schemas"]["JobState"];
             /**
              * Status
              * @description The job's status after it; `job_failed` when the step has failed for good; `noted` for progress; `already_advanced` when the attempt was over before: then nothing was changed.
              */
-            status: string;
+            status: components["schemas"]["JobState"] | ("job_failed" | "noted" | "already_advanced");
             /** Step */
             step: string;
-            /** Step Status */
-            step_status: string;
+            step_status: components["schemas"]["StepState"];
         };
         /**
          * CompleteRequest
-         * @description How work that was done elsewhere stands.
+         * @description The result or the progress of work that an external service does.
          */
         CompleteRequest: {
             cost?: components["schemas"]["CostWish"] | null;
@@ -1654,7 +1686,7 @@ export interface components {
             error_message?: string | null;
             /**
              * Is Retryable
-             * @description With `failed`: whether the step's own retries are to be used; else it is final.
+             * @description With `failed`: whether the step's retries are used. If false, the failure is final.
              * @default false
              */
             is_retryable: boolean;
@@ -1674,7 +1706,7 @@ export interface components {
             result?: unknown;
             /**
              * Stage
-             * @description The step's name; if given, it must be the token's.
+             * @description The step's name. If present, it must match the token.
              */
             stage?: string | null;
             /**
@@ -1689,24 +1721,53 @@ export interface components {
             token: string;
         };
         /**
+         * ConsoleBye
+         * @description The `bye` frame: the server ends the stream. The client reconnects with its cursor.
+         */
+        ConsoleBye: {
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * ConsoleGone
+         * @description A `gone` frame: the stream sends no more of this topic, and continues with the other topics.
+         */
+        ConsoleGone: {
+            /**
+             * Code
+             * @enum {string}
+             */
+            code: "ended" | "not_found";
+            /** Topic */
+            topic: string;
+        };
+        /**
+         * ConsoleOpen
+         * @description The `open` frame: the stream sends everything after this cursor.
+         */
+        ConsoleOpen: {
+            /** Cursor */
+            cursor: string;
+        };
+        /**
          * ConsolePage
          * @description A page of an extension.
          */
         ConsolePage: {
             /**
              * Icon
-             * @description The name of a drawing; the console shows a piece of a puzzle for one it lacks.
+             * @description The name of an icon. For an unknown name the console shows a piece of a puzzle.
              */
             icon: string;
             /**
              * Module
-             * @description The ES module that draws it.
+             * @description The ES module that renders the page.
              * @example /console/x/notes/notes.js
              */
             module: string;
             /**
              * Path
-             * @description Where it is in the console.
+             * @description The path of the page in the console.
              * @example /x/notes
              */
             path: string;
@@ -1714,8 +1775,36 @@ export interface components {
             title: string;
         };
         /**
+         * ConsolePatch
+         * @description A `patch` frame. Its id is the cursor to reconnect with.
+         */
+        ConsolePatch: {
+            /**
+             * Job
+             * @description For the topics `job:<id>`, by id.
+             */
+            job: {
+                [key: string]: components["schemas"]["JobPatch"];
+            };
+            /**
+             * Jobs
+             * @description For the topic `jobs`: the jobs that changed.
+             */
+            jobs: components["schemas"]["ListedJob"][];
+        };
+        /**
+         * ConsoleReset
+         * @description A `reset` frame: the topic is too far behind. The client reads its snapshot again.
+         */
+        ConsoleReset: {
+            /** Cursor */
+            cursor: string;
+            /** Topic */
+            topic: string;
+        };
+        /**
          * CostDocument
-         * @description What an attempt cost.
+         * @description The cost of an attempt.
          */
         CostDocument: {
             /**
@@ -1745,7 +1834,7 @@ export interface components {
         };
         /**
          * CostWish
-         * @description What the work cost.
+         * @description The cost of the work.
          */
         CostWish: {
             /**
@@ -1774,13 +1863,13 @@ export interface components {
         };
         /**
          * Costs
-         * @description What a job's attempts cost, and the budget of the job if it has one.
+         * @description The cost of a job's attempts, and the job's budget if it has one.
          */
         Costs: {
             budget: components["schemas"]["BudgetDocument"] | null;
             /**
              * Is More
-             * @description Whether there are more attempts than are listed; the sums are of all.
+             * @description Whether there are more attempts than the list has. The sums include all attempts.
              */
             is_more: boolean;
             /** Items */
@@ -1799,7 +1888,7 @@ export interface components {
         };
         /**
          * DeadLetterDocument
-         * @description Failed jobs of one kind that nobody ran again, discarded or deleted.
+         * @description Failed jobs of one kind that were not run again, discarded or deleted.
          */
         DeadLetterDocument: {
             /** Code */
@@ -1830,7 +1919,7 @@ export interface components {
             last_at: string;
             /**
              * Message
-             * @description Of the newest.
+             * @description The message of the newest job.
              */
             message: string;
             /** Recipe */
@@ -1842,25 +1931,25 @@ export interface components {
         };
         /**
          * DeadLetterList
-         * @description Kinds of failures, the one that happened last first.
+         * @description Kinds of failures, the most recent failure first.
          */
         DeadLetterList: {
             /**
              * Is Capped
-             * @description Whether there may be older ones.
+             * @description Whether there may be older dead letters.
              */
             is_capped: boolean;
             /** Items */
             items: components["schemas"]["DeadLetterDocument"][];
             /**
              * Looked At
-             * @description How many failed jobs were looked at.
+             * @description The number of failed jobs that were read.
              */
             looked_at: number;
         };
         /**
          * DeliveryState
-         * @description How far the word of a job's end has come.
+         * @description The states of a webhook about a job's end.
          * @enum {string}
          */
         DeliveryState: "WAITING" | "DUE" | "DELIVERED" | "DEAD";
@@ -1871,7 +1960,7 @@ export interface components {
         Demo: {
             /**
              * Can Kill
-             * @description Whether there is a worker that may be killed to see what happens.
+             * @description Whether a demo worker runs that may be killed.
              */
             can_kill: boolean;
             /**
@@ -1882,7 +1971,7 @@ export interface components {
         };
         /**
          * DiscardRequest
-         * @description Leave the jobs of a kind as they are.
+         * @description Discards the dead letters of a kind; the jobs stay as they are.
          */
         DiscardRequest: {
             /**
@@ -1892,7 +1981,7 @@ export interface components {
             dry_run: boolean;
             /**
              * Expect
-             * @description How many there must be.
+             * @description The expected number of jobs.
              */
             expect?: number | null;
             /**
@@ -1913,7 +2002,7 @@ export interface components {
         };
         /**
          * EventDocument
-         * @description Something that happened to a job.
+         * @description An event of a job.
          */
         EventDocument: {
             /**
@@ -1925,6 +2014,11 @@ export interface components {
             attempt: number | null;
             /** Correlation Id */
             correlation_id: string | null;
+            /**
+             * Idempotency Key
+             * @description Store it to apply an event once. It is the sender's, such as the id of a signal, or is made from the event itself: then no other event has it.
+             */
+            idempotency_key: string;
             /**
              * Job Id
              * Format: uuid
@@ -1938,12 +2032,36 @@ export interface components {
             seq: number;
             /** Source */
             source: string;
-            /** Type */
-            type: string;
+            type: components["schemas"]["EventType"];
+        };
+        /**
+         * EventLine
+         * @description An event of a job, without its payload.
+         */
+        EventLine: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Attempt */
+            attempt: number | null;
+            /**
+             * No
+             * @description The number of its step.
+             */
+            no: number | null;
+            /** Seq */
+            seq: number;
+            /** Source */
+            source: string;
+            /** Step */
+            step: string | null;
+            type: components["schemas"]["EventType"];
         };
         /**
          * EventPage
-         * @description Events in order. `next` is there while the page is full: the next one's `after`, or with `desc` its `before`.
+         * @description Events in order. `next` is set while the page is full. Send it as `after`, or with `desc` as `before`.
          */
         EventPage: {
             /** Items */
@@ -1958,13 +2076,13 @@ export interface components {
         EventRequest: {
             /**
              * Body
-             * @description What the waiting step gets as its output; any JSON.
+             * @description The output of the waiting step; any JSON.
              * @default {}
              */
             body: unknown;
             /**
              * Id
-             * @description The sender's own; the header Idempotency-Key is the usual place.
+             * @description The sender's id for the event. Usually the header Idempotency-Key has it.
              */
             id?: string | null;
             /**
@@ -1975,7 +2093,7 @@ export interface components {
         };
         /**
          * EventTaken
-         * @description What became of an event.
+         * @description The result of sending an event.
          */
         EventTaken: {
             /** Id */
@@ -1988,8 +2106,14 @@ export interface components {
             status: "delivered" | "kept" | "already";
         };
         /**
+         * EventType
+         * @description What happened to a job, or to one of its steps.
+         * @enum {string}
+         */
+        EventType: "job.submitted" | "job.kept" | "job.paused" | "job.resumed" | "job.pending" | "job.approval_required" | "job.queued" | "job.dispatching" | "job.processing" | "job.preview" | "job.completed" | "job.failed" | "job.denied" | "job.timeout" | "job.cancelled" | "job.expired" | "job.output_quarantined" | "step.blocked" | "step.ready" | "step.held" | "step.queued" | "step.running" | "step.parked" | "step.completed" | "step.skipped" | "step.failed" | "step.cancelled" | "step.denied" | "step.quarantined" | "step.abandoned" | "step.fanned" | "step.progress" | "step.preview" | "step.checkpoint" | "step.log";
+        /**
          * FanDocument
-         * @description How far a fan-out is.
+         * @description The progress of a fan-out.
          */
         FanDocument: {
             /** By Status */
@@ -2003,14 +2127,14 @@ export interface components {
         };
         /**
          * FieldError
-         * @description One thing that does not fit.
+         * @description One fault of the request.
          */
         FieldError: {
             /** Message */
             message: string;
             /**
              * Pointer
-             * @description Where: a JSON pointer into the body, or `?name` for a query parameter.
+             * @description The place: a JSON pointer into the body, or `?name` for a query parameter.
              */
             pointer: string;
         };
@@ -2021,7 +2145,7 @@ export interface components {
         GraphDocument: {
             /**
              * Children
-             * @description By the number of their fan-out; with `children=states`.
+             * @description By the number of the fan-out; only with `children=states`.
              */
             children: {
                 [key: string]: components["schemas"]["ChildrenDocument"];
@@ -2036,7 +2160,7 @@ export interface components {
             edges: components["schemas"]["EdgeDocument"][];
             /**
              * Incoming
-             * @description For each step, how many of those that it needs are not done.
+             * @description For each step, the number of dependencies that are not done.
              */
             incoming: {
                 [key: string]: number;
@@ -2063,24 +2187,22 @@ export interface components {
             } | null;
             /**
              * Seq
-             * @description The number of the job's last event when it was read; later ones may show already.
+             * @description The number of the job's last event at the time of the read. Later events may already be visible.
              */
             seq: number;
-            /** Status */
-            status: string;
+            status: components["schemas"]["JobState"];
             /**
              * Statuses
-             * @description What the numbers in `children` mean: a status, of a step that waits with what for: `PARKED:retry`.
+             * @description The meaning of each number in `children`: a status, with its wait if it waits (`PARKED:retry`).
              */
             statuses: string[] | null;
             /** Waiting For */
             waiting_for: components["schemas"]["WaitDocument"][];
-            /** Workflow Status */
-            workflow_status: string | null;
+            workflow_status: components["schemas"]["WorkflowStatus"] | null;
         };
         /**
          * Health
-         * @description The process runs and answers; nothing else is asked.
+         * @description The process runs and responds. This checks nothing more.
          */
         Health: {
             /**
@@ -2091,8 +2213,14 @@ export interface components {
             status: "ok";
         };
         /**
+         * HoldName
+         * @description The name of a hold, as users see it. Every hold has one.
+         * @enum {string}
+         */
+        HoldName: "paused" | "slot" | "route";
+        /**
          * HolderDocument
-         * @description A step that has one of a provider's places.
+         * @description A step that holds a slot of the provider.
          */
         HolderDocument: {
             /** Attempt */
@@ -2173,30 +2301,35 @@ export interface components {
             retry_of: string | null;
             /**
              * Seq
-             * @description The number of its last event when it was read; it only grows.
+             * @description The number of the job's last event at the time of the read; it only grows.
              */
             seq: number;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["JobState"];
             /** Steps Failed */
             steps_failed: number;
             /** Steps Open */
             steps_open: number;
             /** Steps Total */
             steps_total: number;
+            /**
+             * Stuck For
+             * @description The seconds since the last change of an open job, in whole minutes, from 30 minutes on. `/jobs/{job_id}/why` explains the wait. Null for a paused job.
+             */
+            stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
             /**
              * Updated At
              * Format: date-time
+             * @description The time of the job's last event.
              */
             updated_at: string;
         };
         /**
          * JobChanged
-         * @description A job after something was done to it; `changed` is false when there was nothing to do.
+         * @description A job after an action; `changed` is false when there was nothing to do.
          */
         JobChanged: {
             /** Caller */
@@ -2257,30 +2390,35 @@ export interface components {
             retry_of: string | null;
             /**
              * Seq
-             * @description The number of its last event when it was read; it only grows.
+             * @description The number of the job's last event at the time of the read; it only grows.
              */
             seq: number;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["JobState"];
             /** Steps Failed */
             steps_failed: number;
             /** Steps Open */
             steps_open: number;
             /** Steps Total */
             steps_total: number;
+            /**
+             * Stuck For
+             * @description The seconds since the last change of an open job, in whole minutes, from 30 minutes on. `/jobs/{job_id}/why` explains the wait. Null for a paused job.
+             */
+            stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
             /**
              * Updated At
              * Format: date-time
+             * @description The time of the job's last event.
              */
             updated_at: string;
         };
         /**
          * JobDocument
-         * @description A job, without its payloads: those have addresses of their own, under `links`.
+         * @description A job without its payloads; `links` has their addresses.
          */
         JobDocument: {
             /** Caller */
@@ -2339,30 +2477,35 @@ export interface components {
             retry_of: string | null;
             /**
              * Seq
-             * @description The number of its last event when it was read; it only grows.
+             * @description The number of the job's last event at the time of the read; it only grows.
              */
             seq: number;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["JobState"];
             /** Steps Failed */
             steps_failed: number;
             /** Steps Open */
             steps_open: number;
             /** Steps Total */
             steps_total: number;
+            /**
+             * Stuck For
+             * @description The seconds since the last change of an open job, in whole minutes, from 30 minutes on. `/jobs/{job_id}/why` explains the wait. Null for a paused job.
+             */
+            stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
             /**
              * Updated At
              * Format: date-time
+             * @description The time of the job's last event.
              */
             updated_at: string;
         };
         /**
          * JobPage
-         * @description Jobs, the newest first. A page may be short, or empty, while `next` is given: then go on with it.
+         * @description Jobs, the newest first. A page with `next` may be short or empty: then continue with `next`.
          */
         JobPage: {
             /** Items */
@@ -2371,28 +2514,58 @@ export interface components {
             next: string | null;
         };
         /**
+         * JobPatch
+         * @description The changes of one job. The documents are at least as new as `seq`.
+         */
+        JobPatch: {
+            /** Events */
+            events: components["schemas"]["EventLine"][];
+            /**
+             * Fans
+             * @description Fan-outs by the number of their step, counted once a second.
+             */
+            fans: {
+                [key: string]: components["schemas"]["FanDocument"];
+            };
+            /**
+             * Job
+             * @description `ListedJob` if the client follows `jobs` too.
+             */
+            job: components["schemas"]["ListedJob"] | components["schemas"]["JobDocument"] | null;
+            /**
+             * Seq
+             * @description The number of the last event that the stream has sent.
+             */
+            seq: number;
+            /**
+             * Steps
+             * @description The steps that the events are about.
+             */
+            steps: components["schemas"]["StepDocument"][];
+        };
+        /**
          * JobRequest
-         * @description A job that is asked for.
+         * @description A request for a job.
          */
         JobRequest: {
             /**
              * Budget
-             * @description How much its steps may spend; else there is no limit.
+             * @description The amount that its steps may spend. Default: no limit.
              */
             budget?: (string | number) | null;
             /**
              * Deadline
-             * @description How long it may run, from now on.
+             * @description The time after which the job ends as TIMEOUT.
              */
             deadline?: (number | string) | null;
             /**
              * Idempotency Key
-             * @description In a batch, the item's own. For one job the header Idempotency-Key is the usual place.
+             * @description For each item of a batch. A single job usually has it in the header Idempotency-Key.
              */
             idempotency_key?: string | null;
             /**
              * Inputs
-             * @description What the recipe takes; its schema is at /recipes/{name}.
+             * @description The inputs of the recipe; their schema is at /recipes/{name}.
              * @default {}
              */
             inputs: {
@@ -2407,7 +2580,7 @@ export interface components {
             };
             /**
              * Priority
-             * @description Higher goes first. Above `priority_max` (10) it takes the scope `priority:high`.
+             * @description Higher runs first. Above `priority_max` (10) the key needs the scope `priority:high`.
              * @default 0
              */
             priority: number;
@@ -2418,16 +2591,22 @@ export interface components {
             recipe: string;
             /**
              * Ttl
-             * @description How long it may wait and run in all; else as its recipe says, or 24 hours and the recipe's waits.
+             * @description The time after which the job ends as EXPIRED. Default: the recipe's, or 24 hours plus its waits.
              */
             ttl?: (number | string) | null;
             /**
              * Version
-             * @description Of the recipe; the newest.
+             * @description The recipe's version. Default: the newest.
              */
             version?: number | null;
             webhook?: components["schemas"]["WebhookWish"] | null;
         };
+        /**
+         * JobState
+         * @description The job states that a caller sees. DELETED is a flag on the row: as a state it would hide how the job ended.
+         * @enum {string}
+         */
+        JobState: "PENDING" | "APPROVAL_REQUIRED" | "QUEUED" | "DISPATCHING" | "PROCESSING" | "PREVIEW" | "COMPLETED" | "FAILED" | "DENIED" | "TIMEOUT" | "CANCELLED" | "EXPIRED" | "OUTPUT_QUARANTINED";
         /**
          * KeyDocument
          * @description A key, without its text.
@@ -2435,8 +2614,11 @@ export interface components {
         KeyDocument: {
             /** Caller */
             caller: string;
-            /** Caller Type */
-            caller_type: string;
+            /**
+             * Caller Type
+             * @enum {string}
+             */
+            caller_type: "user" | "service";
             /**
              * Created At
              * Format: date-time
@@ -2457,7 +2639,7 @@ export interface components {
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
-            scopes: string[];
+            scopes: components["schemas"]["Scope"][];
             /** Tier */
             tier: string | null;
         };
@@ -2471,7 +2653,7 @@ export interface components {
         };
         /**
          * KeyRequest
-         * @description A key that is asked for.
+         * @description A request for a key.
          */
         KeyRequest: {
             /**
@@ -2492,7 +2674,7 @@ export interface components {
             expires_in?: (number | string) | null;
             /**
              * Name
-             * @description What it is for.
+             * @description The purpose of the key.
              * @example nightly indexing
              */
             name: string;
@@ -2503,13 +2685,13 @@ export interface components {
              *       "jobs:write"
              *     ]
              */
-            scopes: ("jobs:read" | "jobs:write" | "audit:read" | "priority:high" | "admin")[];
+            scopes: components["schemas"]["Scope"][];
             /** Tier */
             tier?: string | null;
         };
         /**
          * KilledWorker
-         * @description The worker that was killed. Its steps run elsewhere when its lease is over.
+         * @description The worker that was killed. Its steps run elsewhere when its lease expires.
          */
         KilledWorker: {
             /** Pid */
@@ -2522,14 +2704,11 @@ export interface components {
         };
         /**
          * ListedJob
-         * @description A job in a list, with what it is doing now. `status` says how far it has come, and not what it waits for.
+         * @description A job in a list, with its current activity. `status` says how far the job is, not what it waits for.
          */
         ListedJob: {
-            /**
-             * Activity
-             * @description `waiting`: for an event that somebody sends. `running`: an attempt is under way, or a provider or a child job works for it. `queued`: a step is ready. `sleeping`: only time has to pass. Null: finished.
-             */
-            activity: ("running" | "waiting" | "queued" | "sleeping" | "paused") | null;
+            /** @description `waiting`: the job waits for an event from a person or a system. `running`: an attempt runs, or a provider or a child job works for it. `queued`: a step is ready. `sleeping`: the job waits for a time. Null: the job has finished. */
+            activity: components["schemas"]["Activity"] | null;
             /** Caller */
             caller: string;
             /** Correlation Id */
@@ -2586,29 +2765,34 @@ export interface components {
             retry_of: string | null;
             /**
              * Seq
-             * @description The number of its last event when it was read; it only grows.
+             * @description The number of the job's last event at the time of the read; it only grows.
              */
             seq: number;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["JobState"];
             /** Steps Failed */
             steps_failed: number;
             /** Steps Open */
             steps_open: number;
             /** Steps Total */
             steps_total: number;
+            /**
+             * Stuck For
+             * @description The seconds since the last change of an open job, in whole minutes, from 30 minutes on. `/jobs/{job_id}/why` explains the wait. Null for a paused job.
+             */
+            stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
             /**
              * Updated At
              * Format: date-time
+             * @description The time of the job's last event.
              */
             updated_at: string;
             /**
              * Waiting For
-             * @description What for: `event:<name>`, `timer`, `retry`, `snooze`, `external:<provider>`, `child`, `slot` or `budget:<scope>:<name>`.
+             * @description The thing that it waits for: `event:<name>`, `timer`, `retry`, `snooze`, `external:<provider>`, `child`, `slot` or `budget:<scope>:<name>`.
              */
             waiting_for: string | null;
         };
@@ -2631,25 +2815,26 @@ export interface components {
         };
         /**
          * Me
-         * @description Who the key belongs to, and what it allows.
+         * @description The caller of the key, and its permissions.
          */
         Me: {
             /** Caller */
             caller: string;
-            /** Caller Type */
-            caller_type: string;
+            caller_type: components["schemas"]["CallerType"];
             /** Key Id */
             key_id: string | null;
-            /** Role */
-            role: string;
-            /** Scopes */
+            role: components["schemas"]["Role"];
+            /**
+             * Scopes
+             * @description As `Scope`; a Membership service may name others.
+             */
             scopes: string[];
             /** Tier */
             tier: string | null;
         };
         /**
          * MissingHandler
-         * @description A handler that queued steps need and no live worker of their queue has.
+         * @description A handler that queued steps need and that no live worker of their queue has.
          */
         MissingHandler: {
             /** Handler */
@@ -2658,7 +2843,7 @@ export interface components {
             queue: string;
             /**
              * Since
-             * @description When the last worker that had it left or was last heard of, else when a job that waits was made.
+             * @description The last sign of a worker with the handler. If there was none: the creation of a waiting job.
              */
             since: string | null;
             /**
@@ -2669,13 +2854,16 @@ export interface components {
         };
         /**
          * NewKeyDocument
-         * @description A key that was just made. `key` is shown this once.
+         * @description A key that was just created. `key` is shown only this once.
          */
         NewKeyDocument: {
             /** Caller */
             caller: string;
-            /** Caller Type */
-            caller_type: string;
+            /**
+             * Caller Type
+             * @enum {string}
+             */
+            caller_type: "user" | "service";
             /**
              * Created At
              * Format: date-time
@@ -2698,13 +2886,13 @@ export interface components {
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
-            scopes: string[];
+            scopes: components["schemas"]["Scope"][];
             /** Tier */
             tier: string | null;
         };
         /**
          * NodeDocument
-         * @description A node of the graph and how it stands.
+         * @description A node of the graph and its state.
          */
         NodeDocument: {
             /** Attempt */
@@ -2720,8 +2908,7 @@ export interface components {
             fan: components["schemas"]["FanDocument"] | null;
             /** Finished At */
             finished_at: string | null;
-            /** Kind */
-            kind: string;
+            kind: components["schemas"]["NodeKind"];
             /** Losses */
             losses: number;
             /** Needs */
@@ -2740,8 +2927,7 @@ export interface components {
             seconds: number | null;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["StepState"];
             /** Step */
             step: string;
             /** Waiting For */
@@ -2750,8 +2936,20 @@ export interface components {
             wake_at: string | null;
         };
         /**
+         * NodeKind
+         * @description The party that does a node's work.
+         * @enum {string}
+         */
+        NodeKind: "task" | "recipe" | "timer" | "event";
+        /**
+         * OnFailure
+         * @description The fate of a job's other branches after a step has failed for good.
+         * @enum {string}
+         */
+        OnFailure: "finish" | "stop";
+        /**
          * OverviewDocument
-         * @description What to look at first. Of a caller who is no admin: its own jobs, and no queues.
+         * @description What to look at first. A caller that is no admin sees only its own jobs, and no queues.
          */
         OverviewDocument: {
             /**
@@ -2763,7 +2961,7 @@ export interface components {
             attention: components["schemas"]["AttentionDocument"][];
             /**
              * Is Capped
-             * @description Whether something was counted only in part.
+             * @description Whether a number is a lower bound.
              */
             is_capped: boolean;
             /** Queues */
@@ -2775,15 +2973,16 @@ export interface components {
         };
         /**
          * Problem
-         * @description What went wrong, and what to do next.
+         * @description An error, and what to do next.
          */
         Problem: {
             /**
              * Code
              * @description A stable word for programs.
              * @example not_found
+             * @enum {string}
              */
-            code: string;
+            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "provider_unavailable" | "rate_limited" | "refused" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -2795,7 +2994,7 @@ export interface components {
             hint: string;
             /**
              * Instance
-             * @description The path that was asked for.
+             * @description The path of the request.
              */
             instance: string;
             /** Request Id */
@@ -2823,9 +3022,10 @@ export interface components {
         ProviderDocument: {
             /**
              * Breaker
-             * @description `closed`; `open`: nothing is asked; `half-open`: one request tries it.
+             * @description `closed`; `open`: no requests are sent; `half_open`: one request is a probe.
+             * @enum {string}
              */
-            breaker: string;
+            breaker: "closed" | "open" | "half_open";
             /** Concurrency */
             concurrency: number;
             /**
@@ -2835,28 +3035,28 @@ export interface components {
             error: string | null;
             /**
              * Failures
-             * @description In a row.
+             * @description Failures in a row.
              */
             failures: number;
-            /** @description Who is next. */
+            /** @description The step that is next. */
             first: components["schemas"]["WaiterDocument"] | null;
             /**
              * Free At
-             * @description When the next request may be made.
+             * @description The time of the next allowed request.
              */
             free_at: string | null;
             /** Held */
             held: number;
             /**
              * Holders
-             * @description At most 100 of them.
+             * @description At most 100 steps.
              */
             holders: components["schemas"]["HolderDocument"][];
             /** Name */
             name: string;
             /**
              * Paused Until
-             * @description It said that it is busy.
+             * @description The end of the pause that the provider asked for.
              */
             paused_until: string | null;
             /**
@@ -2885,9 +3085,9 @@ export interface components {
             job_id: string | null;
             /**
              * Status
-             * @description `WAITING`, `DUE`, `APPLIED`, `NOTED` or `LATE`.
+             * @enum {string}
              */
-            status: string;
+            status: "WAITING" | "DUE" | "APPLIED" | "NOTED" | "LATE";
         };
         /**
          * ProviderEventList
@@ -2906,13 +3106,19 @@ export interface components {
             items: components["schemas"]["ProviderDocument"][];
         };
         /**
+         * ProviderStatus
+         * @description The states of external work, in one vocabulary for all providers.
+         * @enum {string}
+         */
+        ProviderStatus: "QUEUED" | "RUNNING" | "SUCCEEDED" | "FAILED" | "CANCELLED" | "UNKNOWN";
+        /**
          * QueueDocument
-         * @description A queue that holds something, or that somebody serves.
+         * @description A queue that holds steps, or that a worker serves.
          */
         QueueDocument: {
             /**
              * Oldest S
-             * @description How long ago the oldest job among the ready ones was made.
+             * @description The age of the oldest job with a ready step.
              */
             oldest_s: number;
             /** Queue */
@@ -2926,23 +3132,23 @@ export interface components {
         };
         /**
          * Readiness
-         * @description Whether the process can do its work now.
+         * @description Whether the process can work now.
          */
         Readiness: {
             /**
              * Engines
-             * @description Processes whose engine loops turned in the last 30 s, here or elsewhere. Without any, jobs are accepted and wait.
+             * @description Processes of the installation whose engine loops ran in the last 30 s. With 0, jobs are accepted and wait.
              */
             engines: number | null;
             /**
              * Missing Handlers
-             * @description Handlers that queued steps need and no live worker has. The process is ready all the same: the steps wait until a worker that has the handler starts.
+             * @description Handlers that queued steps need and no live worker has. The process is still ready: the steps wait until a worker that has the handler starts.
              * @default []
              */
             missing_handlers: components["schemas"]["MissingHandler"][];
             /**
              * Parts
-             * @description Each part that was looked at: `ok`, or what is wrong with it. `migrations` may also be `newer than this release, compatible`: another release has migrated the database, and this one goes on working.
+             * @description Each part that was checked: `ok`, or the problem. `migrations` may also be `newer than this release, compatible`: another release has migrated the database, and this release continues to work.
              * @example {
              *       "database": "ok",
              *       "loops": "ok",
@@ -2969,14 +3175,13 @@ export interface components {
             detail: {
                 [key: string]: unknown;
             };
-            /** Status */
-            status: string;
+            status: components["schemas"]["StepState"];
             /** Step */
             step: string;
         };
         /**
          * Reasons
-         * @description A reason for each step that is not done.
+         * @description A reason for each unfinished step.
          */
         Reasons: {
             /** Is More */
@@ -2986,7 +3191,7 @@ export interface components {
         };
         /**
          * RecentInput
-         * @description What a job was given.
+         * @description The inputs of a job.
          */
         RecentInput: {
             /**
@@ -3004,7 +3209,7 @@ export interface components {
         };
         /**
          * RecentInputs
-         * @description The newest first, each once.
+         * @description The newest inputs first, without duplicates.
          */
         RecentInputs: {
             /** Items */
@@ -3012,12 +3217,12 @@ export interface components {
         };
         /**
          * RecipeDocument
-         * @description A recipe: its graph, what it takes and what it gives.
+         * @description A recipe: its graph, its inputs and its output.
          */
         RecipeDocument: {
             /**
              * Description
-             * @description What its author says of it, for people; may be empty.
+             * @description The author's description; may be empty.
              */
             description: string;
             /** Edges */
@@ -3030,8 +3235,7 @@ export interface components {
             name: string;
             /** Nodes */
             nodes: components["schemas"]["RecipeNode"][];
-            /** On Failure */
-            on_failure: string;
+            on_failure: components["schemas"]["OnFailure"];
             /** Output */
             output: unknown;
             /** Plan */
@@ -3039,7 +3243,7 @@ export interface components {
         };
         /**
          * RecipeList
-         * @description Recipes, or versions of one.
+         * @description Recipes, or versions of one recipe.
          */
         RecipeList: {
             /** Items */
@@ -3058,12 +3262,19 @@ export interface components {
             cost: number | null;
             /** Each */
             each: string | null;
-            /** Kind */
-            kind: string;
-            /** Limit */
+            kind: components["schemas"]["NodeKind"];
+            /**
+             * Limit
+             * @description The limit of its concurrency key.
+             */
             limit: number;
             /** Needs */
             needs: string[];
+            /**
+             * Places
+             * @description The number of places of its provider that the step takes.
+             */
+            places: number;
             /** Provider */
             provider: string;
             /** Queue */
@@ -3076,6 +3287,11 @@ export interface components {
             run: string;
             /** Step */
             step: string;
+            /**
+             * Takes
+             * @description The number of places of its concurrency key that the step takes.
+             */
+            takes: number;
             /** Timeout S */
             timeout_s: number;
             /** Ttl S */
@@ -3087,7 +3303,7 @@ export interface components {
         };
         /**
          * RecipeRate
-         * @description How a recipe's jobs ended in the last hour; how long those took that completed, to within 5 %.
+         * @description How a recipe's jobs ended in the last hour, and the duration of completed jobs, to within 5 %.
          */
         RecipeRate: {
             /** Completed */
@@ -3113,7 +3329,7 @@ export interface components {
             created_at: string;
             /**
              * Description
-             * @description What its author says of it, for people; may be empty.
+             * @description The author's description; may be empty.
              */
             description: string;
             /** Name */
@@ -3125,7 +3341,7 @@ export interface components {
         };
         /**
          * RecordDocument
-         * @description Something that was done, and by whom.
+         * @description An action and its caller.
          */
         RecordDocument: {
             /**
@@ -3135,10 +3351,8 @@ export interface components {
             at: string;
             /** Caller */
             caller: string | null;
-            /** Caller Type */
-            caller_type: string | null;
-            /** Event */
-            event: string;
+            caller_type: components["schemas"]["CallerType"] | null;
+            event: components["schemas"]["AuditEvent"];
             /** Hash */
             hash: string;
             /** Job Id */
@@ -3154,7 +3368,7 @@ export interface components {
         };
         /**
          * RedriveRequest
-         * @description Run the jobs of a kind again.
+         * @description Runs the jobs of a kind again.
          */
         RedriveRequest: {
             /**
@@ -3164,12 +3378,12 @@ export interface components {
             dry_run: boolean;
             /**
              * Expect
-             * @description How many there must be.
+             * @description The expected number of jobs.
              */
             expect?: number | null;
             /**
              * Limit
-             * @description How many at most; ask again for the rest.
+             * @description The maximum number of jobs. Repeat the request for the rest.
              * @default 500
              */
             limit: number;
@@ -3188,22 +3402,22 @@ export interface components {
         };
         /**
          * RerunPlan
-         * @description What a job that runs again would do; steps by name, in the order of the recipe.
+         * @description What running the job again would do; steps by name, in the order of the recipe.
          */
         RerunPlan: {
             /**
              * Inputs Changed
-             * @description The names of inputs that are not what they were.
+             * @description The names of changed inputs.
              */
             inputs_changed: string[];
             /**
              * Kept
-             * @description Finished steps whose outputs are taken over.
+             * @description Finished steps whose outputs are kept.
              */
             kept: string[];
             /**
              * Kept Children
-             * @description Of fan-outs that run again: how many children they keep.
+             * @description For fan-outs that run again: the number of children that are kept.
              */
             kept_children: {
                 [key: string]: number;
@@ -3212,30 +3426,30 @@ export interface components {
             run_again: string[];
             /**
              * Stale
-             * @description Of what is kept: steps that read an input that changed, or a stale output.
+             * @description Kept steps that read a changed input or a stale output.
              */
             stale: string[];
         };
         /**
          * RerunRequest
-         * @description How a job is run again. Without a step it runs from the start, without inputs it has those that it had.
+         * @description How a job is run again. Without a step it runs from the start; without inputs it keeps its inputs.
          */
         RerunRequest: {
             /**
              * Dry Run
-             * @description Only say what would run again.
+             * @description Only show what would run again.
              * @default false
              */
             dry_run: boolean;
             /**
              * From Step
-             * @description This step and all that depend on it run again; a fan-out's child is named as `render[3]`.
+             * @description This step and its dependents run again. The child of a fan-out is named `render[3]`.
              * @example render
              */
             from_step?: string | null;
             /**
              * Inputs
-             * @description All of its inputs, in place of those it had.
+             * @description All inputs of the new job. They replace the old inputs.
              */
             inputs?: {
                 [key: string]: unknown;
@@ -3248,14 +3462,26 @@ export interface components {
         RetryRequest: {
             /**
              * Dry Run
-             * @description Only say what would run again.
+             * @description Only show what would run again.
              * @default false
              */
             dry_run: boolean;
         };
         /**
+         * Role
+         * @description The role of a caller.
+         * @enum {string}
+         */
+        Role: "user" | "service" | "admin";
+        /**
+         * Scope
+         * @description The rights that a key may have.
+         * @enum {string}
+         */
+        Scope: "jobs:read" | "jobs:write" | "audit:read" | "priority:high" | "admin";
+        /**
          * SessionDocument
-         * @description Who is signed in, and what the page needs to know of the server.
+         * @description The signed-in caller, and the facts that the page needs about the server.
          */
         SessionDocument: {
             /** Caller */
@@ -3267,20 +3493,20 @@ export interface components {
             console: "full" | "lite";
             /**
              * Csrf
-             * @description To be sent as `X-Windlass-CSRF` with every change that is made with the cookie.
+             * @description Send it as `X-Windlass-CSRF` with every change that uses the cookie.
              */
             csrf: string;
-            /** @description In `windlass up`, for admins; else null. */
+            /** @description For admins of `windlass up`; null otherwise. */
             demo: components["schemas"]["Demo"] | null;
             /**
              * Expires At
              * Format: date-time
-             * @description When the session ends if it is not used until then.
+             * @description The time at which an unused session ends.
              */
             expires_at: string;
             /**
              * Pages
-             * @description The pages that extensions bring.
+             * @description The pages of extensions.
              */
             pages: components["schemas"]["ConsolePage"][];
             /**
@@ -3288,7 +3514,10 @@ export interface components {
              * @enum {string}
              */
             role: "admin" | "caller";
-            /** Scopes */
+            /**
+             * Scopes
+             * @description As `Scope`; a Membership service may name others.
+             */
             scopes: string[];
             /**
              * Version
@@ -3298,7 +3527,7 @@ export interface components {
         };
         /**
          * SignIn
-         * @description Either the token of a link, which is good once, or a key.
+         * @description Either the token of a link, which is valid once, or a key.
          */
         SignIn: {
             /**
@@ -3308,13 +3537,13 @@ export interface components {
             key?: string | null;
             /**
              * Token
-             * @description What stands in the address of a link.
+             * @description The token in the URL of a link.
              */
             token?: string | null;
         };
         /**
          * StepCostDocument
-         * @description What the step's attempts cost, all together.
+         * @description The total cost of the step's attempts.
          */
         StepCostDocument: {
             /**
@@ -3331,17 +3560,17 @@ export interface components {
         };
         /**
          * StepDetailDocument
-         * @description A step with everything that is known of it.
+         * @description A step with all its details.
          */
         StepDetailDocument: {
             /** Attempt */
             attempt: number;
             /**
              * Attempts
-             * @description The first 200; /jobs/{job_id}/attempts has all.
+             * @description The first 200; /jobs/{job_id}/attempts lists all.
              */
             attempts: components["schemas"]["AttemptDocument"][];
-            /** @description Of a step that waits for an event: which, and what it is for. */
+            /** @description For a step that waits for an event: the event and its use. */
             awaited: components["schemas"]["AwaitedDocument"] | null;
             cost: components["schemas"]["StepCostDocument"] | null;
             /** Error */
@@ -3359,16 +3588,16 @@ export interface components {
             index: number | null;
             /**
              * Inputs
-             * @description What its handler is given; see `inputs_state`.
+             * @description The arguments of its handler; see `inputs_state`.
              */
             inputs: unknown;
             /**
              * Inputs State
              * @description `resolved`; `template` while something that it needs is not there, or is kept as an artifact; `large`: over 64 KiB, and left out; `hidden`: made from an output that is quarantined.
+             * @enum {string}
              */
-            inputs_state: string;
-            /** Kind */
-            kind: string;
+            inputs_state: "resolved" | "template" | "large" | "hidden";
+            kind: components["schemas"]["NodeKind"];
             /** Links */
             links: {
                 [key: string]: string;
@@ -3386,7 +3615,7 @@ export interface components {
             no: number;
             /**
              * Parent
-             * @description Of a fan-out's child, the fan-out's number.
+             * @description For a child of a fan-out: the number of the fan-out.
              */
             parent: number | null;
             /** Progress */
@@ -3398,15 +3627,14 @@ export interface components {
             run: string;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["StepState"];
             /** Step */
             step: string;
             /** Waiting For */
             waiting_for: string | null;
             /** Wake At */
             wake_at: string | null;
-            /** @description What it waits for; null once it is done. */
+            /** @description The wait of the step; null once the step is done. */
             why: components["schemas"]["ReasonDocument"] | null;
             /** Worker */
             worker: string | null;
@@ -3426,8 +3654,7 @@ export interface components {
             finished_at: string | null;
             /** Index */
             index: number | null;
-            /** Kind */
-            kind: string;
+            kind: components["schemas"]["NodeKind"];
             /** Links */
             links: {
                 [key: string]: string;
@@ -3438,7 +3665,7 @@ export interface components {
             no: number;
             /**
              * Parent
-             * @description Of a fan-out's child, the fan-out's number.
+             * @description For a child of a fan-out: the number of the fan-out.
              */
             parent: number | null;
             /** Progress */
@@ -3449,8 +3676,7 @@ export interface components {
             run: string;
             /** Started At */
             started_at: string | null;
-            /** Status */
-            status: string;
+            status: components["schemas"]["StepState"];
             /** Step */
             step: string;
             /** Waiting For */
@@ -3471,8 +3697,14 @@ export interface components {
             next: number | null;
         };
         /**
+         * StepState
+         * @description The states of one step of a job.
+         * @enum {string}
+         */
+        StepState: "BLOCKED" | "READY" | "HELD" | "QUEUED" | "RUNNING" | "PARKED" | "COMPLETED" | "SKIPPED" | "FAILED" | "CANCELLED" | "DENIED" | "QUARANTINED" | "ABANDONED";
+        /**
          * StepWorkDocument
-         * @description What a provider does, or did, for the step.
+         * @description Work that a provider does, or did, for the step.
          */
         StepWorkDocument: {
             /** Attempt */
@@ -3492,11 +3724,10 @@ export interface components {
             polls: number;
             /** Provider */
             provider: string;
-            /** State */
-            state: string;
+            state: components["schemas"]["WorkState"];
             /**
              * Status
-             * @description As the provider says it.
+             * @description The provider's last `ProviderStatus`, or the code of the error with which it refused.
              */
             status: string | null;
             /** Submitted At */
@@ -3504,14 +3735,14 @@ export interface components {
         };
         /**
          * ThroughputDocument
-         * @description Jobs that ended, by the minute, the oldest first; the last minute is not over.
+         * @description Finished jobs per minute, the oldest minute first; the last minute is not over.
          */
         ThroughputDocument: {
             /** Completed */
             completed: number[];
             /**
              * Failed
-             * @description Ended in another way than completed or cancelled.
+             * @description Jobs that ended neither as completed nor as cancelled.
              */
             failed: number[];
             /** Minutes */
@@ -3519,7 +3750,7 @@ export interface components {
         };
         /**
          * Ticket
-         * @description A right to open one stream, once: `?ticket=…`.
+         * @description Permission to open one stream, once: `?ticket=…`.
          */
         Ticket: {
             /**
@@ -3532,12 +3763,12 @@ export interface components {
         };
         /**
          * TicketRequest
-         * @description Which stream a ticket is for.
+         * @description The stream that a ticket is for.
          */
         TicketRequest: {
             /**
              * Job Id
-             * @description One job's; else the ticket opens any one stream.
+             * @description The job whose stream the ticket opens. Default: any one stream.
              */
             job_id?: string | null;
         };
@@ -3561,7 +3792,7 @@ export interface components {
         };
         /**
          * Verdict
-         * @description Whether the chain holds, as far as it was read.
+         * @description Whether the chain is intact, as far as it was read.
          */
         Verdict: {
             /** Checked */
@@ -3572,20 +3803,20 @@ export interface components {
             flaw_no: number | null;
             /**
              * Head
-             * @description The hash of the last record that was read; note it elsewhere.
+             * @description The hash of the last record that was read. Store it outside of the database.
              */
             head: string | null;
             /** Is Good */
             is_good: boolean;
             /**
              * Next
-             * @description Give it as `after` to go on; none when the end was reached.
+             * @description Send it as `after` to continue; null at the end of the chain.
              */
             next: number | null;
         };
         /**
          * Version
-         * @description The release that answers.
+         * @description The release that responds.
          */
         Version: {
             /**
@@ -3596,7 +3827,7 @@ export interface components {
             console: "full" | "lite";
             /**
              * Console Build
-             * @description Another one for every build of the console.
+             * @description An id that changes with every build of the console.
              * @example 5f2c0b1f9a77
              */
             console_build: string;
@@ -3608,13 +3839,13 @@ export interface components {
         };
         /**
          * WaitDocument
-         * @description What a step waits for.
+         * @description The reason that a step waits.
          */
         WaitDocument: {
             /** External Id */
             external_id: string | null;
             /** Kind */
-            kind: string;
+            kind: components["schemas"]["WaitKind"] | components["schemas"]["HoldName"];
             /** Provider */
             provider: string | null;
             /** Reason */
@@ -3625,8 +3856,14 @@ export interface components {
             until: string | null;
         };
         /**
+         * WaitKind
+         * @description What a PARKED step waits for.
+         * @enum {string}
+         */
+        WaitKind: "retry" | "snooze" | "timer" | "fan" | "child" | "external" | "event";
+        /**
          * WaiterDocument
-         * @description The step that is next.
+         * @description The next step to get a slot.
          */
         WaiterDocument: {
             /**
@@ -3644,7 +3881,7 @@ export interface components {
         };
         /**
          * WebhookDocument
-         * @description How far the word of a job's end has come.
+         * @description The delivery of a job's webhook.
          */
         WebhookDocument: {
             /**
@@ -3656,7 +3893,7 @@ export interface components {
             ended_at: string | null;
             /**
              * Failures
-             * @description How many of the tries of the schedule failed.
+             * @description The number of failed tries of the schedule.
              */
             failures: number;
             /**
@@ -3671,7 +3908,7 @@ export interface components {
             last_answer: number | null;
             /**
              * Last Error
-             * @description The code of what went wrong last, such as `http_500` or `timeout`.
+             * @description The code of the last error, such as `http_500` or `timeout`.
              */
             last_error: string | null;
             /** Next Try At */
@@ -3680,7 +3917,7 @@ export interface components {
             status: components["schemas"]["DeliveryState"];
             /**
              * Tries
-             * @description How often it was sent, or was about to be.
+             * @description The number of tries, including a try under way.
              */
             tries: number;
             /** Url */
@@ -3688,7 +3925,7 @@ export interface components {
         };
         /**
          * WebhookTaken
-         * @description What became of a provider's webhook. It is stored in any case; sending it again changes nothing.
+         * @description The result of a provider's webhook. It is stored in any case; sending it again changes nothing.
          */
         WebhookTaken: {
             /**
@@ -3700,12 +3937,12 @@ export interface components {
         };
         /**
          * WebhookWish
-         * @description Where to tell how the job ended.
+         * @description The webhook that reports the end of the job.
          */
         WebhookWish: {
             /**
              * Secret
-             * @description `whsec_` and base64 of 24 to 64 bytes; signs what is sent.
+             * @description `whsec_` and base64 of 24 to 64 bytes; signs the webhook.
              */
             secret: string;
             /**
@@ -3715,8 +3952,14 @@ export interface components {
             url: string;
         };
         /**
+         * WorkState
+         * @description Where the engine stands with one piece of external work.
+         * @enum {string}
+         */
+        WorkState: "SUBMITTING" | "RUNNING" | "CANCELLING" | "ENDED";
+        /**
          * WorkerDocument
-         * @description A worker process. Its steps are those that it began first, as far as they are told.
+         * @description A worker process. Its list of steps is limited, the earliest started first.
          */
         WorkerDocument: {
             /** Concurrency */
@@ -3752,6 +3995,18 @@ export interface components {
              */
             seen_at: string;
             /**
+             * Services
+             * @description Each service of its process: `ok`, or the problem, as its heartbeat last reported it. Null before the first report.
+             * @example {
+             *       "heartbeat": "ok",
+             *       "loops": "ok",
+             *       "worker": "ok"
+             *     }
+             */
+            services: {
+                [key: string]: string;
+            } | null;
+            /**
              * Started At
              * Format: date-time
              */
@@ -3761,7 +4016,7 @@ export interface components {
         };
         /**
          * WorkerList
-         * @description Workers, the lost ones of the last day too; and how many processes run the engine's loops.
+         * @description Workers, including those lost in the last day, and how many processes run the engine's loops.
          */
         WorkerList: {
             /**
@@ -3776,7 +4031,7 @@ export interface components {
         };
         /**
          * WorkerStep
-         * @description A step that a worker has in hand.
+         * @description A step that a worker is running.
          */
         WorkerStep: {
             /**
@@ -3791,6 +4046,12 @@ export interface components {
             /** Step */
             step: string;
         };
+        /**
+         * WorkflowStatus
+         * @description A job's activity: it runs, waits for external work, or could continue.
+         * @enum {string}
+         */
+        WorkflowStatus: "RUNNING" | "WAITING_SINGLE" | "WAITING_PARALLEL" | "READY_TO_RESUME";
     };
     responses: never;
     parameters: never;
@@ -3811,11 +4072,11 @@ export interface operations {
                 job_id?: string | null;
                 since?: string | null;
                 until?: string | null;
-                /** @description `desc` for the newest first. */
+                /** @description `desc`: the newest first. */
                 order?: "asc" | "desc";
-                /** @description The number of the last record that is known. */
+                /** @description The number of the last known record. */
                 after?: number;
-                /** @description With `desc`: `next` of the page before. */
+                /** @description With `desc`: `next` of the last page. */
                 before?: number | null;
                 limit?: number;
             };
@@ -3885,7 +4146,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3915,7 +4176,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3935,7 +4196,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3945,7 +4206,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -3960,9 +4221,9 @@ export interface operations {
     "audit.verify": {
         parameters: {
             query?: {
-                /** @description `next` of the answer before. */
+                /** @description `next` of the last response. */
                 after?: number;
-                /** @description The hash of the newest record as it was noted elsewhere: it must be in the chain. */
+                /** @description A hash of the newest record that was noted earlier: the chain must contain it. */
                 head?: string | null;
             };
             header?: never;
@@ -4001,7 +4262,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4031,7 +4292,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4051,7 +4312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4061,7 +4322,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4116,7 +4377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4156,7 +4417,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4166,7 +4427,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4222,7 +4483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4242,7 +4503,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4262,7 +4523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4282,7 +4543,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4292,7 +4553,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4357,7 +4618,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4367,7 +4628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4377,7 +4638,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4397,7 +4658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4407,7 +4668,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4427,7 +4688,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4437,7 +4698,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4481,7 +4742,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4491,7 +4752,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4501,7 +4762,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4521,7 +4782,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4541,7 +4802,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4551,7 +4812,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4598,7 +4859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4608,7 +4869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4618,7 +4879,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4658,7 +4919,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4668,7 +4929,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4739,6 +5000,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 1,
                      *       "steps_total": 1,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
@@ -4756,7 +5018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4766,7 +5028,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4776,7 +5038,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4796,7 +5058,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            /** @description `busy`: The queues are full; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4806,7 +5068,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4816,7 +5078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4875,7 +5137,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4905,7 +5167,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4915,7 +5177,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4983,7 +5245,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -4993,7 +5255,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it. */
+            /** @description `bad_csrf`: Invalid CSRF token. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5013,7 +5275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5023,7 +5285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5043,7 +5305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5053,7 +5315,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5092,7 +5354,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5102,7 +5364,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it. */
+            /** @description `bad_csrf`: Invalid CSRF token. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5132,7 +5394,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5142,7 +5404,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5171,7 +5433,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, until somebody hangs up. */
+            /** @description Server-sent events, until the client or the server closes the connection. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5191,7 +5453,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5221,7 +5483,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5241,7 +5503,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5251,7 +5513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5317,7 +5579,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5357,7 +5619,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5367,7 +5629,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5438,7 +5700,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5448,7 +5710,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5458,7 +5720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5488,7 +5750,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5498,7 +5760,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5518,7 +5780,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5528,7 +5790,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5600,7 +5862,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5610,7 +5872,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5620,7 +5882,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5650,7 +5912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5660,7 +5922,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5670,7 +5932,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            /** @description `busy`: The queues are full; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5680,7 +5942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5690,7 +5952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5746,7 +6008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5761,26 +6023,26 @@ export interface operations {
     "jobs.list": {
         parameters: {
             query?: {
-                /** @description One or more, also with commas between them. */
+                /** @description One or more statuses; commas may separate them. */
                 status?: string[];
                 recipe?: string | null;
-                /** @description `name=value`; a job must have all that are given. */
+                /** @description `name=value`; a job must have every label in the query. */
                 label?: string[];
                 /** @description The step that a failed job failed at. */
                 failed_step?: string | null;
-                /** @description Made at this time or later. */
+                /** @description Created at this time or later. */
                 since?: string | null;
-                /** @description Made before this time. */
+                /** @description Created before this time. */
                 until?: string | null;
-                /** @description Whose jobs; only an admin may name another, or `*` for everybody. */
+                /** @description The caller that owns the jobs. Only an admin may name another caller, or `*` for all callers. */
                 caller?: string | null;
-                /** @description Open jobs that do one of these: `running`, `waiting`, `queued`, `sleeping`, `paused`. */
+                /** @description Open jobs with one of these activities: `running`, `waiting`, `queued`, `sleeping`, `paused`. */
                 activity?: string[];
                 /** @description Jobs that wait for the event of this name. */
                 event?: string | null;
-                /** @description Also those that were deleted. */
+                /** @description Include deleted jobs. */
                 deleted?: boolean;
-                /** @description `next` of the page before. */
+                /** @description `next` of the last page. */
                 cursor?: string | null;
                 limit?: number;
             };
@@ -5842,6 +6104,7 @@ export interface operations {
                      *           "steps_failed": 0,
                      *           "steps_open": 0,
                      *           "steps_total": 1,
+                     *           "stuck_for": null,
                      *           "trace_id": "01a1e247f9157792be9084c786ed2e37",
                      *           "updated_at": "2026-11-16T02:55:30.091Z",
                      *           "waiting_for": null
@@ -5863,7 +6126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5893,7 +6156,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5913,7 +6176,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5923,7 +6186,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6012,6 +6275,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 1,
                      *       "steps_total": 1,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
@@ -6029,7 +6293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6039,7 +6303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6049,7 +6313,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6079,7 +6343,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6089,7 +6353,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit; `bad_url`: The address may not be called. */
+            /** @description `bad_input`: The request is not valid; `bad_url`: The address may not be called. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6099,7 +6363,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            /** @description `busy`: The queues are full; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6109,7 +6373,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6119,7 +6383,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away; `unavailable`: Not available now. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable; `unavailable`: Not available now. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6198,7 +6462,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6208,7 +6472,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6218,7 +6482,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6248,7 +6512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6258,7 +6522,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit; `bad_url`: The address may not be called. */
+            /** @description `bad_input`: The request is not valid; `bad_url`: The address may not be called. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6268,7 +6532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            /** @description `busy`: The queues are full; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6278,7 +6542,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6288,7 +6552,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away; `unavailable`: Not available now. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable; `unavailable`: Not available now. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6356,7 +6620,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6366,7 +6630,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6396,7 +6660,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6406,7 +6670,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6426,7 +6690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6436,7 +6700,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6451,17 +6715,17 @@ export interface operations {
     "streams.jobs": {
         parameters: {
             query?: {
-                /** @description The id of the last event that is known. The header `Last-Event-ID` wins over it. */
+                /** @description The id of the last known event. The header `Last-Event-ID` has precedence. */
                 after?: string | null;
                 /** @description In place of a key: a ticket from POST /stream-tickets. */
                 ticket?: string | null;
-                /** @description The id of the last event that is known. The header `Last-Event-ID` wins over it. */
+                /** @description The id of the last known event. The header `Last-Event-ID` has precedence. */
                 lastEventId?: string | null;
-                /** @description Whose jobs; only an admin may name another, or `*` for everybody. */
+                /** @description The caller that owns the jobs. Only an admin may name another caller, or `*` for all callers. */
                 caller?: string | null;
             };
             header?: {
-                /** @description The id of the last event that is known. */
+                /** @description The id of the last known event. */
                 "last-event-id"?: string | null;
             };
             path?: never;
@@ -6469,7 +6733,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, until somebody hangs up. */
+            /** @description Server-sent events, until the client or the server closes the connection. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6489,7 +6753,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6519,7 +6783,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6539,7 +6803,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6549,7 +6813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6565,7 +6829,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that is known already. */
+                /** @description The known ETag. */
                 "if-none-match"?: string | null;
             };
             path: {
@@ -6625,6 +6889,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 0,
                      *       "steps_total": 1,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
                      *       "updated_at": "2026-11-16T02:55:30.091Z"
                      *     }
@@ -6642,7 +6907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6662,7 +6927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6692,7 +6957,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6702,7 +6967,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6744,7 +7009,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6754,7 +7019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6764,7 +7029,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6804,7 +7069,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6814,7 +7079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6829,7 +7094,7 @@ export interface operations {
     "jobs.attempts": {
         parameters: {
             query?: {
-                /** @description `next` of the page before. */
+                /** @description `next` of the last page. */
                 after?: number;
                 limit?: number;
             };
@@ -6902,7 +7167,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6922,7 +7187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6942,7 +7207,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6962,7 +7227,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -6972,7 +7237,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7056,6 +7321,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 0,
                      *       "steps_total": 8,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
                      *       "updated_at": "2026-11-16T02:55:36.239Z"
                      *     }
@@ -7073,7 +7339,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7083,7 +7349,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7093,7 +7359,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7123,7 +7389,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7133,7 +7399,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7153,7 +7419,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7163,7 +7429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7229,7 +7495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_signature`: Not signed as it must be; `unauthenticated`: No good key. */
+            /** @description `bad_signature`: Invalid signature; `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7239,7 +7505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7249,7 +7515,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7269,7 +7535,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7279,7 +7545,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7299,7 +7565,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7309,7 +7575,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7383,7 +7649,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7403,7 +7669,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7433,7 +7699,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7443,7 +7709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7458,13 +7724,13 @@ export interface operations {
     "jobs.events": {
         parameters: {
             query?: {
-                /** @description The last `seq` that is known. */
+                /** @description The last known `seq`. */
                 after?: number;
-                /** @description Only those with a lower `seq`. */
+                /** @description Only events with a lower `seq`. */
                 before?: number | null;
                 /** @description `desc`: the newest first. */
                 order?: "asc" | "desc";
-                /** @description 1,000, and the newest first 200, unless it is given. */
+                /** @description Default: 1,000; with `desc` 200. */
                 limit?: number | null;
             };
             header?: never;
@@ -7490,6 +7756,7 @@ export interface operations {
                      *           "at": "2026-11-16T02:55:30.077Z",
                      *           "attempt": null,
                      *           "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
+                     *           "idempotency_key": "01a1e247-f915-7792-be90-84c786ed2e37:1:job.submitted",
                      *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
                      *           "no": null,
                      *           "payload": null,
@@ -7501,6 +7768,7 @@ export interface operations {
                      *           "at": "2026-11-16T02:55:30.085Z",
                      *           "attempt": null,
                      *           "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
+                     *           "idempotency_key": "01a1e247-f915-7792-be90-84c786ed2e37:2:job.processing",
                      *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
                      *           "no": null,
                      *           "payload": null,
@@ -7512,6 +7780,7 @@ export interface operations {
                      *           "at": "2026-11-16T02:55:30.085Z",
                      *           "attempt": 1,
                      *           "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
+                     *           "idempotency_key": "01a1e247-f915-7792-be90-84c786ed2e37:3:step.running:0:1",
                      *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
                      *           "no": 0,
                      *           "payload": {
@@ -7525,6 +7794,7 @@ export interface operations {
                      *           "at": "2026-11-16T02:55:30.091Z",
                      *           "attempt": 1,
                      *           "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
+                     *           "idempotency_key": "01a1e247-f915-7792-be90-84c786ed2e37:4:step.completed:0:1",
                      *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
                      *           "no": 0,
                      *           "payload": null,
@@ -7536,6 +7806,7 @@ export interface operations {
                      *           "at": "2026-11-16T02:55:30.091Z",
                      *           "attempt": null,
                      *           "correlation_id": "e6d3d0ed114f9ec9d6967b48f1074802",
+                     *           "idempotency_key": "01a1e247-f915-7792-be90-84c786ed2e37:5:job.completed",
                      *           "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
                      *           "no": null,
                      *           "payload": null,
@@ -7560,7 +7831,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7580,7 +7851,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7600,7 +7871,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7620,7 +7891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7630,7 +7901,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7695,7 +7966,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7705,7 +7976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7715,7 +7986,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7745,7 +8016,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7755,7 +8026,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7775,7 +8046,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7785,7 +8056,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7800,9 +8071,9 @@ export interface operations {
     "jobs.graph": {
         parameters: {
             query?: {
-                /** @description Also what each finished step returned. */
+                /** @description Include the outputs of finished steps. */
                 results?: boolean;
-                /** @description `states`: also where each child of each fan-out stands, in a compact form. */
+                /** @description `states`: include the status of each child of each fan-out, in a compact form. */
                 children?: "states" | null;
             };
             header?: never;
@@ -7888,7 +8159,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7908,7 +8179,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7928,7 +8199,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7948,7 +8219,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7958,7 +8229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7974,7 +8245,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that is known already. */
+                /** @description The known ETag. */
                 "if-none-match"?: string | null;
             };
             path: {
@@ -8000,7 +8271,7 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description It is what is known already. */
+            /** @description It has not changed. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8018,7 +8289,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8038,7 +8309,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8068,7 +8339,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8078,7 +8349,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8096,7 +8367,7 @@ export interface operations {
             header?: {
                 /** @description One range of bytes. */
                 Range?: string | null;
-                /** @description The ETag that is known already. */
+                /** @description The known ETag. */
                 "if-none-match"?: string | null;
             };
             path: {
@@ -8126,7 +8397,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is what is known already. */
+            /** @description It has not changed. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8144,7 +8415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8164,7 +8435,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8194,7 +8465,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_range`: No such range. */
+            /** @description `bad_range`: Range not satisfiable. */
             416: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8224,7 +8495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8234,7 +8505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away; `unavailable`: Not available now. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable; `unavailable`: Not available now. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8306,6 +8577,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 4,
                      *       "steps_total": 4,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
@@ -8323,7 +8595,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8333,7 +8605,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8343,7 +8615,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8383,7 +8655,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8393,7 +8665,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8511,6 +8783,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 1,
                      *       "steps_total": 1,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
@@ -8528,7 +8801,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8538,7 +8811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8548,7 +8821,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8578,7 +8851,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8588,7 +8861,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8598,7 +8871,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            /** @description `busy`: The queues are full; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8608,7 +8881,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8618,7 +8891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8690,6 +8963,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 3,
                      *       "steps_total": 4,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
@@ -8707,7 +8981,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8717,7 +8991,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8727,7 +9001,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8767,7 +9041,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8777,7 +9051,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8884,6 +9158,7 @@ export interface operations {
                      *       "steps_failed": 0,
                      *       "steps_open": 1,
                      *       "steps_total": 1,
+                     *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
@@ -8901,7 +9176,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8911,7 +9186,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8921,7 +9196,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8951,7 +9226,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8961,7 +9236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8971,7 +9246,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `busy`: Too much waits already; `rate_limited`: Over the limit. */
+            /** @description `busy`: The queues are full; `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8981,7 +9256,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8991,7 +9266,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9006,10 +9281,10 @@ export interface operations {
     "jobs.steps": {
         parameters: {
             query?: {
-                /** @description Steps of this name: of a fan-out, all its children. */
+                /** @description Steps of this name. For a fan-out: all its children. */
                 step?: string | null;
                 status?: string[];
-                /** @description `next` of the page before. */
+                /** @description `next` of the last page. */
                 after?: number;
                 limit?: number;
             };
@@ -9072,7 +9347,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9092,7 +9367,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9112,7 +9387,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9132,7 +9407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9142,7 +9417,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9237,7 +9512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9257,7 +9532,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9287,7 +9562,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9297,7 +9572,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9315,7 +9590,7 @@ export interface operations {
             header?: {
                 /** @description One range of bytes. */
                 Range?: string | null;
-                /** @description The ETag that is known already. */
+                /** @description The known ETag. */
                 "if-none-match"?: string | null;
             };
             path: {
@@ -9347,7 +9622,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is what is known already. */
+            /** @description It has not changed. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9365,7 +9640,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9385,7 +9660,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9415,7 +9690,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_range`: No such range. */
+            /** @description `bad_range`: Range not satisfiable. */
             416: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9435,7 +9710,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9445,7 +9720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away; `unavailable`: Not available now. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable; `unavailable`: Not available now. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9460,15 +9735,15 @@ export interface operations {
     "streams.job": {
         parameters: {
             query?: {
-                /** @description The id of the last event that is known. The header `Last-Event-ID` wins over it. */
+                /** @description The id of the last known event. The header `Last-Event-ID` has precedence. */
                 after?: string | null;
                 /** @description In place of a key: a ticket from POST /stream-tickets. */
                 ticket?: string | null;
-                /** @description The id of the last event that is known. The header `Last-Event-ID` wins over it. */
+                /** @description The id of the last known event. The header `Last-Event-ID` has precedence. */
                 lastEventId?: string | null;
             };
             header?: {
-                /** @description The id of the last event that is known. */
+                /** @description The id of the last known event. */
                 "last-event-id"?: string | null;
             };
             path: {
@@ -9479,7 +9754,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events, until somebody hangs up. */
+            /** @description Server-sent events, until the client or the server closes the connection. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9499,7 +9774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9519,7 +9794,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9539,7 +9814,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9559,7 +9834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9569,7 +9844,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9627,7 +9902,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9647,7 +9922,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9677,7 +9952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9687,7 +9962,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9745,7 +10020,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9755,7 +10030,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9765,7 +10040,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9805,7 +10080,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9815,7 +10090,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9867,7 +10142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9887,7 +10162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9907,7 +10182,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9927,7 +10202,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -9937,7 +10212,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10002,7 +10277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10022,7 +10297,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10042,7 +10317,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10062,7 +10337,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10072,7 +10347,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10144,7 +10419,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10154,7 +10429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10164,7 +10439,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10184,7 +10459,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10194,7 +10469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10214,7 +10489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10224,7 +10499,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10266,7 +10541,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10276,7 +10551,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10286,7 +10561,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10316,7 +10591,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10326,7 +10601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10379,7 +10654,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10419,7 +10694,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10429,7 +10704,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10470,7 +10745,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10500,7 +10775,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10537,14 +10812,14 @@ export interface operations {
                      *           "detail": "all of them: the bucket does not answer",
                      *           "kind": "dead_letters",
                      *           "link": "/dead-letters",
-                     *           "title": "3 jobs failed and nobody ran them again"
+                     *           "title": "3 jobs failed and were not run again"
                      *         },
                      *         {
                      *           "count": 12,
                      *           "detail": "12 steps are ready",
                      *           "kind": "no_workers",
                      *           "link": "/workers",
-                     *           "title": "Nobody serves the queue render"
+                     *           "title": "No worker serves the queue render"
                      *         }
                      *       ],
                      *       "is_capped": false,
@@ -10784,7 +11059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10824,7 +11099,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10834,7 +11109,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10906,7 +11181,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10946,7 +11221,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -10956,7 +11231,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11027,7 +11302,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11047,7 +11322,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11077,7 +11352,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11087,7 +11362,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11151,7 +11426,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11236,7 +11511,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11276,7 +11551,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11286,7 +11561,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11301,7 +11576,7 @@ export interface operations {
     "recipes.get": {
         parameters: {
             query?: {
-                /** @description The newest, if it is not given. */
+                /** @description Default: the newest version. */
                 version?: number | null;
             };
             header?: never;
@@ -11346,6 +11621,7 @@ export interface operations {
                      *           "kind": "task",
                      *           "limit": 1,
                      *           "needs": [],
+                     *           "places": 1,
                      *           "provider": "",
                      *           "queue": "main_processing",
                      *           "retry": {
@@ -11357,6 +11633,7 @@ export interface operations {
                      *           },
                      *           "run": "greet",
                      *           "step": "greet",
+                     *           "takes": 1,
                      *           "timeout_s": 3600,
                      *           "ttl_s": null,
                      *           "wait_s": null,
@@ -11381,7 +11658,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11401,7 +11678,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11421,7 +11698,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11441,7 +11718,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11451,7 +11728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11508,7 +11785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11528,7 +11805,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11558,7 +11835,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11568,7 +11845,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11583,11 +11860,11 @@ export interface operations {
     "recipes.schema": {
         parameters: {
             query?: {
-                /** @description The newest, if it is not given. */
+                /** @description Default: the newest version. */
                 version?: number | null;
             };
             header?: {
-                /** @description The ETag that is known already. */
+                /** @description The known ETag. */
                 "if-none-match"?: string | null;
             };
             path: {
@@ -11622,7 +11899,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is what is known already. */
+            /** @description It has not changed. */
             304: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11640,7 +11917,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11660,7 +11937,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11680,7 +11957,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11700,7 +11977,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11710,7 +11987,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11767,7 +12044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11787,7 +12064,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11817,7 +12094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11827,7 +12104,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11878,7 +12155,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11888,7 +12165,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11898,7 +12175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11918,7 +12195,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_media`: Not a kind of body that is taken. */
+            /** @description `bad_media`: Unsupported media type. */
             415: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11928,7 +12205,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11948,7 +12225,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -11958,7 +12235,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12016,7 +12293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12070,7 +12347,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_signature`: Not signed as it must be. */
+            /** @description `bad_signature`: Invalid signature. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12080,7 +12357,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12100,7 +12377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12110,7 +12387,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away. */
+            /** @description `database_unavailable`: The database is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12170,7 +12447,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12190,7 +12467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12210,7 +12487,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12230,7 +12507,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12240,7 +12517,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12291,7 +12568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12301,7 +12578,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: A page that is not the console sent it; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12311,7 +12588,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_found`: No such thing. */
+            /** @description `not_found`: Not found. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12331,7 +12608,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_input`: The request does not fit. */
+            /** @description `bad_input`: The request is not valid. */
             422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12351,7 +12628,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12361,7 +12638,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12411,6 +12688,13 @@ export interface operations {
                      *           ],
                      *           "running": 1,
                      *           "seen_at": "2026-11-16T02:55:34.555Z",
+                     *           "services": {
+                     *             "bus": "ok",
+                     *             "evaluator": "ok",
+                     *             "heartbeat": "ok",
+                     *             "loops": "ok",
+                     *             "worker": "ok"
+                     *           },
                      *           "started_at": "2026-11-16T02:55:29.314Z",
                      *           "steps": [
                      *             {
@@ -12437,7 +12721,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `unauthenticated`: No good key. */
+            /** @description `unauthenticated`: Unauthorized. */
             401: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12477,7 +12761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `broken`: A fault of ours. */
+            /** @description `broken`: Internal error. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -12487,7 +12771,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `database_unavailable`: The database is away; `membership_unavailable`: The Membership service is away. */
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
             503: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];

@@ -1,3 +1,4 @@
+import { missing } from "../api/schemas";
 import { Input } from "../ui/Input";
 import { Select } from "../ui/Select";
 import { TextArea } from "../ui/TextArea";
@@ -62,7 +63,9 @@ export function Control({ spec, text, isRequired, onText }: ControlProps) {
           />
         );
       return <TextArea rows={4} spellCheck={false} value={text} onChange={type} aria-required={needed} />;
-    default:
+    case "json":
+    case "list":
+    case "object":
       return (
         <TextArea
           rows={Math.min(ROWS_MAX, Math.max(3, text.split("\n").length))}
@@ -74,6 +77,8 @@ export function Control({ spec, text, isRequired, onText }: ControlProps) {
           className="resize-y font-mono text-[12px] leading-[1.55]"
         />
       );
+    default:
+      return missing(spec);
   }
 }
 

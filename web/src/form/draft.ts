@@ -1,4 +1,5 @@
-/** What somebody has typed so far, field by field: text until it is sent, as half a number is no number. */
+/** What was typed so far, field by field: text until it is sent, because half a number is not a number. */
+import { missing } from "../api/schemas";
 import { partsOf } from "./pointer";
 import { isObject, type Json, type ListSpec, type NamedSpec, type Spec } from "./spec";
 
@@ -45,8 +46,12 @@ export function draftOf(spec: Spec, value: Json | undefined = spec.fallback): Dr
       return { kind: "text", text: value === undefined ? "" : JSON.stringify(value, null, 2) };
     case "text":
       return { kind: "text", text: typeof value === "string" ? value : "" };
-    default:
+    case "number":
+    case "boolean":
+    case "choice":
       return { kind: "text", text: value === undefined || value === null ? "" : JSON.stringify(value) };
+    default:
+      return missing(spec);
   }
 }
 
@@ -89,6 +94,8 @@ export function canHold(spec: Spec, value: Json | undefined): boolean {
         return field !== undefined && canHold(field, one as Json);
       });
     }
+    default:
+      return missing(spec);
   }
 }
 

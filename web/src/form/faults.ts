@@ -1,4 +1,4 @@
-/** The server's faults, each brought to the field that somebody can mend it in. */
+/** The server's faults, each at the field that it is about. */
 import type { Draft } from "./draft";
 import { down, upwards } from "./pointer";
 import type { Spec } from "./spec";

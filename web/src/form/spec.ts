@@ -1,5 +1,5 @@
 /**
- * From a JSON Schema to the fields of a form. Whoever writes recipes writes the schema, so nothing of it is trusted:
+ * From a JSON Schema to the fields of a form. The schema comes from the author of the recipe, so nothing of it is trusted:
  * what cannot be read, goes round in circles or is too large becomes a field for JSON, which can hold everything.
  */
 

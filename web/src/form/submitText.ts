@@ -1,4 +1,4 @@
-/** The same submission in other words, for those who want to do it again without a page. */
+/** The submission as a command and as code, to repeat it without the console. */
 import type { Json } from "./spec";
 
 export interface Submission {

@@ -54,9 +54,9 @@ export function useSchemaForm(schema: unknown): SchemaForm {
     showText: (isText) => {
       const inputs = peek();
       if (isText) change({ isText, text: JSON.stringify(inputs ?? {}, null, 2), textFault: undefined });
-      else if (inputs === undefined) change({ textFault: "Not JSON of an object, so there is nothing to fill in" });
+      else if (inputs === undefined) change({ textFault: "The text is not a JSON object" });
       else if (!canHold(spec, inputs))
-        change({ textFault: "The fields cannot hold this: a name or a type is not of the schema" });
+        change({ textFault: "The fields cannot show this: a name or a type is not in the schema" });
       else change({ isText, draft: draftOf(spec, inputs), faults: NONE, textFault: undefined });
     },
     start: (value) => setState(first(spec, value)),
@@ -64,7 +64,7 @@ export function useSchemaForm(schema: unknown): SchemaForm {
     check: () => {
       if (state.isText) {
         const inputs = objectIn(state.text);
-        change({ textFault: inputs === undefined ? "Not JSON of an object" : undefined });
+        change({ textFault: inputs === undefined ? "Not a JSON object" : undefined });
         return inputs;
       }
       const { value, faults } = readDraft(spec, state.draft);

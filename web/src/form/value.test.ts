@@ -45,7 +45,7 @@ describe("what is typed", () => {
   });
 
   test.each([
-    [{ topic: "" }, "/topic", "Needed"],
+    [{ topic: "" }, "/topic", "Required"],
     [{ topic: "a" }, "/topic", "At least 2 characters"],
     [{ topic: "abcdef" }, "/topic", "At most 5 characters; it has 6"],
     [{ scenes: "0" }, "/scenes", "At least 1"],
@@ -82,7 +82,7 @@ describe("what is typed", () => {
     };
     expect([...readDraft(SPEC, draft).faults]).toEqual([
       ["/tags", "At most 2 elements"],
-      ["/tags/1", "Needed"],
+      ["/tags/1", "Required"],
     ]);
   });
 

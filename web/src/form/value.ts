@@ -1,4 +1,5 @@
 /** From what was typed to what is sent, and what is wrong with it, each fault at its field. */
+import { missing } from "../api/schemas";
 import { type Draft, isBlank } from "./draft";
 import { down } from "./pointer";
 import type { ChoiceSpec, Json, NumberSpec, Spec, TextSpec } from "./spec";
@@ -41,7 +42,7 @@ function read(
     return Object.fromEntries(given);
   }
   if (spec.kind === "list" && draft.kind === "list") {
-    if (draft.items === null) return isRequired && !spec.isNullable ? refuse("Needed: add an element") : nothing(spec);
+    if (draft.items === null) return isRequired && !spec.isNullable ? refuse("Add an element") : nothing(spec);
     const count = draft.items.length;
     if (count < spec.countMin) refuse(`At least ${plural(spec.countMin, "element")}`);
     if (count > spec.countMax) refuse(`At most ${plural(spec.countMax, "element")}`);
@@ -50,7 +51,7 @@ function read(
   if (draft.kind !== "text") return refuse("This field cannot be read");
   if (draft.text === "") {
     if (spec.isNullable || !isRequired) return nothing(spec);
-    return refuse("Needed");
+    return refuse("Required");
   }
   switch (spec.kind) {
     case "text":
@@ -61,8 +62,12 @@ function read(
       return readChoice(spec, draft.text, refuse);
     case "boolean":
       return draft.text === "true";
-    default:
+    case "json":
+    case "list":
+    case "object":
       return readJson(draft.text, refuse);
+    default:
+      return missing(spec);
   }
 }
 

@@ -1,4 +1,5 @@
 /** What a field is, in a few words beside its name. */
+import { missing } from "../api/schemas";
 import type { Json, NamedSpec, NumberSpec, Spec } from "./spec";
 
 export function kindText(spec: Spec): string {
@@ -20,8 +21,10 @@ function bareKind(spec: Spec): string {
       return "list";
     case "object":
       return "object";
-    default:
+    case "json":
       return "JSON";
+    default:
+      return missing(spec);
   }
 }
 
@@ -34,7 +37,7 @@ function numberText(spec: NumberSpec): string {
 
 const SHOWN_MAX = 60;
 
-/** A value as somebody reads it in a list of choices. */
+/** A value as text in a list of choices. */
 export function choiceText(value: Json): string {
   if (value === true) return "yes";
   if (value === false) return "no";

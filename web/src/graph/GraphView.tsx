@@ -72,7 +72,7 @@ export function GraphView({ structure, store, selected, onSelect, onOpenFan, pla
   }, [engine, scene]);
   /** A step that was searched for is to be read, once it is there: its fan-out may have to be opened first. */
   const sought = useRef<StepNo | null>(null);
-  // Whoever selects a step, here or in a table beside, wants to see it; a child that is folded away is its fan-out.
+  // A selected step comes into view, also when a table selected it. A folded child is shown by its fan-out.
   useEffect(() => {
     if (selected === null || scene === null) return;
     const parent = relationsOf(structure).nodes.get(selected)?.parent;

@@ -42,7 +42,7 @@ export function Toolbar({ toggles, isPlan, onCommand, onCopy }: ToolbarProps) {
       className="absolute top-2 left-2 flex gap-0.5 rounded-lg border border-line bg-panel p-0.5"
     >
       {tool("fit", "f", "Fit", Maximize)}
-      {!isPlan && tool("follow", "l", "Follow what runs", Locate, toggles.isFollowing)}
+      {!isPlan && tool("follow", "l", "Follow running steps", Locate, toggles.isFollowing)}
       {!isPlan && tool("failed", "e", "Only failed", CircleX, toggles.filter === "failed")}
       {!isPlan && tool("unfinished", "h", "Hide finished", EyeOff, toggles.filter === "unfinished")}
       {tool("find", "/", "Find a step", Search, toggles.isFinding)}

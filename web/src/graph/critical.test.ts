@@ -13,7 +13,7 @@ test("it is the branch that took longest, not the one with most steps", () => {
   expect(find(graph(nodes, edges))).toEqual({ ids: [1, 2, 5], ms: 520 });
 });
 
-test("a step that runs counts up to now, and one that waits does not count", () => {
+test("a running step counts up to now, and a waiting step does not count", () => {
   const nodes = [took(1, 10), step(2, { look: "running", startedAt: 8_000 }), step(3)];
   expect(find(graph(nodes, [[1, 2], [2, 3]]))).toEqual({ ids: [1, 2], ms: 1_010 }); // biome-ignore format: a graph
 });

@@ -38,7 +38,7 @@ export function layeredJob(count: number): Structure {
   return { nodes, edges };
 }
 
-/** A recipe as people write them: a few steps, a small fan-out, and one that has all the others. */
+/** An ordinary recipe: a few steps, a small fan-out, and a step that needs all the others. */
 export function recipeJob(count: number): Structure {
   const names = [
     "discover",

@@ -1,24 +1,19 @@
 import { expect, test } from "vitest";
+import { sampleGraph, sampleNode } from "../api/samples";
 import { waitText } from "../waitText";
 import { childrenIn, fanOf, liveOf, progressOf, structureOf } from "./document";
 
-const base = {
-  ...{ kind: "task", run: "x", queue: "main", needs: [], complete: false, running: false, failed: false, attempt: 1 },
-  ...{ failures: 0, losses: 0, seconds: null, started_at: null, finished_at: null, waiting_for: null, wake_at: null },
-  ...{ progress: null, error: null, fan: null },
-};
-
 test("a job's graph becomes steps and edges by number", () => {
   const nodes = [
-    { ...base, no: 0, step: "fetch", status: "COMPLETED", started_at: "2026-11-16T02:55:30.000Z" },
-    { ...base, no: 1, step: "send", status: "PARKED", waiting_for: "retry" },
+    sampleNode(0, "fetch", { status: "COMPLETED", started_at: "2026-11-16T02:55:30.000Z" }),
+    sampleNode(1, "send", { status: "PARKED", waiting_for: "retry" }),
   ];
   const edges = [{ source: "fetch", target: "send" }];
-  const structure = structureOf({ nodes, edges } as unknown as Parameters<typeof structureOf>[0]);
+  const structure = structureOf(sampleGraph({ nodes, edges }));
   expect(structure.edges).toEqual([[0, 1]]);
   expect(structure.nodes[0]).toMatchObject({ id: 0, name: "fetch", look: "succeeded", meta: "main" });
   expect(structure.nodes[0]?.startedAt).toBe(Date.UTC(2026, 10, 16, 2, 55, 30));
-  expect(structure.nodes[1]).toMatchObject({ look: "retrying", meta: "tried again soon" });
+  expect(structure.nodes[1]).toMatchObject({ look: "retrying", meta: "retries soon" });
 });
 
 test("children that are not made yet are pending", () => {
@@ -29,13 +24,13 @@ test("children that are not made yet are pending", () => {
 });
 
 test("children told by their states alone can be drawn", () => {
-  const nodes = [{ ...base, no: 3, step: "draw", status: "PARKED", waiting_for: "fan" }];
+  const nodes = [sampleNode(3, "draw", { status: "PARKED", waiting_for: "fan" })];
   const graph = {
     nodes,
     statuses: ["COMPLETED", "PARKED:retry"],
     children: { "3": { no: [7, 8, 12], status: [0, 1, 9] } },
   };
-  const children = childrenIn(graph as unknown as Parameters<typeof childrenIn>[0]);
+  const children = childrenIn(graph);
   expect(children.map((child) => [child.id, child.label, child.look, child.parent])).toEqual([
     [7, "draw #0", "succeeded", 3],
     [8, "draw #1", "retrying", 3],
@@ -48,12 +43,13 @@ test("what is waited for is said in words", () => {
   expect(waitText("event:approved")).toBe("waits for approved");
   expect(waitText("event:a:b")).toBe("waits for a:b");
   expect(waitText("external:studio")).toBe("waits for studio");
-  expect(waitText("slot")).toBe("stands in line");
+  expect(waitText("slot")).toBe("waits for a slot");
+  expect(waitText("paused,slot")).toBe("the job is paused");
   expect(waitText("something:new")).toBe("waits for something:new");
 });
 
 test("what runs says how far it is, and nothing of it stays when it is over", () => {
-  const running = { ...base, status: "RUNNING", progress: { pct: 24.7, message: "in the fixer" } };
+  const running = sampleNode(0, "dip", { status: "RUNNING", progress: { pct: 24.7, message: "in the fixer" } });
   expect(liveOf(running).meta).toBe("25 % in the fixer");
   expect(liveOf({ ...running, status: "COMPLETED" }).meta).toBe("main");
   expect(progressOf({ pct: 900 })?.part).toBe(100);

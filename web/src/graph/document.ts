@@ -1,17 +1,22 @@
 /** From what the API says of a job to what the graph draws. */
-import type { components } from "../api/types.gen";
-import { type Look, stepLook } from "../state";
+import type { NodeKind, Schemas } from "../api/schemas";
+import { isStepState, type Look, stepLook } from "../state";
 import { waitText } from "../waitText";
 import type { Edge, Fan, GraphNode, StepNo, StepPatch, Structure } from "./types";
 
-type GraphDocument = components["schemas"]["GraphDocument"];
-type NodeDocument = components["schemas"]["NodeDocument"];
-type StepDocument = components["schemas"]["StepDocument"];
-type FanDocument = components["schemas"]["FanDocument"];
+type GraphDocument = Schemas["GraphDocument"];
+type NodeDocument = Schemas["NodeDocument"];
+type StepDocument = Schemas["StepDocument"];
+type FanDocument = Schemas["FanDocument"];
 
 const LABEL_MAX = 60;
-/** Who does the work of a step that no worker takes from a queue. */
-const DOER: Readonly<Record<string, string>> = { recipe: "child job", timer: "timer", event: "from outside" };
+/** What does the work of a step; null: a worker of its queue. */
+const DOER: Readonly<Record<NodeKind, string | null>> = {
+  task: null,
+  recipe: "child job",
+  timer: "timer",
+  event: "from outside",
+};
 const BETWEEN: readonly Look[] = ["pending", "queued", "ready", "retrying"];
 
 /** `GET /jobs/{id}/graph`, with the children that were loaded by `/jobs/{id}/steps?step=…`, if any. */
@@ -81,18 +86,18 @@ export function progressOf(progress: unknown): Progress | null {
 /** The children that `?children=states` tells of, by number and state alone: enough to draw them. */
 export function childrenIn(graph: Pick<GraphDocument, "nodes" | "statuses" | "children">): GraphNode[] {
   const nodes: GraphNode[] = [];
-  const statuses = (graph.statuses ?? []).map((text) => text.split(":") as [string, string | undefined]);
+  const statuses = (graph.statuses ?? []).map((text) => text.split(":"));
   for (const node of graph.nodes) {
     const columns = graph.children?.[node.no];
     columns?.no.forEach((no, i) => {
-      const [status, kind] = statuses[columns.status[i] ?? -1] ?? ["BLOCKED", undefined];
+      const [status = "BLOCKED", kind] = statuses[columns.status[i] ?? -1] ?? [];
       nodes.push({
         id: no,
         name: node.step,
         label: `${node.step} #${i}`.slice(0, LABEL_MAX),
         kind: node.kind,
         parent: node.no,
-        look: stepLook(status, kind),
+        look: isStepState(status) ? stepLook(status, kind) : "pending",
         meta: kind === undefined ? (DOER[node.kind] ?? node.queue) : waitText(kind),
         attempt: 0,
         startedAt: null,
@@ -114,7 +119,7 @@ export function liveOf(
     look,
     meta: metaOf(step, look),
     attempt: step.attempt,
-    // One that stands in a queue again has the start of an attempt that is over: it takes no time now.
+    // A step that is queued again still has the start of its last attempt: its clock does not run now.
     startedAt: BETWEEN.includes(look) ? null : timeOf(step.started_at),
     finishedAt: timeOf(step.finished_at),
   };
@@ -123,7 +128,7 @@ export function liveOf(
 export function fanOf(fan: FanDocument): Fan {
   const by: Partial<Record<Look, number>> = {};
   for (const [status, count] of Object.entries(fan.by_status)) {
-    const look = stepLook(status);
+    const look = isStepState(status) ? stepLook(status) : "pending";
     by[look] = (by[look] ?? 0) + count;
   }
   // Children that are not made yet are pending: the bar is as long as the fan-out will be.

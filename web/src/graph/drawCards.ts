@@ -29,7 +29,7 @@ function clipped(text: string, width: number, size: number): string {
   return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
 }
 
-/** The outline of a card: dashed while it is a plan or waits for somebody, twice for a fan-out. */
+/** The outline of a card: dashed while it is a plan or waits for a person, double for a fan-out. */
 export function drawCard(ctx: CanvasRenderingContext2D, frame: Frame, item: Item, canRead: boolean): void {
   const step = stepOf(frame, item);
   if (step === undefined) return;

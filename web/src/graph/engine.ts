@@ -50,7 +50,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
   let covered: ReadonlySet<StepNo> = new Set();
   let up = "";
   let flight: { from: View; to: View; began: number } | null = null;
-  /** Nobody has moved the view since all of the graph was fitted into it. */
+  /** The view was not moved since the whole graph was fitted into it. */
   let isWhole = true;
   let anchor: StepNo | null = null;
   let movedAt = Number.NEGATIVE_INFINITY;

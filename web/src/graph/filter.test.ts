@@ -14,7 +14,7 @@ describe("filters", () => {
     expect(isKept(step(1, { look: "running", fan }), "failed")).toBe(true);
   });
 
-  test("hiding what is finished leaves what failed: somebody has to look at it", () => {
+  test("hiding what is finished leaves what failed: it needs attention", () => {
     expect(isKept(step(1, { look: "succeeded" }), "unfinished")).toBe(false);
     expect(isKept(step(1, { look: "failed" }), "unfinished")).toBe(true);
     expect(isKept(step(1, { look: "pending" }), "unfinished")).toBe(true);

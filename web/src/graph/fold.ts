@@ -10,7 +10,7 @@ export const CARD = { width: 176, height: 44 };
 export const CELL_GAP = 8;
 export const BOX_PAD = 10;
 export const BOX_HEAD = 44;
-/** A fan-out with more children than this is folded until somebody opens it. */
+/** A fan-out with more children than this is folded until it is opened. */
 export const FAN_SHOWN_MAX = 12;
 /** In a job with more steps than this every fan-out is. */
 export const STEPS_SHOWN_MAX = 300;

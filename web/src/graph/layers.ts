@@ -14,7 +14,7 @@ export interface Layers {
   readonly rank: readonly number[];
   readonly up: readonly number[][];
   readonly down: readonly number[][];
-  /** The dummies of an edge, first to last; nothing for one that has none. */
+  /** The dummies of an edge, first to last; empty if the edge has none. */
   readonly chains: readonly (readonly number[] | undefined)[];
   /** The vertices of each rank, in order. Sorting them is what the sweeps are for. */
   readonly rows: number[][];

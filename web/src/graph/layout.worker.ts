@@ -5,10 +5,10 @@ export interface LayoutRequest {
   readonly input: LayoutInput;
 }
 
-const scope = self as unknown as DedicatedWorkerGlobalScope;
+declare const self: DedicatedWorkerGlobalScope;
 
-scope.onmessage = ({ data }: MessageEvent<LayoutRequest>) => {
+self.onmessage = ({ data }: MessageEvent<LayoutRequest>) => {
   const layout = layered(data.input);
   const { x, y, bends, bendsFrom } = layout;
-  scope.postMessage({ id: data.id, layout }, [x.buffer, y.buffer, bends.buffer, bendsFrom.buffer] as ArrayBuffer[]);
+  self.postMessage({ id: data.id, layout }, [x.buffer, y.buffer, bends.buffer, bendsFrom.buffer] as ArrayBuffer[]);
 };

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { rectOf } from "./camera";
 import { CARD } from "./fold";
-import type { Item, Scene } from "./scene";
+import type { Item } from "./scene";
 import { buttonsOf } from "./stage";
 
 const item = (id: number): Item => ({ id, role: "card", x: 0, y: 0, width: 176, height: 44 });
 
 test("steps that have the focus stay buttons when they are out of view", () => {
   const [near, far] = [item(1), item(2)];
-  const scene = { byId: new Map([near, far].map((one) => [one.id, one])) } as unknown as Scene;
+  const scene = { byId: new Map([near, far].map((one) => [one.id, one])) };
   expect(buttonsOf([near], scene, [2, 1, null, 9])).toEqual([near, far]);
   expect(buttonsOf([], scene, [null, null])).toEqual([]);
 });

@@ -54,10 +54,13 @@ export function focusedIn(layer: HTMLElement): StepNo | null {
 }
 
 /**
- * The steps in view, and wherever they are the selected one and the one that has the focus: a button that is taken away
- * takes the focus with it.
+ * The steps in view, and in any place the selected step and the focused step: a removed button would lose the focus.
  */
-export function buttonsOf(visible: readonly Item[], scene: Scene | null, always: readonly (StepNo | null)[]): Item[] {
+export function buttonsOf(
+  visible: readonly Item[],
+  scene: Pick<Scene, "byId"> | null,
+  always: readonly (StepNo | null)[],
+): Item[] {
   const items = new Set(visible);
   for (const id of always) {
     const item = id === null ? undefined : scene?.byId.get(id);

@@ -41,7 +41,7 @@ test("a fan-out counts as its children", () => {
   expect(store.get(1)?.fan?.by).toEqual({ pending: 2, running: 0, succeeded: 1 });
 });
 
-test("a fan-out without children counts as itself: also one that can never have any", () => {
+test("a fan-out without children counts as itself, also if it can never have any", () => {
   const store = createGraphStore([step(1, { fan: { total: null, by: {} } }), step(2)]);
   expect(store.counts()).toEqual({ pending: 2 });
   store.patch([
@@ -80,7 +80,7 @@ test("steps that are known keep what happened to them when they are added again"
   expect(store.counts()).toEqual({ pending: 1, failed: 1 });
 });
 
-test("a patch of a step that nobody knows changes nothing", () => {
+test("a patch of an unknown step changes nothing", () => {
   const store = createGraphStore([step(1)]);
   store.patch([{ id: 9, look: "failed" }]);
   expect(store.counts()).toEqual({ pending: 1 });

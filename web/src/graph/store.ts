@@ -13,7 +13,7 @@ export interface GraphStore {
   get(id: StepNo): Step | undefined;
   /** Learn steps that are not known yet, such as the children of a fan-out that was opened. */
   add(nodes: readonly GraphNode[]): void;
-  /** Apply changes in order. Steps that nobody has heard of are skipped, apart from what they mean to their fan-out. */
+  /** Apply changes in order. Unknown steps are skipped, but they count for their fan-out. */
   patch(batch: readonly StepPatch[]): void;
   /** Steps by look; a fan-out counts as its children, and as itself while it has none. */
   counts(): Counts;

@@ -1,3 +1,4 @@
+import type { NodeKind } from "../api/schemas";
 import type { Look } from "../state";
 
 /** A step is known by its number in the job. */
@@ -16,7 +17,7 @@ export interface GraphNode {
   readonly name: string;
   /** What the card says; for a child of a fan-out, which one it is. */
   readonly label: string;
-  readonly kind: string;
+  readonly kind: NodeKind;
   readonly look: Look;
   /** The small second line: a queue, a worker, a reason to wait. */
   readonly meta: string;

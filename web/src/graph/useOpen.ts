@@ -3,7 +3,7 @@ import { openAtFirst } from "./fold";
 import { relationsOf } from "./relations";
 import type { StepNo, Structure } from "./types";
 
-/** Which fan-outs are open: those that start so, and whatever somebody has said since. Asks once for what is in them. */
+/** Which fan-outs are open: by default, or by a click since. Asks once for their children. */
 export function useOpen(
   structure: Structure,
   onOpenFan: (id: StepNo) => void,

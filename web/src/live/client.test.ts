@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { sampleLines } from "../api/samples";
 import { createClient } from "./client";
 import type { JobPatch } from "./patch";
 import type { ToHub } from "./protocol";
@@ -8,7 +9,7 @@ const patch = (from: number, to: number): JobPatch => ({
   job: null,
   steps: [],
   fans: {},
-  events: Array.from({ length: to - from + 1 }, (_, i) => ({ seq: from + i })) as unknown as JobPatch["events"],
+  events: sampleLines(from, to),
 });
 
 function setUp() {

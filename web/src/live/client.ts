@@ -1,13 +1,14 @@
 /**
- * The tab's side: who in this tab follows what, and a batch for each of them once per animation frame.
+ * The tab's side: the followers of this tab, and one batch for each of them per animation frame.
  *
  * Every follower asks the hub for itself, with the place where its own snapshot stands, and hears nothing until the hub
- * says that the topic is open at that place or before. Then it is given whatever is new to it: so two that began at
- * different places can share a topic, and neither misses nor hears twice.
+ * says that the topic is open at that place or before. From then on it gets only what is new to it, so two
+ * followers that began at different places can share a topic: neither misses an event, and neither gets one twice.
  */
+import { unhandled } from "../api/schemas";
 import type { Link } from "./link";
 import { type JobDocument, type JobPatch, mergeJobPatches, mergeJobs, newTo } from "./patch";
-import type { Status, ToHub, ToTab } from "./protocol";
+import type { GoneCode, Status, ToHub, ToTab } from "./protocol";
 import { JOBS, jobOf, jobTopic, type Place, type Topic } from "./topic";
 
 export type Unfollow = () => void;
@@ -19,7 +20,7 @@ export interface JobFollower {
   /** Patches are missing: read the snapshot again, and follow from its `seq` on. */
   onReset(): void;
   /** There will be no more patches. `ended`: the job is over and everything was told. */
-  onGone(code: string): void;
+  onGone(code: GoneCode): void;
 }
 
 interface ListFollower {
@@ -51,7 +52,7 @@ export interface Client {
   /** Not seen for long: stop following, and know how far it was. */
   rest(): void;
   wake(): void;
-  /** Somebody else is signed in. */
+  /** Another caller is signed in. */
   restart(): void;
   /** Deliver now what waits for the next frame. */
   flush(): void;
@@ -128,8 +129,7 @@ export function createClient(onStatus: (status: Status) => void, nextFrame: (run
     const at = Number(place ?? 0);
     for (const follower of [...one.ones].filter((each) => !each.isIn)) {
       follower.isIn = follower.seq >= at;
-      // It was opened for somebody who is further: ask for what is between. A server that will not go back is not asked
-      // for ever.
+      // The topic was opened for a follower that is further ahead: ask for what is between, a few times at most.
       if (!follower.isIn && follower.asked++ < ASKS_MAX) join(topic, String(follower.seq), false);
       else if (!follower.isIn) follower.on.onReset();
     }
@@ -148,22 +148,38 @@ export function createClient(onStatus: (status: Status) => void, nextFrame: (run
     mergeJobs(pendingJobs, jobs);
     ask();
   };
-  const gone = (topic: Topic, code: string): void => {
+  const gone = (topic: Topic, code: GoneCode): void => {
     flush();
     const one = followed.get(topic);
     followed.delete(topic);
     for (const follower of [...(one?.ones ?? [])]) follower.on.onGone(code);
   };
   const hear = (message: ToTab): void => {
-    if (message.kind === "status") onStatus(message.status);
-    else if (message.kind === "open") opened(message.topic, message.place);
-    else if (message.kind === "jobs") hearJobs(message.jobs, message.place);
-    else if (message.kind === "job") hearJob(message.id, message.patch);
-    else if (message.kind === "reset") reset(message.topic, message.place);
-    else if (message.kind === "gone") gone(message.topic, message.code);
-    else {
-      send({ kind: "hello" });
-      joinAll(true);
+    switch (message.kind) {
+      case "status":
+        onStatus(message.status);
+        break;
+      case "open":
+        opened(message.topic, message.place);
+        break;
+      case "jobs":
+        hearJobs(message.jobs, message.place);
+        break;
+      case "job":
+        hearJob(message.id, message.patch);
+        break;
+      case "reset":
+        reset(message.topic, message.place);
+        break;
+      case "gone":
+        gone(message.topic, message.code);
+        break;
+      case "again":
+        send({ kind: "hello" });
+        joinAll(true);
+        break;
+      default:
+        unhandled(message);
     }
   };
 

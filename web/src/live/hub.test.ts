@@ -211,7 +211,7 @@ describe("the hub", () => {
     expect(tab.statuses.at(-1)?.phase).toBe("open");
   });
 
-  test("waits for a sign-in, and goes on when somebody follows again", async () => {
+  test("waits for a sign-in, and goes on when a tab follows again", async () => {
     const tab = openTab("one");
     server.refusals = [401];
     const job = noteJob(tab, "a", 0);
@@ -221,7 +221,7 @@ describe("the hub", () => {
     await until(() => job.seqs.length === 2);
   });
 
-  test("opens anew for whoever is signed in now, from where it was", async () => {
+  test("opens anew for the caller who is signed in now, from where it was", async () => {
     const tab = openTab("one");
     const job = noteJob(tab, "a", 0);
     server.grow(jobTopic("a"), 2);

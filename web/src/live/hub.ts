@@ -5,12 +5,13 @@
  *     tab ──join job──▶ table ─▶ one stream ─▶ route
  *     tab ──leave─────┘    places move on as patches are routed; a new connection begins at them
  *
- * A topic that is new is taken up soon; one that nobody follows any more is let go later, because a page that is left is
- * often come back to. While it changes topics the old connection goes on. Only where a tab stands before the place of the
- * connection, that one is closed at once: what it still told would move the place over what the tab has missed.
+ * The hub opens a new topic soon. It closes a topic without followers later, because users often return to a page. While
+ * topics change the old connection stays open. If a tab stands before the place of the connection, the hub closes the
+ * connection at once: further patches would move the place past what the tab has missed.
  */
-import { type JobDocument, type JobPatch, type PatchBody, weight } from "./patch";
-import type { Phase, Port, Status, ToHub, ToTab } from "./protocol";
+import { type Schemas, unhandled } from "../api/schemas";
+import { type PatchBody, weight } from "./patch";
+import type { GoneCode, Phase, Port, Status, ToHub, ToTab } from "./protocol";
 import type { SseEvent } from "./sse";
 import { createStream, type StreamWays } from "./stream";
 import { createTable } from "./table";
@@ -29,6 +30,18 @@ export interface Hub {
   /** Something changed: do not wait for the next try. */
   nudge(): void;
   readonly size: number;
+}
+
+/** The frames of the stream, by their events. */
+type Frame =
+  | { readonly event: "open"; readonly data: Schemas["ConsoleOpen"] }
+  | { readonly event: "patch"; readonly data: PatchBody }
+  | { readonly event: "reset"; readonly data: Schemas["ConsoleReset"] }
+  | { readonly event: "gone"; readonly data: Schemas["ConsoleGone"] }
+  | { readonly event: "bye"; readonly data: Schemas["ConsoleBye"] };
+
+function frameOf(event: string, data: string): Frame {
+  return { event, data: JSON.parse(data) } as Frame;
 }
 
 export interface HubWays extends Partial<StreamWays> {
@@ -82,11 +95,8 @@ export function createHub(ways: HubWays = {}): Hub {
   const route = (id: string, body: PatchBody): void => {
     const cursor = parseCursor(id);
     if (behind !== null) countBehind(weight(body));
-    if (body.jobs !== undefined) {
-      const jobs: readonly JobDocument[] = body.jobs;
-      tell(JOBS, { kind: "jobs", place: cursor.get(JOBS) ?? null, jobs });
-    }
-    for (const [job, patch] of Object.entries<JobPatch>(body.job ?? {})) {
+    if (body.jobs.length > 0) tell(JOBS, { kind: "jobs", place: cursor.get(JOBS) ?? null, jobs: body.jobs });
+    for (const [job, patch] of Object.entries(body.job)) {
       tell(jobTopic(job), { kind: "job", id: job, patch });
     }
     reach(cursor);
@@ -97,21 +107,32 @@ export function createHub(ways: HubWays = {}): Hub {
     table.reach(topic, place);
     tell(topic, { kind: "reset", topic, place });
   };
-  const onGone = (topic: Topic, code: string): void => {
+  const onGone = (topic: Topic, code: GoneCode): void => {
     tell(topic, { kind: "gone", topic, code });
     table.drop(topic);
     refresh(lingerMs);
   };
   const onEvent = ({ event, id, data }: SseEvent): void => {
-    if (event === "patch") {
-      route(id, JSON.parse(data) as PatchBody);
-      return;
+    const told = frameOf(event, data);
+    switch (told.event) {
+      case "patch":
+        route(id, told.data);
+        break;
+      case "open":
+        reach(parseCursor(told.data.cursor));
+        break;
+      case "reset":
+        onReset(told.data.topic, told.data.cursor);
+        break;
+      case "gone":
+        onGone(told.data.topic, told.data.code);
+        break;
+      // The stream itself ends at a `bye`.
+      case "bye":
+        break;
+      default:
+        unhandled(told);
     }
-    // An event that this console does not know yet is nobody's.
-    const { topic, cursor, code } = JSON.parse(data) as { topic: Topic; cursor: string; code: string };
-    if (event === "open") reach(parseCursor(cursor));
-    else if (event === "reset") onReset(topic, cursor);
-    else if (event === "gone") onGone(topic, code);
   };
 
   const stream = createStream(
@@ -134,7 +155,7 @@ export function createHub(ways: HubWays = {}): Hub {
       onBroken: (failures) => {
         table.close();
         if (failures > 0) isReturning = true;
-        // A stream that was told to come back, and does, was never away for whoever looks at it.
+        // A stream that the server asked to reconnect is not shown as broken.
         if (failures === 1) turn("opening");
         else if (failures > 1) turn("broken");
       },
@@ -165,7 +186,7 @@ export function createHub(ways: HubWays = {}): Hub {
     }
     change = { at, timer: setTimeout(withinMs >= lingerMs ? letGo : reopen, withinMs) };
   };
-  /** Only if something is followed by nobody still: else the connection is what it should be. */
+  /** Reconnect only if a topic still has no follower. */
   const letGo = (): void => {
     change = undefined;
     if (table.sweep() || table.wanted().length === 0) reopen();
@@ -181,7 +202,7 @@ export function createHub(ways: HubWays = {}): Hub {
     }
     if (joined === "added" || joined === "rewound") {
       if (isBack) isReturning = true;
-      // A page that opens is waiting; one that changes its topics still has the old connection.
+      // A page that opens waits for its data; a page that changes topics still has the old connection.
       refresh(phase === "idle" ? 0 : soonMs);
     } else if (joined === "waiting" && !stream.isUp) stream.nudge();
   };
@@ -208,14 +229,32 @@ export function createHub(ways: HubWays = {}): Hub {
     nudge: () => stream.nudge(),
     take: (id, message) => {
       if (!ports.has(id)) return;
-      if (message.kind === "join") join(id, message.topic, message.place, message.isBack);
-      else if (message.kind === "leave") {
-        table.leave(id, message.topic);
-        refresh(lingerMs);
-      } else if (message.kind === "ping") ports.get(id)?.post({ kind: "status", status: status() });
-      else if (message.kind === "restart") restart();
-      else if (message.kind === "nudge") stream.nudge();
-      else if (message.kind === "bye") detach(id);
+      switch (message.kind) {
+        case "join":
+          join(id, message.topic, message.place, message.isBack);
+          break;
+        case "leave":
+          table.leave(id, message.topic);
+          refresh(lingerMs);
+          break;
+        case "ping":
+          ports.get(id)?.post({ kind: "status", status: status() });
+          break;
+        case "restart":
+          restart();
+          break;
+        case "nudge":
+          stream.nudge();
+          break;
+        case "bye":
+          detach(id);
+          break;
+        // The worker or the leader attaches the tab.
+        case "hello":
+          break;
+        default:
+          unhandled(message);
+      }
     },
     get size() {
       return ports.size;

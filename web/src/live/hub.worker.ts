@@ -3,16 +3,18 @@ import { createHub } from "./hub";
 import { watchTabs } from "./presence";
 import type { ToHub, ToTab } from "./protocol";
 
+/** TypeScript has no type for the scope of a shared worker beside the types of the DOM. */
 interface SharedScope {
   onconnect: ((event: MessageEvent) => void) | null;
   addEventListener(kind: "online", listener: () => void): void;
 }
 
-const scope = self as unknown as SharedScope;
+declare const self: SharedScope;
+
 const hub = createHub();
 const presence = watchTabs((tab) => hub.detach(tab));
 
-scope.onconnect = (event) => {
+self.onconnect = (event) => {
   const port = event.ports[0];
   if (port === undefined) return;
   let tab: string | null = null;
@@ -31,4 +33,4 @@ scope.onconnect = (event) => {
   port.start();
 };
 
-scope.addEventListener("online", () => hub.nudge());
+self.addEventListener("online", () => hub.nudge());

@@ -5,7 +5,7 @@ import { tabClient } from "./tab";
 
 export type { JobFollower, Unfollow } from "./client";
 export type { Live } from "./live";
-export type { EventLine, FanDocument, JobDocument, JobPatch, StepDocument } from "./patch";
+export type { JobDocument, JobPatch } from "./patch";
 export { useLive } from "./useLive";
 
 /**
@@ -16,7 +16,7 @@ export function followJobs(listener: (jobs: JobDocument[]) => void, onReset: () 
   return tabClient().followJobs(listener, onReset);
 }
 
-/** Somebody signed in or out: nothing that was opened for another may go on. */
+/** The signed-in caller changed: close everything that was opened for the previous one. */
 export function restartLive(): void {
   tabClient().restart();
 }

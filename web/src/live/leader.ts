@@ -9,7 +9,7 @@ import type { ToHub, ToTab } from "./protocol";
 
 const LEADER = "windlass-hub-leader";
 const CHANNEL = "windlass-hub";
-const EVERYBODY = "*";
+const ALL_TABS = "*";
 
 type Letter =
   | { readonly to: "hub"; readonly tab: string; readonly message: ToHub }
@@ -21,7 +21,7 @@ export function openChannelLink(tab: string, hear: Hear, locks: LockManager): Li
 
   channel.onmessage = ({ data }: MessageEvent<Letter>) => {
     if (data.to === "hub") take?.(data.tab, data.message);
-    else if (data.tab === tab || data.tab === EVERYBODY) hear(data.message);
+    else if (data.tab === tab || data.tab === ALL_TABS) hear(data.message);
   };
   const post = (to: string, message: ToTab): void => {
     if (to === tab) hear(message);
@@ -33,10 +33,10 @@ export function openChannelLink(tab: string, hear: Hear, locks: LockManager): Li
     else queueMicrotask(() => hub(tab, message));
   };
 
-  // Granted when no other tab leads, be it that the one which did has died: whoever follows something says so again.
+  // Granted when no other tab leads, also after the leader died: then every tab joins its topics again.
   void locks.request(LEADER, () => {
     take = lead(createHub(), post);
-    channel.postMessage({ to: "tab", tab: EVERYBODY, message: { kind: "again" } } satisfies Letter);
+    channel.postMessage({ to: "tab", tab: ALL_TABS, message: { kind: "again" } } satisfies Letter);
     hear({ kind: "again" });
     return new Promise<never>(() => undefined);
   });

@@ -1,15 +1,16 @@
 import { describe, expect, test } from "vitest";
+import { sampleJob, sampleLines, sampleStep } from "../api/samples";
 import { retryAfterMs, waitMs } from "./backoff";
 import { liveOf } from "./live";
 import { isOlder, type JobDocument, type JobPatch, mergeJobPatches, mergeJobs, newTo, weight } from "./patch";
 
-const job = (id: string, seq: number): JobDocument => ({ job_id: id, seq }) as JobDocument;
+const job = (id: string, seq: number) => ({ ...sampleJob({ job_id: id, seq }), activity: null, waiting_for: null });
 const patch = (from: number, to: number): JobPatch => ({
   seq: to,
   job: job("a", to),
-  steps: [{ no: 1, attempts: to }, ...(to > 5 ? [{ no: 2, attempts: to }] : [])] as unknown as JobPatch["steps"],
+  steps: [sampleStep(1, "a", { attempt: to }), ...(to > 5 ? [sampleStep(2, "b", { attempt: to })] : [])],
   fans: { 1: { total: to, made: 0, by_status: {} } },
-  events: Array.from({ length: to - from + 1 }, (_, i) => ({ seq: from + i })) as unknown as JobPatch["events"],
+  events: sampleLines(from, to),
 });
 const numbers = (of: JobPatch | null) => of?.events.map((event) => event.seq);
 
@@ -46,7 +47,7 @@ describe("patches", () => {
   });
 
   test("weigh what they tell", () => {
-    expect(weight({})).toBe(0);
+    expect(weight({ jobs: [], job: {} })).toBe(0);
     expect(weight({ jobs: [job("a", 1)], job: { b: patch(3, 8) } })).toBe(7);
   });
 });

@@ -1,37 +1,13 @@
-/** What the stream says of jobs, several sayings as one, and only what is new to whoever hears it. */
-import type { components } from "../api/types.gen";
+/** Patches of the stream: merging several into one, and leaving out what a follower already has. */
+import type { Schemas } from "../api/schemas";
 
-/** `seq`: the job's last event when the document was read; the later one of two documents is the truth. */
-export type JobDocument = components["schemas"]["JobDocument"] & { readonly seq: number } & Doing;
 /** What the job is doing: lists and the stream of all jobs say it, the document of one job does not. */
-type Doing = Partial<Pick<components["schemas"]["ListedJob"], "activity" | "waiting_for">>;
-export type StepDocument = components["schemas"]["StepDocument"];
-
-export type FanDocument = components["schemas"]["FanDocument"];
-
-export interface EventLine {
-  readonly seq: number;
-  readonly at: string;
-  readonly type: string;
-  readonly no: number | null;
-  readonly step: string | null;
-  readonly attempt: number | null;
-  readonly source: string | null;
-}
-
-export interface JobPatch {
-  readonly seq: number;
-  readonly job: JobDocument | null;
-  readonly steps: readonly StepDocument[];
-  readonly fans: Readonly<Record<string, FanDocument>>;
-  readonly events: readonly EventLine[];
-}
-
+type Doing = Partial<Pick<Schemas["ListedJob"], "activity" | "waiting_for">>;
+/** Of two documents the one with the higher `seq` is newer. */
+export type JobDocument = Schemas["JobDocument"] & Doing;
+export type JobPatch = Schemas["JobPatch"];
 /** The data of a `patch` frame. */
-export interface PatchBody {
-  readonly jobs?: readonly JobDocument[];
-  readonly job?: Readonly<Record<string, JobPatch>>;
-}
+export type PatchBody = Schemas["ConsolePatch"];
 
 /** Two patches of one job as one: documents of the later, events of both, none twice. */
 export function mergeJobPatches(earlier: JobPatch, later: JobPatch): JobPatch {
@@ -46,7 +22,7 @@ export function mergeJobPatches(earlier: JobPatch, later: JobPatch): JobPatch {
   };
 }
 
-/** What of a patch is new to one who has been told up to `seq`; null if nothing is. */
+/** The part of a patch that is new to a follower at `seq`; null if nothing is. */
 export function newTo(seq: number, patch: JobPatch): JobPatch | null {
   if (patch.seq < seq) return null;
   // Fan-outs are counted at a pace of their own: their figures come without an event too.
@@ -64,14 +40,14 @@ export function mergeJobs(into: Map<string, JobDocument>, jobs: readonly JobDocu
   }
 }
 
-/** Whether a document was read before another. Equal numbers: the one that came later counts. */
+/** Whether a document was read before another. With equal numbers the later arrival counts. */
 export function isOlder(one: JobDocument, other: JobDocument): boolean {
   return one.seq < other.seq;
 }
 
 /** How many updates a frame holds, for "catching up (n)". */
 export function weight(body: PatchBody): number {
-  let count = body.jobs?.length ?? 0;
-  for (const patch of Object.values(body.job ?? {})) count += Math.max(1, patch.events.length);
+  let count = body.jobs.length;
+  for (const patch of Object.values(body.job)) count += Math.max(1, patch.events.length);
   return count;
 }

@@ -1,6 +1,9 @@
 /** What tabs and the hub say to each other, whatever carries it. Everything here can be cloned. */
+import type { Schemas } from "../api/schemas";
 import type { JobDocument, JobPatch } from "./patch";
 import type { Place, Topic } from "./topic";
+
+export type GoneCode = Schemas["ConsoleGone"]["code"];
 
 export type ToHub =
   | { readonly kind: "hello" }
@@ -9,14 +12,14 @@ export type ToHub =
   | { readonly kind: "leave"; readonly topic: Topic }
   /** Still here; answered with the status, so that the tab knows the same of the hub. */
   | { readonly kind: "ping" }
-  /** Somebody else is signed in now: what is open was opened for the one before. */
+  /** Another caller is signed in: the open stream belongs to the previous one. */
   | { readonly kind: "restart" }
   /** Something changed (back online, back in sight, signed in): do not wait for the next try. */
   | { readonly kind: "nudge" }
   | { readonly kind: "bye" };
 
 export type Phase =
-  /** Nobody follows anything. */
+  /** No tab follows a topic. */
   | "idle"
   | "opening"
   | "open"
@@ -39,8 +42,8 @@ export type ToTab =
   | { readonly kind: "jobs"; readonly place: Place | null; readonly jobs: readonly JobDocument[] }
   | { readonly kind: "job"; readonly id: string; readonly patch: JobPatch }
   | { readonly kind: "reset"; readonly topic: Topic; readonly place: Place | null }
-  | { readonly kind: "gone"; readonly topic: Topic; readonly code: string }
-  /** There is a new hub: whoever follows something says so again. */
+  | { readonly kind: "gone"; readonly topic: Topic; readonly code: GoneCode }
+  /** There is a new hub: every tab joins its topics again. */
   | { readonly kind: "again" };
 
 /** One tab, seen from the hub. */

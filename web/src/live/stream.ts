@@ -85,7 +85,7 @@ export function createStream(hooks: StreamHooks, given: Partial<StreamWays> = {}
     listen(cursor, mine)
       .catch((): End => ({ kind: "ended", livedMs: 0 }))
       .then((end) => {
-        // Whoever replaced this one has taken over; what it still says is nobody's.
+        // A newer connection has taken over: the rest of this one is dropped.
         if (current !== mine) return;
         current = null;
         mine.abort();

@@ -1,7 +1,8 @@
 /** For tests: a real HTTP server that speaks the stream's protocol from a list of events, and cuts where it is told. */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { JobPatch } from "./patch";
+import { sampleJob, sampleLine } from "../api/samples";
+import type { PatchBody } from "./patch";
 import { cursorText, JOBS, jobOf, type Place, parseCursor, type Topic } from "./topic";
 
 export interface StreamServer {
@@ -109,10 +110,12 @@ export async function startStreamServer(): Promise<StreamServer> {
   return made;
 }
 
-function bodyOf(topic: Topic, after: number, to: number): object {
+function bodyOf(topic: Topic, after: number, to: number): PatchBody {
   const numbers = Array.from({ length: to - after }, (_, i) => after + i + 1);
-  if (topic === JOBS) return { jobs: numbers.map((no) => ({ job_id: `é${no}`, seq: 1 })) };
-  const events = numbers.map((seq) => ({ seq, type: "x" }));
-  const patch = { seq: to, job: null, steps: [], fans: {}, events } as unknown as JobPatch;
-  return { job: { [jobOf(topic) ?? ""]: patch } };
+  if (topic === JOBS) {
+    const doing = { activity: null, waiting_for: null };
+    return { jobs: numbers.map((no) => ({ ...sampleJob({ job_id: `é${no}`, seq: 1 }), ...doing })), job: {} };
+  }
+  const events = numbers.map((seq) => sampleLine(seq));
+  return { jobs: [], job: { [jobOf(topic) ?? ""]: { seq: to, job: null, steps: [], fans: {}, events } } };
 }

@@ -4,7 +4,7 @@ import { type Link, openLink } from "./link";
 import { type Live, liveOf, STARTING } from "./live";
 import { holdTabLock, PING_MS } from "./presence";
 
-/** A tab that nobody has seen for so long stops following. */
+/** A tab that was hidden for so long stops following. */
 const HIDDEN_MS = 30_000;
 const UNANSWERED_MAX = 2;
 
@@ -69,7 +69,7 @@ async function begin(made: Client): Promise<void> {
   });
   setInterval(() => {
     unanswered += 1;
-    // A worker that died says nothing; whoever asks for it again gets a new one. A tab that leads is followed by another.
+    // A dead worker does not answer: asking for it again starts a new one. Another tab replaces a leading tab.
     if (unanswered > UNANSWERED_MAX && link?.kind === "worker") void reach();
     else link?.send({ kind: "ping" });
   }, PING_MS);

@@ -19,7 +19,7 @@ describe("a cursor", () => {
 });
 
 describe("the topics of all tabs", () => {
-  test("are asked for once, whoever follows them", () => {
+  test("are asked for once, however many tabs follow them", () => {
     const table = createTable();
     expect(table.join("one", JOBS, null)).toBe("added");
     expect(table.join("two", JOBS, null)).toBe("waiting");
@@ -33,7 +33,7 @@ describe("the topics of all tabs", () => {
     expect([...table.tabsOf(JOBS)]).toEqual(["one", "two", "three"]);
   });
 
-  test("stay until nobody follows them and they are swept", () => {
+  test("stay until no tab follows them and they are swept", () => {
     const table = createTable();
     table.join("one", JOBS, null);
     table.join("two", JOBS, null);

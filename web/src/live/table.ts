@@ -24,10 +24,10 @@ export interface TopicTable {
   join(tab: string, topic: Topic, place: Place | null): Joined;
   leave(tab: string, topic: Topic): void;
   leaveAll(tab: string): void;
-  /** Forget topics that nobody follows; whether there were any. */
+  /** Forget topics without followers; answers whether there were any. */
   sweep(): boolean;
   drop(topic: Topic): void;
-  /** The connection is at this place of the topic. False if nobody asked for it. */
+  /** The connection is at this place of the topic. False if no tab follows it. */
   reach(topic: Topic, place: Place | null): boolean;
   /** The connection is gone; places stay. */
   close(): void;
@@ -41,7 +41,7 @@ export interface TopicTable {
   topics(): readonly Topic[];
 }
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_TABS: ReadonlySet<string> = new Set();
 
 export function createTable(): TopicTable {
   const entries = new Map<Topic, Entry>();
@@ -90,7 +90,7 @@ export function createTable(): TopicTable {
     },
     place: (topic) => entries.get(topic)?.place ?? null,
     isOpen: (topic) => entries.get(topic)?.isOpen ?? false,
-    tabsOf: (topic) => entries.get(topic)?.tabs ?? NOBODY,
+    tabsOf: (topic) => entries.get(topic)?.tabs ?? NO_TABS,
     wanted: () =>
       [...entries]
         .filter(([, entry]) => entry.tabs.size > 0)

@@ -32,7 +32,7 @@ export function Loaded<T>({ query, rows = 5, skeleton, children }: LoadedProps<T
   );
 }
 
-/** Not a fault, and trying again would not help: somebody else may look at this. */
+/** A missing scope is not a fault, and trying again does not help. */
 function Denied({ problem }: { readonly problem: Problem }) {
   const { title, detail, hint, request_id } = problem.body;
   return (

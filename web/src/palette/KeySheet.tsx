@@ -7,7 +7,7 @@ export default function KeySheet({ onClose }: { readonly onClose: () => void }) 
   return (
     <Dialog
       title="Keyboard shortcuts"
-      lead="None of them acts while you write in a field."
+      lead="Shortcuts do not work while you type in a field."
       size="large"
       onClose={onClose}
     >

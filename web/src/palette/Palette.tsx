@@ -57,7 +57,7 @@ export default function Palette({ onClose, onKeys }: PaletteProps) {
             </div>
             <Command.List className="max-h-[min(60vh,420px)] overflow-y-auto overscroll-contain p-1.5">
               <Command.Empty className="px-3 py-8 text-center text-dim">
-                Nothing here is called that. A whole job id opens its job.
+                No match. A whole job id opens its job.
               </Command.Empty>
               {id !== undefined && (
                 <Command.Group heading="Job">

@@ -83,12 +83,12 @@ export function Confirm(props: ConfirmProps) {
       <form id="confirm" onSubmit={confirm} className="flex flex-col gap-3">
         {props.children}
         {needsReason && (
-          <Field label="Reason" hint="Needed: it is kept in the audit">
+          <Field label="Reason" hint="Required: it is stored in the audit">
             <TextArea rows={2} maxLength={500} value={reason} onChange={(event) => setReason(event.target.value)} />
           </Field>
         )}
         {needsCount && (
-          <Field label={`Type ${count.toLocaleString("en")} to go on`}>
+          <Field label={`Type ${count.toLocaleString("en")} to continue`}>
             <Input
               inputMode="numeric"
               autoComplete="off"

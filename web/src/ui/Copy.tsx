@@ -32,7 +32,7 @@ export async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    toast("The browser did not let the console copy. Mark the text and copy it by hand.", { kind: "bad" });
+    toast("The browser refused to copy. Select the text and copy it by hand.", { kind: "bad" });
     return false;
   }
 }

@@ -9,7 +9,7 @@ export interface DialogProps {
   readonly size?: "small" | "medium" | "large";
 }
 
-// Nobody meets a dialog on the first page, so its focus trap is not part of the first load.
+// The first page shows no dialog, so its focus trap is not part of the first load.
 const Frame = lazy(() => import("./DialogFrame"));
 
 /** A dialog is open while it is rendered: `{isAsking && <Dialog onClose={…}>…</Dialog>}`. */

@@ -44,7 +44,7 @@ function Body({ children }: { readonly children: ReactNode }) {
   return (
     <section
       ref={frame}
-      {...(doesScroll && { tabIndex: 0, "aria-label": "What it is about" })}
+      {...(doesScroll && { tabIndex: 0, "aria-label": "Details" })}
       className="relative min-h-0 overflow-y-auto px-5 pb-4 focus-visible:outline-offset-[-2px]"
     >
       {children}

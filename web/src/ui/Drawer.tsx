@@ -15,7 +15,7 @@ export function Drawer() {
       <IconButton label="Pages" onClick={() => box.current?.showModal()}>
         <MenuIcon size={16} aria-hidden="true" />
       </IconButton>
-      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it already; the press is for those who point */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: Escape closes it already; the press is for pointers */}
       <dialog
         ref={box}
         aria-label="Pages"

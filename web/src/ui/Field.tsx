@@ -17,7 +17,7 @@ interface FieldProps {
   readonly className?: string;
 }
 
-/** A label, an input and what is said of it, tied together for those who hear the page. */
+/** A label, an input and its hint or error, tied together for screen readers. */
 export function Field({ label, hint, error, children, className = "" }: FieldProps) {
   const id = useId();
   const note = `${id}-note`;

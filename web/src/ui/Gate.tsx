@@ -5,7 +5,7 @@ import { ProblemView } from "./ProblemView";
 
 const SignIn = lazy(() => import("../pages/sign-in"));
 
-/** Nobody passes without a session. The address stays, so that after signing in one is where one wanted to be. */
+/** Shows the sign-in page without a session. The address stays, so signing in leads to the page that was asked for. */
 export function Gate({ children }: { readonly children: ReactNode }) {
   const session = useSessionQuery();
   if (session.data) return children;

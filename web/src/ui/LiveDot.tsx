@@ -18,7 +18,7 @@ export function LiveDot({ live }: { readonly live: Live }) {
       : live.state === "offline"
         ? "offline"
         : `catching up${live.behind ? ` ${live.behind}` : ""}`;
-  const since = live.lastAt === null ? "Nothing was heard yet" : `Last heard ${absolute(live.lastAt, zone)}`;
+  const since = live.lastAt === null ? "No data from the server yet" : `Last data ${absolute(live.lastAt, zone)}`;
   return (
     <span
       role="status"

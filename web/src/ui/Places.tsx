@@ -2,7 +2,7 @@ import { color } from "../state";
 
 const BLOCKS_MAX = 48;
 
-/** How many of some places are taken: a block for each, and for very many a block for several. One that is taken shows. */
+/** How many slots are taken: a block for each, or for several if there are very many. A taken slot is filled. */
 export function Places(props: { readonly taken: number; readonly all: number; readonly word: string }) {
   const { taken, all, word } = props;
   const blocks = Math.min(all, BLOCKS_MAX);

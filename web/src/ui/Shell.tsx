@@ -94,7 +94,7 @@ function useFocusOnMove(at: string): React.RefObject<HTMLElement | null> {
   useEffect(() => {
     if (before.current === at) return;
     before.current = at;
-    // Whoever was in the page itself is left where they are.
+    // A focus inside the page stays where it is.
     if (!main.current?.contains(document.activeElement)) main.current?.focus({ preventScroll: true });
   }, [at]);
   return main;

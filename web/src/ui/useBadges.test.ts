@@ -8,7 +8,7 @@ test("nothing that waits is nothing to see, and so is what is not known yet", ()
   expect(badgesOf({ attention: [{ kind: "old_queue", count: 3 }], totals: NONE })).toEqual({});
 });
 
-test("what waits for somebody is counted where it is found", () => {
+test("what waits for a person is counted by its page", () => {
   const badges = badgesOf({
     // One of them waits for two things.
     totals: { ...NONE, open: 9, waiting: 2 },

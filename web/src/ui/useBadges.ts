@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { ask } from "../api/client";
-import type { components } from "../api/types.gen";
+import type { AttentionKind, Schemas } from "../api/schemas";
 import type { Look } from "../state";
 
 export interface Badge {
@@ -9,13 +9,13 @@ export interface Badge {
   readonly says: string;
 }
 
-type Overview = Pick<components["schemas"]["OverviewDocument"], "totals"> & {
-  readonly attention: readonly { readonly kind: string; readonly count: number }[];
+type Overview = Pick<Schemas["OverviewDocument"], "totals"> & {
+  readonly attention: readonly Pick<Schemas["AttentionDocument"], "kind" | "count">[];
 };
 
 const EVERY_MS = 30_000;
 
-/** What waits for somebody, by the page that it is on: seen from everywhere, so that nobody has to go and look. */
+/** Counts of what needs a person, by page: the navigation shows them on every page. */
 export function useBadges(): Readonly<Record<string, Badge>> {
   return badgesOf(useOverviewData());
 }
@@ -31,7 +31,7 @@ export function useOverviewData(): Overview | undefined {
 }
 
 export function badgesOf(overview: Overview | undefined): Readonly<Record<string, Badge>> {
-  const sum = (kind: string): number =>
+  const sum = (kind: AttentionKind): number =>
     overview?.attention.filter((one) => one.kind === kind).reduce((all, one) => all + one.count, 0) ?? 0;
   // Not the sum of what is waited for: a job may wait for several things.
   const [waiting, dead] = [overview?.totals.waiting ?? 0, sum("dead_letters")];

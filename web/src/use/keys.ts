@@ -1,4 +1,4 @@
-/** What a key press means: one listener for the page, the newest binding first, nothing while somebody writes. */
+/** Key bindings: one listener for the page, the newest binding first, none while text is edited. */
 
 export type Handler = (event: KeyboardEvent) => void;
 /** `j`, `Enter`, `shift+x`, `mod+k` (⌘ or Ctrl), or two keys one after the other: `g j`. */

@@ -25,12 +25,12 @@ test("a first value is not written, and going back to it takes it out", () => {
   expect(writeSearch(FIRST, "?state=a&state=b", { state: [] })).toBe("");
 });
 
-test("what belongs to somebody else stays in the address", () => {
+test("unknown parameters stay in the address", () => {
   expect(writeSearch(FIRST, "?theirs=1&page=2", { page: 3 })).toBe("?theirs=1&page=3");
-  expect(writeSearch(FIRST, "?theirs=1", { theirs: "2" } as never)).toBe("?theirs=1");
+  expect(writeSearch(FIRST, "?theirs=1", JSON.parse('{ "theirs": "2" }'))).toBe("?theirs=1");
 });
 
-test("an empty list can be told from one that was never chosen", () => {
+test("an empty list differs from a list that was never chosen", () => {
   const first = { state: ["running"] };
   expect(readSearch(first, "")).toEqual({ state: ["running"] });
   expect(readSearch(first, "?state=")).toEqual({ state: [] });

@@ -9,10 +9,10 @@ interface Ticker {
   readonly listeners: Set<() => void>;
 }
 
-/** One clock for everybody who asks for the same interval, so that a table of ages moves as one. */
+/** One clock for each interval, so that all ages of a table change together. */
 const tickers = new Map<number, Ticker>();
 
-/** The time in milliseconds, again every so often; the clock stands still while nobody sees the page. */
+/** The time in milliseconds, updated at the interval; the clock stands still while the page is hidden. */
 export function useNow(everyMs = 1_000): number {
   const ticker = tickerOf(everyMs);
   return useSyncExternalStore(ticker.subscribe, () => ticker.now);
@@ -50,7 +50,7 @@ function tick(ticker: Ticker): void {
   for (const hear of ticker.listeners) hear();
 }
 
-// Whoever comes back to a tab sees the ages of now, not of when it was left.
+// A tab that becomes visible again shows the current ages at once.
 if (typeof document !== "undefined") {
   document.addEventListener("visibilitychange", () => {
     for (const ticker of tickers.values()) tick(ticker);

@@ -32,7 +32,7 @@ export function usePreference<K extends keyof Preferences>(name: K): [Preference
   return [value, (next) => choose(name, next)];
 }
 
-/** Whether the page is dark now, whoever decided it. */
+/** Whether the page is dark now, by choice or by the system. */
 export function useIsDark(): boolean {
   return useSyncExternalStore(listen, isDark);
 }

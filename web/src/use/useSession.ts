@@ -1,34 +1,17 @@
 import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ask, keepCsrf, Problem } from "../api/client";
+import type { Schemas, Scope } from "../api/schemas";
 import { restartLive } from "../live";
 
-export interface ConsolePage {
-  readonly title: string;
-  readonly icon: string;
-  readonly path: string;
-  /** The address of an ES module; see `pages/extension/mounting.ts`. */
-  readonly module: string;
-}
-
-export interface SessionDocument {
-  readonly caller: string;
-  readonly role: "admin" | "caller";
-  readonly scopes: readonly string[];
-  readonly csrf: string;
-  readonly expires_at: string;
-  readonly version: string;
-  readonly console: "full" | "lite";
-  /** What extensions bring. */
-  readonly pages: readonly ConsolePage[];
-  readonly demo: { readonly job_id: string; readonly can_kill: boolean } | null;
-}
+export type ConsolePage = Schemas["ConsolePage"];
+export type SessionDocument = Schemas["SessionDocument"];
 
 const PATH = "/console/session";
 export const SESSION_KEY = ["session"] as const;
 
 // The live connection is shared by all tabs and lives longer than a page: whenever the person changes, it begins anew.
 
-/** Who is signed in; null: nobody. The first question also trades the link's token for a session. */
+/** The session; null if no caller is signed in. The first request also exchanges the link's token for a session. */
 export function useSessionQuery(): UseQueryResult<SessionDocument | null> {
   return useQuery({ queryKey: SESSION_KEY, queryFn: open, staleTime: 60_000, refetchOnWindowFocus: true });
 }
@@ -36,10 +19,10 @@ export function useSessionQuery(): UseQueryResult<SessionDocument | null> {
 /** The session of a page behind the gate: there, the gate has seen that there is one. */
 export function useSession(): SessionDocument & {
   readonly isAdmin: boolean;
-  readonly can: (scope: string) => boolean;
+  readonly can: (scope: Scope) => boolean;
 } {
   const { data } = useSessionQuery();
-  const session = data ?? NOBODY;
+  const session = data ?? SIGNED_OUT;
   const isAdmin = session.role === "admin";
   return { ...session, isAdmin, can: (scope) => isAdmin || session.scopes.includes(scope) };
 }
@@ -67,7 +50,7 @@ export function useSignOut(): () => Promise<void> {
   };
 }
 
-const NOBODY: SessionDocument = {
+const SIGNED_OUT: SessionDocument = {
   caller: "",
   role: "caller",
   scopes: [],
@@ -90,7 +73,7 @@ async function open(): Promise<SessionDocument | null> {
   }
 }
 
-/** A link works once. Followed twice, it must not sign out whoever is signed in by it. */
+/** A link works once. A second use must not end the session that the first one began. */
 async function trade(token: string): Promise<SessionDocument> {
   try {
     const session = keep(await ask<SessionDocument>(PATH, { method: "POST", body: { token } }));

@@ -1,4 +1,4 @@
-"""The audit: what was done, by whom, and whether the records are as they were written."""
+"""The audit: who did what, and whether the records are unchanged."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from windlass.access import audit
 from windlass.api.guard import Has, guard, guarded_router
 from windlass.api.wire.audit import NO_MAX, AuditPage, AuditQuery, Verdict, VerifyQuery, record_document
 from windlass.core.caller import Scope
+from windlass.documents.key import verdict_values
 
 router = guarded_router("audit")
 VERIFIED_MAX = 50_000
@@ -18,7 +19,7 @@ VERIFIED_MAX = 50_000
 @router.get("/audit", operation_id="audit.list", response_model=AuditPage, summary="List records")
 @guard(Scope.AUDIT_READ, codes=("bad_input",))
 async def list_records(query: Annotated[AuditQuery, Query()], parts: Has) -> Any:
-    """Records of everybody's doings, in the order of the chain; with `order=desc` the newest first."""
+    """Returns the records of all callers in the order of the chain; with `order=desc` the newest first."""
     found = await audit.records(
         parts.db,
         caller=query.caller,
@@ -37,15 +38,7 @@ async def list_records(query: Annotated[AuditQuery, Query()], parts: Has) -> Any
 @router.get("/audit/verify", operation_id="audit.verify", response_model=Verdict, summary="Verify the chain")
 @guard(Scope.AUDIT_READ, codes=("bad_input",))
 async def verify(query: Annotated[VerifyQuery, Query()], parts: Has) -> Verdict:
-    """Go through at most 50,000 records and say where the chain first does not hold; `next` says where to go on."""
+    """Checks at most 50,000 records and reports the first break of the chain; `next` is where to continue."""
     head = None if query.head is None else bytes.fromhex(query.head)
     found = await audit.verify_chain(parts.db, head=head, after_no=query.after, limit=VERIFIED_MAX)
-    flaw = found.flaw
-    return Verdict(
-        is_good=found.is_whole,
-        checked=found.records,
-        head=found.head.hex() if found.records else None,
-        flaw_no=None if flaw is None else flaw.no,
-        flaw=None if flaw is None else flaw.reason,
-        next=found.next,
-    )
+    return Verdict.model_construct(**verdict_values(found))

@@ -1,8 +1,8 @@
-"""Budgets: how much a job, a recipe or a caller may spend; and what a job's attempts cost."""
+"""Budgets: how much a job, a recipe or a caller may spend, and the cost of a job's attempts."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Path
@@ -10,11 +10,12 @@ from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
-from windlass.api.own import owned_job
+from windlass.api.job_access import owned_job
 from windlass.api.wire.external import (
     BudgetDocument,
     BudgetList,
     BudgetRequest,
+    BudgetScope,
     Costs,
     budget_document,
     costs_document,
@@ -40,14 +41,14 @@ def _name(value: Any) -> str:
     raise NotFound("there is no such budget")
 
 
-BudgetScope = Annotated[Literal["job", "recipe", "caller"], Path(description="Of what.")]
+ScopePath = Annotated[BudgetScope, Path(description="Of what.")]
 Name = Annotated[str, BeforeValidator(_name), Path(description="A job's id, a recipe's or a caller's name.")]
 
 
 @router.get("/budgets", operation_id="budgets.list", response_model=BudgetList, summary="List budgets")
 @guard(Scope.ADMIN)
 async def list_budgets(parts: Has) -> BudgetList:
-    """Every budget, with what was spent and what is reserved."""
+    """Returns every budget, with the amounts spent and reserved."""
     return BudgetList.model_construct(items=[budget_document(one) for one in await budgets.list(parts.db)])
 
 
@@ -55,11 +56,11 @@ async def list_budgets(parts: Has) -> BudgetList:
     "/budgets/{scope}/{name:path}",
     operation_id="budgets.get",
     response_model=BudgetDocument,
-    summary="Look at a budget",
+    summary="Get a budget",
 )
 @guard(Scope.ADMIN, codes=("not_found", "bad_input"))
-async def get(scope: BudgetScope, name: Name, parts: Has) -> BudgetDocument:
-    """One budget."""
+async def get(scope: ScopePath, name: Name, parts: Has) -> BudgetDocument:
+    """Returns one budget."""
     found = await budgets.get(parts.db, scope, _spelled(scope, name))
     if found is None:
         raise _unknown(scope, name)
@@ -71,9 +72,9 @@ async def get(scope: BudgetScope, name: Name, parts: Has) -> BudgetDocument:
 )
 @guard(Scope.ADMIN, operation="write", codes=("not_found", "bad_input", "too_large", "bad_media"))
 async def put(
-    scope: BudgetScope, name: Name, wish: BudgetRequest, caller: Caller, parts: Has, request_id: RequestId
+    scope: ScopePath, name: Name, wish: BudgetRequest, caller: Caller, parts: Has, request_id: RequestId
 ) -> BudgetDocument:
-    """Steps that wait for money go on at once if this is more than it was. What was spent before counts."""
+    """Sets a budget. A higher budget lets waiting steps start at once. Earlier spending counts."""
     name = _spelled(scope, name)
     await parts.audit.note(
         None, AuditEvent.BUDGET_SET, caller, request_id=request_id, scope=scope, name=name, most=str(wish.most)
@@ -89,8 +90,8 @@ async def put(
     summary="Remove a budget",
 )
 @guard(Scope.ADMIN, operation="write", codes=("not_found", "bad_input"))
-async def remove(scope: BudgetScope, name: Name, caller: Caller, parts: Has, request_id: RequestId) -> None:
-    """Without one there is no limit."""
+async def remove(scope: ScopePath, name: Name, caller: Caller, parts: Has, request_id: RequestId) -> None:
+    """Removes a budget. Without a budget there is no limit."""
     name = _spelled(scope, name)
     if await budgets.get(parts.db, scope, name) is None:
         raise _unknown(scope, name)
@@ -98,10 +99,10 @@ async def remove(scope: BudgetScope, name: Name, caller: Caller, parts: Has, req
     await budgets.remove(parts.db, scope, name)
 
 
-@router.get("/jobs/{job_id}/costs", operation_id="jobs.costs", response_model=Costs, summary="What a job cost")
+@router.get("/jobs/{job_id}/costs", operation_id="jobs.costs", response_model=Costs, summary="Get the costs of a job")
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def costs(job_id: JobId, caller: Caller, parts: Has) -> Costs:
-    """Money, tokens and seconds of each attempt that told them, and the job's own budget."""
+    """Returns the money, tokens and seconds of each attempt that reported them, and the job's own budget."""
     job = await owned_job(parts, caller, job_id)
     found = await costs_of(parts.db, job_id)
     plan = await plan_of(parts.db, job.plan)
@@ -113,7 +114,7 @@ def _unknown(scope: str, name: str) -> NotFound:
 
 
 def _spelled(scope: str, name: str) -> str:
-    """A job's id has one spelling."""
+    """Return the name in its canonical spelling: a job's id has only one."""
     if scope != JOB:
         return name
     try:

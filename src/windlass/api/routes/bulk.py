@@ -1,4 +1,4 @@
-"""One action for many jobs."""
+"""One action on many jobs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ router = guarded_router("jobs")
 @router.post("/jobs/bulk", operation_id="jobs.bulk", response_model=BulkDone, summary="Cancel or retry many jobs")
 @guard(Scope.JOBS_WRITE, operation="write", codes=("bad_input", "count_changed", "too_large", "bad_media"))
 async def act(wish: BulkRequest, caller: Caller, parts: Has, request_id: RequestId) -> BulkDone:
-    """Nothing is done unless `dry_run` is false. The jobs are acted on one by one, the newest first, so a request that
-    was cut off may be sent again: what it did before is no longer found.
+    """Acts on the matching jobs, one by one, the newest first. Does nothing unless `dry_run` is false.
+
+    An interrupted request can be sent again: jobs that it has already changed no longer match.
     """
     wanted = wish.filter.wanted(caller)
     if not wish.dry_run:

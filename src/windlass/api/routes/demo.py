@@ -1,4 +1,4 @@
-"""The first minute: run the demo again, and kill the worker that runs it. There is one in `windlass up` only."""
+"""The demo, in `windlass up` only: run the demo job again, and kill the worker that runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ router = guarded_router("console")
 
 def _demo(parts: Parts) -> Demo:
     if parts.demo is None:
-        raise NotFound("there is no demo here", remedy="`windlass up` has one, unless it was told --no-demo")
+        raise NotFound(
+            "there is no demo here", remedy="`windlass up` runs the demo, unless it was started with --no-demo"
+        )
     return parts.demo
 
 
@@ -31,9 +33,9 @@ def _demo(parts: Parts) -> Demo:
 )
 @guard(Scope.ADMIN, operation="write", codes=("not_found", "wrong_state"))
 async def kill_worker(caller: Caller, parts: Has, request_id: RequestId) -> KilledWorker:
-    """SIGKILL, really. Its steps are handed back at once, and go on in the worker that takes its place."""
+    """Sends a real SIGKILL. The worker's steps are released at once, and continue in the worker that replaces it."""
     demo = _demo(parts)
-    # Before it is done, so that nothing is done unnoted.
+    # Audited first, so that no kill goes unrecorded.
     await parts.audit.note(None, AuditEvent.DEMO_WORKER_KILLED, caller, request_id=request_id)
     worker, pid = await demo.kill()
     return KilledWorker(worker=worker, pid=pid)
@@ -48,9 +50,10 @@ async def kill_worker(caller: Caller, parts: Has, request_id: RequestId) -> Kill
 )
 @guard(Scope.ADMIN, operation="write", by_depth=True, codes=("not_found", "busy"))
 async def run(caller: Caller, parts: Has, request_id: RequestId) -> Response:
-    """Another job like the one that `windlass up` begins with."""
+    """Submits another job like the first job of `windlass up`."""
     demo = _demo(parts)
     wish = JobRequest(recipe=demo.recipe, labels={"windlass": "demo"})
-    accepted = await parts.submitter.submit(await submission_of(parts, caller, wish, key=None, request_id=request_id))
+    submission, _ = await submission_of(parts, caller, wish, key=None, request_id=request_id)
+    accepted = await parts.submitter.submit(submission)
     demo.job_id = accepted.job_id
     return await accepted_answer(parts, accepted.job_id, is_new=True)

@@ -1,4 +1,4 @@
-"""Into a job: its graph, its steps, its events, and why it stands where it does."""
+"""The inside of a job: its graph, its steps, its events, and the reasons why it does not advance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
-from windlass.api.own import owned_job
+from windlass.api.job_access import owned_job
 from windlass.api.wire.step import (
     EVENTS_PAGE_MAX,
     NEWEST_EVENTS,
@@ -32,11 +32,11 @@ router = guarded_router("jobs")
 
 
 @router.get(
-    "/jobs/{job_id}/graph", operation_id="jobs.graph", response_model=GraphDocument, summary="Look at a job's graph"
+    "/jobs/{job_id}/graph", operation_id="jobs.graph", response_model=GraphDocument, summary="Get a job's graph"
 )
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def graph(job_id: JobId, query: Annotated[GraphQuery, Query()], caller: Caller, parts: Has) -> Any:
-    """Every step of the recipe with where it stands. A fan-out is one node with counts; its children are steps."""
+    """Returns every step of the recipe with its state. A fan-out is one node with counts; its children are steps."""
     job = await owned_job(parts, caller, job_id)
     view = await job_graph.graph(parts.db, job, with_results=query.results, with_children=query.children is not None)
     return graph_document(job, view)
@@ -45,7 +45,7 @@ async def graph(job_id: JobId, query: Annotated[GraphQuery, Query()], caller: Ca
 @router.get("/jobs/{job_id}/steps", operation_id="jobs.steps", response_model=StepPage, summary="List a job's steps")
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def steps(job_id: JobId, query: Annotated[StepsQuery, Query()], caller: Caller, parts: Has) -> Any:
-    """The steps in order, children of fan-outs among them."""
+    """Returns the steps in order, including the children of fan-outs."""
     job = await owned_job(parts, caller, job_id)
     plan, found, is_more = await job_graph.steps_page(
         parts.db,
@@ -64,7 +64,7 @@ async def steps(job_id: JobId, query: Annotated[StepsQuery, Query()], caller: Ca
 )
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def events(job_id: JobId, query: Annotated[EventsQuery, Query()], caller: Caller, parts: Has) -> Any:
-    """Everything that happened to the job, in order and without a gap. /jobs/{job_id}/stream tells it as it happens."""
+    """Returns every event of the job, in order and without a gap. /jobs/{job_id}/stream sends them as they happen."""
     await owned_job(parts, caller, job_id)
     is_newest_first = query.order == "desc"
     limit = query.limit or (NEWEST_EVENTS if is_newest_first else EVENTS_PAGE_MAX)
@@ -75,10 +75,10 @@ async def events(job_id: JobId, query: Annotated[EventsQuery, Query()], caller: 
     return EventPage.model_construct(items=items, next=found[-1].seq if len(found) == limit else None)
 
 
-@router.get("/jobs/{job_id}/why", operation_id="jobs.why", response_model=Reasons, summary="Why a job stands still")
+@router.get("/jobs/{job_id}/why", operation_id="jobs.why", response_model=Reasons, summary="Explain why a job waits")
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def why(job_id: JobId, query: Annotated[WhyQuery, Query()], caller: Caller, parts: Has) -> Reasons:
-    """For each step that is not done, what it waits for, read from the very rows that the engine goes by."""
+    """Returns what each unfinished step waits for, read from the same rows that the engine uses."""
     await owned_job(parts, caller, job_id)
     found = await explain.why(parts.db, job_id, query.step, limit=explain.REASONS_MAX + 1)
     items = [reason_document(reason) for reason in found[: explain.REASONS_MAX]]

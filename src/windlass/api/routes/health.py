@@ -1,4 +1,4 @@
-"""What load balancers, service managers and Prometheus ask. None of it counts against anybody's limit."""
+"""Endpoints for load balancers, service managers and Prometheus. They count against no caller's limit."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from windlass.telemetry.exposition import CONTENT_TYPE
 router = guarded_router("health")
 
 
-@router.get("/healthz", operation_id="health.live", response_model=Health, summary="Is the process alive")
+@router.get("/healthz", operation_id="health.live", response_model=Health, summary="Check that the process is alive")
 @guard(is_open=True, cost=0)
 async def live() -> Health:
-    """Always 200 while the process answers at all. A process that does not should be started anew."""
+    """Returns 200 while the process responds at all. A process that does not respond should be restarted."""
     return Health()
 
 
@@ -32,13 +32,13 @@ async def live() -> Health:
     operation_id="health.ready",
     response_model=Readiness,
     responses={503: {"model": Readiness, "description": "Not ready; `parts` says why."}},
-    summary="Can the process do its work",
+    summary="Check that the process can work",
 )
 @guard(is_open=True, cost=0)
 async def ready(request: Request, parts: Has) -> Response:
-    """200 if the database answers, has this release's schema and the process's own loops turn; else 503.
+    """Returns 200 if the database responds and has this release's schema, and the process's loops run; else 503.
 
-    A process that is not ready should get no requests, and must not be ended for it: it recovers by itself.
+    A process that is not ready should get no requests. It must not be restarted for that: it recovers without help.
     """
     state = await _probe(request).state()
     document = Readiness(
@@ -63,18 +63,23 @@ async def ready(request: Request, parts: Has) -> Response:
 )
 @guard(is_open=True, cost=0, codes=("unauthenticated", "forbidden"))
 async def metrics(request: Request, parts: Has) -> Response:
-    """Prometheus text. Open where only this machine can ask; anywhere else it takes a key with the scope `admin`."""
+    """Returns Prometheus text.
+
+    Needs no key if only this machine can connect; otherwise a key with the scope `admin`.
+    """
     if not _is_private(request, parts.settings.listen, parts.settings.proxies):
         caller = await authenticate(request, parts, takes_ticket=False)
         if not caller.has(Scope.ADMIN):
-            raise Forbidden("this takes the scope admin", remedy="Or set metrics_listen, and let Prometheus ask there")
+            raise Forbidden(
+                "this needs the scope admin", remedy="Or set metrics_listen, and let Prometheus scrape that address"
+            )
     return Response(await parts.exposition.text(), headers={"Content-Type": CONTENT_TYPE})
 
 
-@router.get("/version", operation_id="health.version", response_model=Version, summary="The release that answers")
+@router.get("/version", operation_id="health.version", response_model=Version, summary="Get the release of the server")
 @guard(is_open=True, cost=0)
 async def version(request: Request) -> Version:
-    """The version of Windlass, and which console it serves."""
+    """Returns the version of Windlass, and the console that it serves."""
     build = console_of(request).build()
     return Version(version=VERSION, console=build.kind, console_build=build.hash)
 
@@ -88,7 +93,7 @@ def _probe(request: Request) -> Probe:
 
 
 def _is_private(request: Request, listen: str, proxies: tuple[str, ...]) -> bool:
-    """Whether only this machine can have sent the request: nothing stands between, and nobody else is listened to."""
+    """Return whether only this machine can have sent the request: no proxy, and the server listens on loopback only."""
     if proxies or "x-forwarded-for" in request.headers or "forwarded" in request.headers:
         return False
     host = listen.rpartition(":")[0].strip("[]")

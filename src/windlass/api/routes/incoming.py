@@ -1,4 +1,4 @@
-"""What providers tell us: their webhooks, and applying one again."""
+"""Webhooks of providers: receive them, list them, and apply them again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EventId = Annotated[str, BeforeValidator(_text), Path(description="An event's id
     "/webhooks/{provider}",
     operation_id="providers.webhook",
     response_model=WebhookTaken,
-    summary="Take a provider's webhook",
+    summary="Receive a provider's webhook",
     openapi_extra={
         "requestBody": {"content": {"application/json": {"schema": {}}}, "description": "As the provider sends it."}
     },
@@ -67,15 +67,17 @@ EventId = Annotated[str, BeforeValidator(_text), Path(description="An event's id
     codes=("not_found", "bad_signature", "database_unavailable"),
 )
 async def webhook(request: Request, provider: ProviderName) -> Response:
-    """No key: the signature over the raw body says who it is, by the profile and the secrets in providers.yaml.
+    """Receives a webhook.
 
-    Answered once the event and its effect are stored, in one commit. Sent again, it is `replayed`.
+    It needs no key: the signature over the raw body identifies the provider, by the profile and the secrets in
+    providers.yaml. The response follows after one commit has stored the event and its effect. A repeated webhook gets
+    `replayed`.
     """
     parts = parts_of(request)
-    # A stranger's body is not read for a provider that is not there.
+    # The body of a request for an unknown provider is not read.
     parts.receiver.check(provider)
     body = await request.body()
-    # ASGI has the names in small letters already.
+    # ASGI has the names in lower case already.
     headers = dict(request.headers)
     try:
         applied = await parts.receiver.receive(provider, headers, body, dict(request.query_params))
@@ -94,7 +96,10 @@ async def webhook(request: Request, provider: ProviderName) -> Response:
 )
 @guard(Scope.ADMIN, codes=("not_found", "bad_input"))
 async def events(provider: ProviderName, query: Annotated[ProviderEventsQuery, Query()], parts: Has) -> Any:
-    """What came, and what became of it. `WAITING` are those of work that nobody knows."""
+    """Returns the received webhooks and their results.
+
+    `WAITING` marks webhooks about work that is not known yet.
+    """
     parts.receiver.check(provider)
     found = await external.events(parts.db, provider, state=query.status, limit=query.limit)
     return ProviderEventList.model_construct(
@@ -117,7 +122,7 @@ async def events(provider: ProviderName, query: Annotated[ProviderEventsQuery, Q
 async def apply(
     provider: ProviderName, event_id: EventId, caller: Caller, parts: Has, request_id: RequestId
 ) -> WebhookTaken:
-    """The stored body is read once more, with the adapter as it is now. A step that has ended stays as it is."""
+    """Reads the stored body again, with the current adapter. A finished step stays as it is."""
     parts.receiver.check(provider)
     await parts.audit.note(
         None, AuditEvent.PROVIDER_EVENT_APPLIED, caller, request_id=request_id, provider=provider, event=event_id

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
+import asyncpg
 from fastapi import Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from windlass.api.answer import JsonAnswer
 from windlass.api.guard import Caller, Has, JobId, RequestId, charge, guard, guarded_router
-from windlass.api.own import owned_job
+from windlass.api.job_access import owned_job
 from windlass.api.parts import Parts
 from windlass.api.problem import problem_of
-from windlass.api.submission import checked_key, checked_many, submission_of
+from windlass.api.submission import checked_key, checked_many, new_job, submission_of
 from windlass.api.tagged import tagged
 from windlass.api.wire.job import (
     BATCH_MAX,
@@ -25,7 +27,7 @@ from windlass.api.wire.job import (
     JobPage,
     JobRequest,
     job_document,
-    job_values,
+    job_json,
     listed_job,
 )
 from windlass.api.wire.listing import JobsQuery
@@ -36,12 +38,13 @@ from windlass.pure.audit import AuditEvent
 from windlass.pure.cursor import decode_page, encode_page
 from windlass.telemetry.traces import link_job
 from windlass.views import listing
+from windlass.views.read import JobView
 
 router = guarded_router("jobs")
 IdempotencyKey = Annotated[
     str | None, Header(description="Makes the request safe to repeat: the same key gives the same job.")
 ]
-IfNoneMatch = Annotated[str | None, Header(description="The ETag that is known already.")]
+IfNoneMatch = Annotated[str | None, Header(description="The known ETag.")]
 _SUBMIT_CODES = ("not_found", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy", "unavailable")
 _PAGE = "jobs"
 
@@ -62,12 +65,14 @@ async def submit_batch(
     request_id: RequestId,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """An answer for each job, in order. A job that cannot be made refuses the whole batch before any is made; only an
-    idempotency key that was used for another body refuses its own job alone. A batch costs as much as its jobs.
+    """Returns a result for each job, in order.
+
+    An invalid job refuses the whole batch before any job is created. But an idempotency key that was used with another
+    body refuses only its own job. A batch costs as much as its jobs.
     """
     if idempotency_key is not None:
         raise BadRequest(
-            "one Idempotency-Key cannot name the jobs of a batch", remedy="Give each job an idempotency_key of its own"
+            "one Idempotency-Key cannot identify the jobs of a batch", remedy="Give each job its own idempotency_key"
         )
     if len(batch.jobs) > BATCH_MAX:
         raise TooLarge(f"{len(batch.jobs):,} jobs in a batch; at most {BATCH_MAX:,} are taken")
@@ -93,31 +98,38 @@ async def submit_batch(
 async def submit(
     wish: JobRequest, caller: Caller, parts: Has, request_id: RequestId, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Answered once the job is stored: whoever has the answer has the job, whatever dies afterwards.
+    """Answers after the job is stored: the job then survives a crash of any process.
 
-    With an `Idempotency-Key` the request can be repeated after a lost answer: it gives the job that the first one made,
-    as it is now, with `Idempotency-Replayed: true`.
+    A client can repeat a request with an `Idempotency-Key` after a lost response. It then gets the job of the first
+    request, in its current state, with `Idempotency-Replayed: true`.
     """
     key = checked_key(idempotency_key, wish.idempotency_key)
-    accepted = await parts.submitter.submit(await submission_of(parts, caller, wish, key=key, request_id=request_id))
-    return await accepted_answer(parts, accepted.job_id, is_new=accepted.is_new)
+    submission, version = await submission_of(parts, caller, wish, key=key, request_id=request_id)
+    accepted = await parts.submitter.submit(submission)
+    if accepted.created_at is None:
+        return await accepted_answer(parts, accepted.job_id, is_new=accepted.is_new)
+    link_job(accepted.job_id)
+    return answer_with(parts, new_job(submission, version, accepted.created_at), is_new=True)
 
 
 async def accepted_answer(parts: Parts, job_id: UUID, *, is_new: bool) -> Response:
-    """202, where the job is, and whether it was there before."""
+    """Return 202 with the job in its current state, and whether it existed before."""
     link_job(job_id)
-    job = await parts.looks.job(job_id)
-    document = JobAccepted.model_construct(**job_values(job), is_new=is_new)
-    headers = {"Location": f"{parts.settings.public_url or ''}{document.links['self']}"}
+    return answer_with(parts, await parts.job_reader.job(job_id), is_new=is_new)
+
+
+def answer_with(parts: Parts, job: JobView, *, is_new: bool) -> Response:
+    """Return 202 with this job."""
+    headers = [(b"location", f"{parts.settings.public_url or ''}/jobs/{job.id}".encode())]
     if not is_new:
-        headers["Idempotency-Replayed"] = "true"
-    return Response(document.model_dump_json(), status_code=202, media_type="application/json", headers=headers)
+        headers.append((b"idempotency-replayed", b"true"))
+    return JsonAnswer(job_json(job, is_new=is_new), 202, headers)
 
 
 @router.get("/jobs", operation_id="jobs.list", response_model=JobPage, summary="List jobs")
 @guard(Scope.JOBS_READ, codes=("bad_input",))
 async def list_jobs(query: Annotated[JobsQuery, Query()], caller: Caller, parts: Has) -> Any:
-    """The newest first. `next`, given as `cursor` with the same filter, leads to the next page."""
+    """Returns the newest jobs first. To get the next page, send `next` as `cursor` with the same filter."""
     wanted = query.wanted(caller)
     before = None if query.cursor is None else _before(query.cursor, wanted.digest())
     page = await listing.page(parts.db, wanted, before=before, limit=query.limit)
@@ -130,15 +142,15 @@ def _before(cursor: str, digest: str) -> UUID:
     try:
         return UUID(decode_page(cursor, _PAGE, digest))
     except ValueError:
-        raise BadRequest("the cursor cannot be read", remedy="Use `next` of the page before, as it is") from None
+        raise BadRequest("the cursor cannot be read", remedy="Send `next` of the last page unchanged") from None
 
 
-@router.get("/jobs/{job_id}", operation_id="jobs.get", response_model=JobDocument, summary="Look at a job")
+@router.get("/jobs/{job_id}", operation_id="jobs.get", response_model=JobDocument, summary="Get a job")
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def get(
     request: Request, job_id: JobId, caller: Caller, parts: Has, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """The job without its payloads: `links` leads to those."""
+    """Returns the job without its payloads; `links` has their addresses."""
     return tagged(request, job_document(await owned_job(parts, caller, job_id)).model_dump_json().encode())
 
 
@@ -151,7 +163,10 @@ async def get(
 )
 @guard(Scope.JOBS_WRITE, operation="write", codes=("not_found", "wrong_state"))
 async def delete(job_id: JobId, caller: Caller, parts: Has, request_id: RequestId) -> None:
-    """It is gone from lists and from its address; how it ended stays in the audit."""
+    """Removes the job from lists and from its address. The audit keeps its final state."""
     await owned_job(parts, caller, job_id)
-    await parts.audit.note(None, AuditEvent.JOB_DELETED, caller, job_id=job_id, request_id=request_id)
-    await control.delete(parts.db, job_id)
+
+    async def note(connection: asyncpg.Connection) -> None:
+        await parts.audit.note(connection, AuditEvent.JOB_DELETED, caller, job_id=job_id, request_id=request_id)
+
+    await control.delete(parts.db, job_id, note=note)

@@ -1,4 +1,4 @@
-"""Keys: made, listed, revoked. With a Membership service the keys are not ours, and none of this is there."""
+"""Keys: create, list and revoke them. A Membership service owns the keys itself, so these routes then do not exist."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ router = guarded_router("keys")
 @router.get("/keys", operation_id="keys.list", response_model=KeyList, summary="List keys")
 @guard(Scope.ADMIN, codes=("not_found", "bad_input"))
 async def list_keys(query: Annotated[KeysQuery, Query()], parts: Has) -> KeyList:
-    """Every key, live or not, without its text."""
+    """Returns every key, live or not, without its text."""
     views = await _keys(parts).listing(caller=query.caller)
-    return KeyList(items=[KeyDocument.model_construct(**key_values(view)) for view in views])  # type: ignore[arg-type]
+    return KeyList(items=[KeyDocument.model_construct(**key_values(view)) for view in views])
 
 
-@router.post("/keys", operation_id="keys.create", status_code=201, response_model=NewKeyDocument, summary="Make a key")
+@router.post(
+    "/keys", operation_id="keys.create", status_code=201, response_model=NewKeyDocument, summary="Create a key"
+)
 @guard(Scope.ADMIN, operation="write", codes=("not_found", "bad_input", "too_large", "bad_media"))
 async def create(wish: KeyRequest, caller: Caller, parts: Has, request_id: RequestId) -> NewKeyDocument:
-    """The text of the key is in this answer and nowhere else: neither we nor anybody can show it again."""
+    """Creates a key. The text of the key is only in this response: the server cannot show it again."""
     made = await _keys(parts).create(
         wish.caller,
         name=wish.name,
@@ -39,7 +41,7 @@ async def create(wish: KeyRequest, caller: Caller, parts: Has, request_id: Reque
         by=caller.caller_id,
         request_id=request_id,
     )
-    return NewKeyDocument.model_construct(**key_values(made.view), key=made.text)  # type: ignore[arg-type]
+    return NewKeyDocument.model_construct(**key_values(made.view), key=made.text)
 
 
 @router.delete(
@@ -52,11 +54,14 @@ async def revoke(
     parts: Has,
     request_id: RequestId,
 ) -> None:
-    """It is refused from now on, everywhere, and streams that it opened end. Revoking it again changes nothing."""
+    """Refuses the key from now on, everywhere, and ends the streams that it opened.
+
+    Revoking it again changes nothing.
+    """
     await _keys(parts).revoke(key_id[:64], by=caller.caller_id, request_id=request_id)
 
 
 def _keys(parts: Parts) -> Keys:
     if parts.keys is None:
-        raise NotFound("the keys of this installation are those of its Membership service")
+        raise NotFound("this installation uses the keys of its Membership service")
     return parts.keys

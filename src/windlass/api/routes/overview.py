@@ -1,4 +1,4 @@
-"""What to look at first, and failures that nobody has dealt with."""
+"""The overview of an installation, and failed jobs that need attention."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def _fingerprint(text: Any) -> str:
 Fingerprint = Annotated[str, BeforeValidator(_fingerprint), Path(description="A kind of failure.")]
 
 
-@router.get("/overview", operation_id="overview.get", response_model=OverviewDocument, summary="What to look at first")
+@router.get("/overview", operation_id="overview.get", response_model=OverviewDocument, summary="Get the overview")
 @guard(Scope.JOBS_READ)
 async def overview(caller: Caller, parts: Has) -> OverviewDocument:
-    """What needs attention, what was done in the last hour, what waits. An admin is told of the whole installation."""
+    """Returns what needs attention, the work of the last hour, and what waits. An admin sees the whole installation."""
     return overview_document(await look_over(parts.db, caller.owner))
 
 
@@ -51,7 +51,7 @@ async def overview(caller: Caller, parts: Has) -> OverviewDocument:
 )
 @guard(Scope.JOBS_READ)
 async def list_dead_letters(caller: Caller, parts: Has) -> DeadLetterList:
-    """Failed jobs that nobody ran again, discarded or deleted, by kind of failure. The newest 5,000 are looked at."""
+    """Returns failed jobs that were not run again, discarded or deleted, by kind of failure. Reads the newest 5,000."""
     found = await dead_letters.look(parts.db, caller.owner)
     return DeadLetterList(
         items=[dead_letter_document(kind) for kind in found.kinds],
@@ -64,13 +64,13 @@ async def list_dead_letters(caller: Caller, parts: Has) -> DeadLetterList:
     "/dead-letters/{fingerprint}/redrive",
     operation_id="dead_letters.redrive",
     response_model=BulkDone,
-    summary="Run dead letters again",
+    summary="Redrive dead letters",
 )
 @guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=(*_CODES, "busy"))
 async def redrive(
     fingerprint: Fingerprint, wish: RedriveRequest, caller: Caller, parts: Has, request_id: RequestId
 ) -> BulkDone:
-    """Nothing is done unless `dry_run` is false. No job is run twice by this, however often it is asked for."""
+    """Runs the jobs again. Does nothing unless `dry_run` is false. Repeating the request never runs a job twice."""
     if not wish.dry_run:
         await _noted(parts, caller, request_id, "redrive", fingerprint, wish, start=wish.start, limit=wish.limit)
     found = await dead_letters.of_kind(parts.db, caller.owner, fingerprint, None if wish.dry_run else wish.expect)
@@ -98,7 +98,7 @@ async def redrive(
 async def discard(
     fingerprint: Fingerprint, wish: DiscardRequest, caller: Caller, parts: Has, request_id: RequestId
 ) -> BulkDone:
-    """The jobs stay as they are, and are no dead letters any more. Nothing is done unless `dry_run` is false."""
+    """Leaves the jobs as they are and removes them from the dead letters. Does nothing unless `dry_run` is false."""
     if not wish.dry_run:
         await _noted(parts, caller, request_id, "discard", fingerprint, wish)
     found = await dead_letters.of_kind(parts.db, caller.owner, fingerprint, None if wish.dry_run else wish.expect)

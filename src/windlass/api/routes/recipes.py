@@ -1,4 +1,4 @@
-"""Recipes: which there are, what they take, how they look."""
+"""Recipes: list them, and return their inputs and graphs."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ Version = Annotated[VersionQuery, Query()]
 @router.get("/recipes", operation_id="recipes.list", response_model=RecipeList, summary="List recipes")
 @guard(Scope.JOBS_READ)
 async def list_recipes(parts: Has) -> RecipeList:
-    """Every recipe with its newest version."""
+    """Returns every recipe with its newest version."""
     return RecipeList(items=[recipe_summary(recipe) for recipe in await recipe_views.listing(parts.db)])
 
 
-@router.get("/recipes/{name}", operation_id="recipes.get", response_model=RecipeDocument, summary="Look at a recipe")
+@router.get("/recipes/{name}", operation_id="recipes.get", response_model=RecipeDocument, summary="Get a recipe")
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def get(name: Name, query: Version, parts: Has) -> RecipeDocument:
-    """Its description, its steps and what needs what, the schema of its inputs, and the expression of its output."""
+    """Returns its description, its steps and their dependencies, its inputs' schema, and its output expression."""
     return recipe_document(await recipes.described(parts.db, name, query.version))
 
 
@@ -62,7 +62,7 @@ async def get(name: Name, query: Version, parts: Has) -> RecipeDocument:
 )
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def versions(name: Name, parts: Has) -> RecipeList:
-    """Every version, the newest first."""
+    """Returns every version, the newest first."""
     found = await recipe_views.versions(parts.db, name)
     if not found:
         raise NotFound(f"there is no recipe {name}", remedy="GET /recipes lists them")
@@ -73,14 +73,14 @@ async def versions(name: Name, parts: Has) -> RecipeList:
     "/recipes/{name}/schema",
     operation_id="recipes.schema",
     response_model=dict[str, Any],
-    summary="The schema of a recipe's inputs",
-    responses={304: {"description": "It is what is known already."}},
+    summary="Get the schema of a recipe's inputs",
+    responses={304: {"description": "It has not changed."}},
 )
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def schema(
     request: Request, name: Name, query: Version, parts: Has, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """JSON Schema; its ETag is the plan's hash."""
+    """Returns the JSON Schema of the inputs. Its ETag is the plan's hash."""
     plan = await recipes.latest(parts.db, name, query.version)
     headers = {"ETag": f'"{plan.hash}"', "Cache-Control": "private, no-cache"}
     if is_known(request, headers["ETag"]):
@@ -92,11 +92,11 @@ async def schema(
     "/recipes/{name}/inputs",
     operation_id="recipes.inputs",
     response_model=RecentInputs,
-    summary="What a recipe was given lately",
+    summary="List recent inputs of a recipe",
 )
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def recent_inputs(name: Name, caller: Caller, parts: Has) -> RecentInputs:
-    """Inputs of the newest jobs of a recipe, each once and ten at most; large ones are left out."""
+    """Returns the inputs of the recipe's newest jobs, without duplicates and at most ten. Omits large inputs."""
     await parts.plans.latest(name)
     found = await recipe_views.recent_inputs(parts.db, name, caller.owner)
     return RecentInputs(items=[RecentInput(job_id=one.job_id, at=one.at, inputs=one.inputs) for one in found])

@@ -1,4 +1,4 @@
-"""Running a job again, as a new one: from where it failed, from the start, or from a step."""
+"""Runs a job again as a new job: from its failure, from the start, or from a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from windlass.api.guard import Caller, Has, JobId, RequestId, guard, guarded_router
-from windlass.api.own import owned_job
+from windlass.api.job_access import owned_job
 from windlass.api.parts import Parts
 from windlass.api.routes.jobs import IdempotencyKey, accepted_answer
 from windlass.api.submission import checked_key
@@ -31,7 +31,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     status_code=202,
     response_model=JobAccepted,
     responses=_ANSWERS,
-    summary="Retry a job that ended badly",
+    summary="Retry a failed job",
 )
 @guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=_CODES)
 async def retry(
@@ -42,7 +42,7 @@ async def retry(
     wish: RetryRequest | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """A new job that keeps every step that succeeded and runs the rest. With `dry_run` it only says which those are."""
+    """Creates a job that keeps every succeeded step and runs the rest. With `dry_run` it only lists them."""
     asked = engine.Wish("retry")
     is_dry = wish is not None and wish.dry_run
     return await _answer(parts, caller, job_id, asked, checked_key(idempotency_key), request_id, is_dry=is_dry)
@@ -65,10 +65,10 @@ async def rerun(
     wish: RerunRequest | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """A new job of the same plan: from the start, or with `from_step` from there, keeping the other finished steps.
+    """Creates a job of the same plan: from the start, or from `from_step` on, keeping the other finished steps.
 
-    `inputs`, if given, replace those that it had; what is kept stays as it was made. With `dry_run` nothing is made.
-    Without an `Idempotency-Key` a repeated request makes a second job.
+    `inputs`, if given, replace the job's inputs; kept steps keep their outputs. With `dry_run` no job is created.
+    Without an `Idempotency-Key`, a repeated request creates a second job.
     """
     asked = engine.Wish("rerun") if wish is None else engine.Wish("rerun", wish.from_step, wish.inputs)
     is_dry = wish is not None and wish.dry_run

@@ -1,4 +1,4 @@
-"""What went into a job and what came out of it."""
+"""The inputs and outputs of jobs and steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
-from windlass.api.own import owned_job
+from windlass.api.job_access import owned_job
 from windlass.api.routes.jobs import IfNoneMatch
 from windlass.api.tagged import IMMUTABLE, Body, InMemory, ranged, tagged
 from windlass.core.caller import Scope
@@ -30,7 +30,7 @@ router = guarded_router("results")
 _NO_MAX = 2**31 - 1
 _PARTS: dict[int | str, dict[str, Any]] = {
     206: {"description": "The range that was asked for."},
-    304: {"description": "It is what is known already."},
+    304: {"description": "It has not changed."},
 }
 
 
@@ -50,32 +50,35 @@ StepNo = Annotated[
 
 @contextmanager
 def _in_store() -> Iterator[None]:
-    """What a job names and its store does not have is our trouble; where the store is, is nobody's business."""
+    """Turn a missing artifact into Unavailable.
+
+    The fault is the server's, and callers must not learn where the store is.
+    """
     try:
         yield
     except NotFound:
-        raise Unavailable("the output is not in the artifact store that this server was given") from None
+        raise Unavailable("the output is not in this server's artifact store") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An artifact, in pieces."""
+    """An artifact that is read in pieces."""
 
     artifacts: Artifacts
     ref: Ref
 
     @property
     def tag(self) -> str:
-        """Its name, which is its content's."""
+        """Return the artifact's name, which is the hash of its content."""
         return self.ref.sha256
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Return the number of bytes."""
         return self.ref.size
 
     async def part(self, start: int, length: int) -> bytes:
-        """Some of them."""
+        """Return `length` bytes from `start` on."""
         with _in_store():
             return await self.artifacts.part(self.ref, start, length)
 
@@ -83,19 +86,19 @@ class Stored:
 @router.get(
     "/jobs/{job_id}/input",
     operation_id="jobs.input",
-    summary="A job's inputs",
+    summary="Get a job's inputs",
     responses={304: _PARTS[304]},
 )
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def inputs(
     request: Request, job_id: JobId, caller: Caller, parts: Has, if_none_match: IfNoneMatch = None
 ) -> Response:
-    """The inputs as they were checked, with defaults filled in."""
+    """Returns the validated inputs, including defaults."""
     job = await owned_job(parts, caller, job_id)
     return tagged(request, msgspec.json.encode(job.input))
 
 
-@router.get("/jobs/{job_id}/output", operation_id="jobs.output", summary="A job's output", responses=_PARTS)
+@router.get("/jobs/{job_id}/output", operation_id="jobs.output", summary="Get a job's output", responses=_PARTS)
 @guard(
     Scope.JOBS_READ,
     codes=("not_found", "wrong_state", "output_quarantined", "bad_range", "bad_expression", "unavailable"),
@@ -108,7 +111,7 @@ async def output(
     range_: Annotated[str | None, Header(alias="Range", description="One range of bytes.")] = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """What the recipe returned, as JSON. A job that is not COMPLETED has none: 409 says where it stands."""
+    """Returns the recipe's output as JSON. A job that is not COMPLETED has none, and gets 409 with its state."""
     job = await owned_job(parts, caller, job_id)
     check_output(job)
     plan = await plan_of(parts.db, job.plan)
@@ -118,7 +121,7 @@ async def output(
 
 
 @router.get(
-    "/jobs/{job_id}/steps/{no}/output", operation_id="jobs.step_output", summary="A step's output", responses=_PARTS
+    "/jobs/{job_id}/steps/{no}/output", operation_id="jobs.step_output", summary="Get a step's output", responses=_PARTS
 )
 @guard(Scope.JOBS_READ, codes=("not_found", "wrong_state", "output_quarantined", "bad_range", "unavailable"))
 async def step_output(
@@ -130,7 +133,7 @@ async def step_output(
     range_: Annotated[str | None, Header(alias="Range", description="One range of bytes.")] = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """What the step returned, as JSON, however large it is. A fan-out returns the list of its children's outputs."""
+    """Returns the step's output as JSON, of any size. A fan-out's output is the list of its children's outputs."""
     await owned_job(parts, caller, job_id)
     found = await job_graph.output_ref(parts.db, parts.artifacts, job_id, no)
     body: Body = found if isinstance(found, FanOutput) else _body(parts.artifacts, found)

@@ -1,4 +1,4 @@
-"""Signing in at the console, and out. A cookie stands for the key from then on; see `access/sessions.py`."""
+"""Signs users of the console in and out. A cookie then stands for the key; see `access/sessions.py`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _CODES = ("unauthenticated", "rate_limited", "membership_unavailable", "database
 async def sign_in(
     wish: SignIn, request: Request, answer: Response, parts: Has, request_id: RequestId
 ) -> SessionDocument:
-    """With the token of a link, which is good once, or with a key. The answer sets a cookie that no script can read.
+    """Signs in with the token of a link, which is valid once, or with a key. Sets a cookie that no script can read.
 
-    With the cookie every route can be used that the key can, streams too. A request that changes something also needs
-    the header `X-Windlass-CSRF` with the `csrf` of this answer.
+    The cookie opens every route that the key opens, including streams. A request that changes something also needs the
+    header `X-Windlass-CSRF` with the `csrf` of this response.
     """
     check_own_page(request, parts)
     given = wish.token if wish.token is not None else wish.key or ""
@@ -60,14 +60,14 @@ async def sign_in(
 
 
 @router.get(
-    "/console/session", operation_id="console.session", response_model=SessionDocument, summary="Who is signed in"
+    "/console/session", operation_id="console.session", response_model=SessionDocument, summary="Get the session"
 )
 @guard(is_open=True, cost=0, codes=_CODES)
 async def session(request: Request, parts: Has) -> SessionDocument:
-    """Whoever the cookie belongs to. A key says nothing here: 401 without a good cookie."""
+    """Returns the session of the cookie. A key is ignored here: without a valid cookie the response is 401."""
     cookie = cookie_of(request, parts)
     if cookie is None:
-        # Everybody who opens the page for the first time asks this: it is no attempt at anything.
+        # Every first visit to the page sends this request, so it does not count as a failed attempt.
         raise no_session()
     check_refusals(request, cookie)
     try:
@@ -88,7 +88,7 @@ async def session(request: Request, parts: Has) -> SessionDocument:
 )
 @guard(is_open=True, cost=0, operation="write", codes=(*_CODES, "bad_csrf"))
 async def sign_out(request: Request, parts: Has, request_id: RequestId) -> Response:
-    """The cookie is good no more, everywhere, and streams that it opened end. 204 too when nobody is signed in."""
+    """Invalidates the cookie everywhere, and ends the streams that it opened. Also returns 204 without a session."""
     check_own_page(request, parts)
     cookie = cookie_of(request, parts)
     if cookie is not None:

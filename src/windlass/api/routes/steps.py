@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
-from windlass.api.own import owned_job
+from windlass.api.job_access import owned_job
 from windlass.api.routes.results import StepNo
 from windlass.api.wire.detail import (
     AttemptPage,
@@ -25,11 +25,11 @@ router = guarded_router("jobs")
 
 
 @router.get(
-    "/jobs/{job_id}/steps/{no}", operation_id="jobs.step", response_model=StepDetailDocument, summary="Look at a step"
+    "/jobs/{job_id}/steps/{no}", operation_id="jobs.step", response_model=StepDetailDocument, summary="Get a step"
 )
 @guard(Scope.JOBS_READ, codes=("not_found",))
 async def step(job_id: JobId, no: StepNo, caller: Caller, parts: Has) -> Any:
-    """Where it stands, its attempts, what they logged, what it was given, what it waits for, and what it cost."""
+    """Returns the step's state, attempts, logs, inputs, waits and cost."""
     job = await owned_job(parts, caller, job_id)
     return detail_document(job_id, await step_detail.step(parts.db, parts.resolver, job, no))
 
@@ -39,7 +39,7 @@ async def step(job_id: JobId, no: StepNo, caller: Caller, parts: Has) -> Any:
 )
 @guard(Scope.JOBS_READ, codes=("not_found", "bad_input"))
 async def attempts(job_id: JobId, query: Annotated[AttemptsQuery, Query()], caller: Caller, parts: Has) -> Any:
-    """Every attempt of every step, in the order in which they began: when, on which worker, and how it ended."""
+    """Returns every attempt of every step in the order of their starts: its times, its worker and how it ended."""
     job = await owned_job(parts, caller, job_id)
     found = await engine.attempts(parts.db, job_id, after=query.after, limit=query.limit)
     plan = await plan_of(parts.db, job.plan)

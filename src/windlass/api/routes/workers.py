@@ -1,4 +1,4 @@
-"""The processes that do the work."""
+"""The worker processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ router = guarded_router("workers")
 @router.get("/workers", operation_id="workers.list", response_model=WorkerList, summary="List workers")
 @guard(Scope.ADMIN)
 async def list_workers(parts: Has) -> WorkerList:
-    """Every worker with what it holds; one whose lease ran out is lost, and its steps run elsewhere."""
+    """Returns every worker with the steps that it holds.
+
+    A worker whose lease expired is lost, and its steps run elsewhere.
+    """
     found = await worker_views.listing(parts.db)
     at_work = await worker_views.at_work(parts.db)
     now = await gauge.now(parts.db)

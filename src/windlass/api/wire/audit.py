@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-import msgspec
 from pydantic import Field, model_validator
 
 from windlass.api.wire.wire import Id, Instant, Sought, Text, Time, Told
-from windlass.pure.audit import Record
+from windlass.core.caller import CallerType
+from windlass.documents.key import record_values
+from windlass.pure.audit import AuditEvent, Record
 
 PAGE_MAX = 500
 NO_MAX = 2**63 - 1
@@ -17,16 +18,16 @@ HEAD = r"^[0-9a-fA-F]{64}$"
 
 
 class AuditQuery(Sought):
-    """Which records, and from where on."""
+    """Which records to return, and where to start."""
 
     caller: Text | None = None
     event: Text | None = None
     job_id: Id | None = None
     since: Instant | None = None
     until: Instant | None = None
-    order: Literal["asc", "desc"] = Field(default="asc", description="`desc` for the newest first.")
-    after: int = Field(default=0, ge=0, le=NO_MAX, description="The number of the last record that is known.")
-    before: int | None = Field(default=None, ge=1, le=NO_MAX, description="With `desc`: `next` of the page before.")
+    order: Literal["asc", "desc"] = Field(default="asc", description="`desc`: the newest first.")
+    after: int = Field(default=0, ge=0, le=NO_MAX, description="The number of the last known record.")
+    before: int | None = Field(default=None, ge=1, le=NO_MAX, description="With `desc`: `next` of the last page.")
     limit: int = Field(default=100, ge=1, le=PAGE_MAX)
 
     @model_validator(mode="after")
@@ -37,22 +38,22 @@ class AuditQuery(Sought):
 
 
 class VerifyQuery(Sought):
-    """From where on, and what was noted elsewhere."""
+    """Where to start, and a digest that was recorded elsewhere."""
 
-    after: int = Field(default=0, ge=0, le=NO_MAX, description="`next` of the answer before.")
+    after: int = Field(default=0, ge=0, le=NO_MAX, description="`next` of the last response.")
     head: Annotated[str, Field(pattern=HEAD)] | None = Field(
-        default=None, description="The hash of the newest record as it was noted elsewhere: it must be in the chain."
+        default=None, description="A hash of the newest record that was noted earlier: the chain must contain it."
     )
 
 
 class RecordDocument(Told):
-    """Something that was done, and by whom."""
+    """An action and its caller."""
 
     no: int
     at: Time
-    event: str
+    event: AuditEvent
     caller: str | None
-    caller_type: str | None
+    caller_type: CallerType | None
     tier: str | None
     job_id: UUID | None
     request_id: str | None
@@ -61,34 +62,23 @@ class RecordDocument(Told):
 
 
 class AuditPage(Told):
-    """Records in the order that was asked for; `next` is where to go on: as `after`, or with `desc` as `before`."""
+    """Records in the requested order. Send `next` as `after`, or with `desc` as `before`, to continue."""
 
     items: list[RecordDocument]
     next: int | None
 
 
 class Verdict(Told):
-    """Whether the chain holds, as far as it was read."""
+    """Whether the chain is intact, as far as it was read."""
 
     is_good: bool
     checked: int
-    head: str | None = Field(description="The hash of the last record that was read; note it elsewhere.")
+    head: str | None = Field(description="The hash of the last record that was read. Store it outside of the database.")
     flaw_no: int | None
     flaw: str | None
-    next: int | None = Field(description="Give it as `after` to go on; none when the end was reached.")
+    next: int | None = Field(description="Send it as `after` to continue; null at the end of the chain.")
 
 
 def record_document(record: Record, digest: bytes) -> RecordDocument:
-    """A record's document."""
-    return RecordDocument.model_construct(
-        no=record.no,
-        at=record.at,
-        event=record.event,
-        caller=record.caller,
-        caller_type=record.caller_type,
-        tier=record.tier,
-        job_id=record.job_id,
-        request_id=record.request_id,
-        payload=msgspec.json.decode(record.payload),
-        hash=digest.hex(),
-    )
+    """Return a record's document."""
+    return RecordDocument.model_construct(**record_values(record, digest))

@@ -1,4 +1,4 @@
-"""What is asked of a job."""
+"""Requests that act on a job."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pydantic import Field
 
 from windlass.api.wire.wire import Asked, LongText, Text, Told
 from windlass.core.rerun import Again
+from windlass.documents.again import rerun_values
 
 
 class CancelRequest(Asked):
-    """Why a job is cancelled; it is in its events."""
+    """Why a job is cancelled. The job's events contain the reason."""
 
     reason: LongText = ""
 
@@ -19,37 +20,35 @@ class CancelRequest(Asked):
 class RetryRequest(Asked):
     """How a job is retried."""
 
-    dry_run: bool = Field(default=False, description="Only say what would run again.")
+    dry_run: bool = Field(default=False, description="Only show what would run again.")
 
 
 class RerunRequest(Asked):
-    """How a job is run again. Without a step it runs from the start, without inputs it has those that it had."""
+    """How a job is run again. Without a step it runs from the start; without inputs it keeps its inputs."""
 
     from_step: Text | None = Field(
         default=None,
-        description="This step and all that depend on it run again; a fan-out's child is named as `render[3]`.",
+        description="This step and its dependents run again. The child of a fan-out is named `render[3]`.",
         examples=["render"],
     )
-    inputs: dict[str, Any] | None = Field(default=None, description="All of its inputs, in place of those it had.")
-    dry_run: bool = Field(default=False, description="Only say what would run again.")
+    inputs: dict[str, Any] | None = Field(
+        default=None, description="All inputs of the new job. They replace the old inputs."
+    )
+    dry_run: bool = Field(default=False, description="Only show what would run again.")
 
 
 class RerunPlan(Told):
-    """What a job that runs again would do; steps by name, in the order of the recipe."""
+    """What running the job again would do; steps by name, in the order of the recipe."""
 
     run_again: list[str]
-    kept: list[str] = Field(description="Finished steps whose outputs are taken over.")
-    stale: list[str] = Field(description="Of what is kept: steps that read an input that changed, or a stale output.")
-    inputs_changed: list[str] = Field(description="The names of inputs that are not what they were.")
-    kept_children: dict[str, int] = Field(description="Of fan-outs that run again: how many children they keep.")
+    kept: list[str] = Field(description="Finished steps whose outputs are kept.")
+    stale: list[str] = Field(description="Kept steps that read a changed input or a stale output.")
+    inputs_changed: list[str] = Field(description="The names of changed inputs.")
+    kept_children: dict[str, int] = Field(
+        description="For fan-outs that run again: the number of children that are kept."
+    )
 
 
 def rerun_plan(again: Again) -> RerunPlan:
-    """The document of what would run again."""
-    return RerunPlan(
-        run_again=list(again.run_again),
-        kept=list(again.kept),
-        stale=list(again.stale),
-        inputs_changed=list(again.inputs_changed),
-        kept_children=dict(again.kept_children),
-    )
+    """Return the document of a planned rerun."""
+    return RerunPlan.model_construct(**rerun_values(again))

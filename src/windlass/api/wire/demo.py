@@ -8,7 +8,7 @@ from windlass.api.wire.wire import Told
 
 
 class KilledWorker(Told):
-    """The worker that was killed. Its steps run elsewhere when its lease is over."""
+    """The worker that was killed. Its steps run elsewhere when its lease expires."""
 
     worker: UUID
     pid: int

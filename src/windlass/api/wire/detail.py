@@ -8,20 +8,21 @@ from uuid import UUID
 
 from pydantic import Field
 
-from windlass.api.tracebacks import shown_error, shown_text
 from windlass.api.wire.money import MoneyTold
 from windlass.api.wire.step import NO_MAX, ReasonDocument, StepDocument, reason_document, step_document
 from windlass.api.wire.wire import Sought, Time, Told
+from windlass.core.external import WorkState
 from windlass.core.plan import Plan
-from windlass.views.attempts import ATTEMPTS_PAGE_MAX, AttemptView
-from windlass.views.step_detail import Awaited, StepDetail
+from windlass.documents.tracebacks import shown_error, shown_text
+from windlass.views.attempts import ATTEMPTS_PAGE_MAX, AttemptView, Outcome
+from windlass.views.step_detail import Awaited, InputsState, StepDetail
 from windlass.views.work import WorkView
 
 
 class AttemptsQuery(Sought):
-    """From where on."""
+    """Where to start."""
 
-    after: int = Field(default=0, ge=0, le=NO_MAX, description="`next` of the page before.")
+    after: int = Field(default=0, ge=0, le=NO_MAX, description="`next` of the last page.")
     limit: int = Field(default=ATTEMPTS_PAGE_MAX, ge=1, le=ATTEMPTS_PAGE_MAX)
 
 
@@ -34,13 +35,13 @@ class AttemptDocument(Told):
     attempt: int
     started_at: Time
     finished_at: Time | None
-    outcome: str = Field(description="`running`, `succeeded`, `failed`, `lost`, `waiting` or `cancelled`.")
-    worker: UUID | None = Field(description="Null where no worker was needed: for a child job, or an event.")
+    outcome: Outcome
+    worker: UUID | None = Field(description="Null if no worker was needed, as for a child job or an event.")
     error: Any
 
 
 class AttemptPage(Told):
-    """Attempts in the order in which they began; `next` is there while the page is full."""
+    """Attempts in the order of their starts; `next` is set while the page is full."""
 
     items: list[AttemptDocument]
     next: int | None
@@ -56,12 +57,14 @@ class LogDocument(Told):
 
 
 class StepWorkDocument(Told):
-    """What a provider does, or did, for the step."""
+    """Work that a provider does, or did, for the step."""
 
     provider: str
     external_id: str | None
-    state: str
-    status: str | None = Field(description="As the provider says it.")
+    state: WorkState
+    status: str | None = Field(
+        description="The provider's last `ProviderStatus`, or the code of the error with which it refused."
+    )
     attempt: int
     polls: int
     next_poll_at: Time | None
@@ -71,7 +74,7 @@ class StepWorkDocument(Told):
 
 
 class StepCostDocument(Told):
-    """What the step's attempts cost, all together."""
+    """The total cost of the step's attempts."""
 
     amount: MoneyTold
     tokens_in: int
@@ -80,35 +83,37 @@ class StepCostDocument(Told):
 
 
 class AwaitedDocument(Told):
-    """The event that a step waits for, and what the recipe does with its body."""
+    """The event that a step waits for, and how the recipe uses its body."""
 
     event: str
-    match: dict[str, Any] = Field(description="What the body must hold: another event is kept, and not taken.")
+    match: dict[str, Any] = Field(
+        description="Values that the body must contain. Another event is kept, and the step still waits."
+    )
     keys: list[str] = Field(description="Keys of the body that the recipe's expressions read.")
-    given_to: list[str] = Field(description="Steps that are given the whole body; `output` is the job's output.")
+    given_to: list[str] = Field(description="Steps that receive the whole body; `output` is the job's output.")
     is_condition: bool = Field(description="Whether a step runs only if the body itself is `true`.")
 
 
 class StepDetailDocument(StepDocument):
-    """A step with everything that is known of it."""
+    """A step with all its details."""
 
     needs: list[str]
     idempotency_key: str = Field(description="The same on every attempt: `ctx.key`.")
-    attempts: list[AttemptDocument] = Field(description="The first 200; /jobs/{job_id}/attempts has all.")
+    attempts: list[AttemptDocument] = Field(description="The first 200; /jobs/{job_id}/attempts lists all.")
     logs: list[LogDocument] = Field(description="The newest 100 lines, or 16 KiB.")
     provider: StepWorkDocument | None
-    why: ReasonDocument | None = Field(description="What it waits for; null once it is done.")
+    why: ReasonDocument | None = Field(description="The wait of the step; null once the step is done.")
     cost: StepCostDocument | None
-    inputs: Any = Field(description="What its handler is given; see `inputs_state`.")
-    inputs_state: str = Field(
+    inputs: Any = Field(description="The arguments of its handler; see `inputs_state`.")
+    inputs_state: InputsState = Field(
         description="`resolved`; `template` while something that it needs is not there, or is kept as an artifact; "
         "`large`: over 64 KiB, and left out; `hidden`: made from an output that is quarantined."
     )
-    awaited: AwaitedDocument | None = Field(description="Of a step that waits for an event: which, and what it is for.")
+    awaited: AwaitedDocument | None = Field(description="For a step that waits for an event: the event and its use.")
 
 
 def attempt_document(plan: Plan, one: AttemptView) -> AttemptDocument:
-    """An attempt's document."""
+    """Return an attempt's document."""
     return AttemptDocument.model_construct(
         no=one.no,
         step=plan.nodes[one.node].name,
@@ -123,7 +128,7 @@ def attempt_document(plan: Plan, one: AttemptView) -> AttemptDocument:
 
 
 def detail_document(job_id: UUID, found: StepDetail) -> StepDetailDocument:
-    """A step's document with all that is known."""
+    """Return a step's document with all its details."""
     plan, costs = found.plan, found.costs
     return StepDetailDocument.model_construct(
         **dict(step_document(job_id, plan, found.step)),
@@ -164,7 +169,7 @@ def _work(work: WorkView) -> StepWorkDocument:
     return StepWorkDocument.model_construct(
         provider=work.provider,
         external_id=work.external_id,
-        state=work.state,
+        state=WorkState(work.state),
         status=work.status,
         attempt=work.attempt,
         polls=work.polls,

@@ -1,4 +1,4 @@
-"""Work that is done elsewhere, on the wire: webhooks of providers, callbacks, events that jobs are sent, providers."""
+"""External work on the wire: webhooks of providers, callbacks, events for jobs, providers and budgets."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from windlass.api.wire.money import Money, MoneyTold
-from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told
+from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told, document_of
 from windlass.core.plan import Plan
+from windlass.core.states import JobState, StepState
+from windlass.documents.external import budget_values, costs_values, provider_values
 from windlass.engine.budgets import BudgetView
 from windlass.views.costs import CostView
-from windlass.views.providers import ProviderView
+from windlass.views.providers import BreakerState, ProviderView
 
 TOKEN_MAX = 200
 COUNT_MAX = 2**62
 EVENTS_PAGE_MAX = 200
-COSTS_MAX = 1_000
-HOLDERS_MAX = 100
+ProviderEventStatus = Literal["WAITING", "DUE", "APPLIED", "NOTED", "LATE"]
+CompleteStatus = JobState | Literal["job_failed", "noted", "already_advanced"]
+BudgetScope = Literal["job", "recipe", "caller"]
 
 
 class WebhookTaken(Told):
-    """What became of a provider's webhook. It is stored in any case; sending it again changes nothing."""
+    """The result of a provider's webhook. It is stored in any case; sending it again changes nothing."""
 
     status: Literal["applied", "noted", "late", "kept", "replayed"] = Field(
         description="`applied`: it ended the step. `noted`: it told progress. `late`: the step had ended. `kept`: the "
@@ -37,7 +40,7 @@ class ProviderEventDocument(Told):
 
     id: str
     at: Time
-    status: str = Field(description="`WAITING`, `DUE`, `APPLIED`, `NOTED` or `LATE`.")
+    status: ProviderEventStatus
     external_id: str | None
     job_id: UUID | None
 
@@ -49,14 +52,14 @@ class ProviderEventList(Told):
 
 
 class ProviderEventsQuery(Sought):
-    """Which webhooks."""
+    """Which webhooks to return."""
 
-    status: Literal["WAITING", "DUE", "APPLIED", "NOTED", "LATE"] | None = None
+    status: ProviderEventStatus | None = None
     limit: int = Field(default=50, ge=1, le=EVENTS_PAGE_MAX)
 
 
 class CostWish(Asked):
-    """What the work cost."""
+    """The cost of the work."""
 
     amount: Money = Decimal(0)
     tokens_in: int = Field(default=0, ge=0, le=COUNT_MAX)
@@ -65,16 +68,16 @@ class CostWish(Asked):
 
 
 class CompleteRequest(Asked):
-    """How work that was done elsewhere stands."""
+    """The result or the progress of work that an external service does."""
 
     token: str = Field(max_length=TOKEN_MAX, description="`ctx.token` of the attempt that handed the work over.")
     status: Literal["success", "failed", "progress"]
-    stage: Text | None = Field(default=None, description="The step's name; if given, it must be the token's.")
+    stage: Text | None = Field(default=None, description="The step's name. If present, it must match the token.")
     result: Any = Field(default=None, description="With `success`: the step's output.")
     error_code: Text | None = Field(default=None, description="With `failed`: a stable word for programs.")
     error_message: LongText | None = Field(default=None, description="With `failed`: a sentence for people.")
     is_retryable: bool = Field(
-        default=False, description="With `failed`: whether the step's own retries are to be used; else it is final."
+        default=False, description="With `failed`: whether the step's retries are used. If false, the failure is final."
     )
     progress_pct: float | None = Field(default=None, ge=0, le=100)
     progress_message: LongText | None = None
@@ -89,38 +92,40 @@ class CompleteRequest(Asked):
         if self.status != "failed" and given & {"error_code", "error_message", "is_retryable"}:
             raise ValueError("only a failure has an error")
         if self.status != "progress" and given & {"progress_pct", "progress_message", "preview"}:
-            raise ValueError("only progress is told in steps")
+            raise ValueError("progress_pct, progress_message and preview need the status progress")
         if self.status == "progress" and self.cost is not None:
-            raise ValueError("a cost is told with the end")
+            raise ValueError("a cost needs the status success or failed")
         if self.status == "progress" and not given & {"progress_pct", "progress_message", "preview"}:
-            raise ValueError("progress says something: progress_pct, progress_message or preview")
+            raise ValueError("the status progress needs progress_pct, progress_message or preview")
         return self
 
 
 class CompleteDocument(Told):
-    """What became of a callback."""
+    """The result of a callback."""
 
-    status: str = Field(
+    status: CompleteStatus = Field(
         description="The job's status after it; `job_failed` when the step has failed for good; `noted` for progress; "
         "`already_advanced` when the attempt was over before: then nothing was changed."
     )
-    job_status: str
+    job_status: JobState
     step: str
-    step_status: str
+    step_status: StepState
 
 
 class EventRequest(Asked):
     """An event for a job."""
 
     name: Text = Field(min_length=1, examples=["approved"])
-    body: Any = Field(default={}, description="What the waiting step gets as its output; any JSON.")
+    body: Any = Field(default={}, description="The output of the waiting step; any JSON.")
     id: Text | None = Field(
-        default=None, min_length=1, description="The sender's own; the header Idempotency-Key is the usual place."
+        default=None,
+        min_length=1,
+        description="The sender's id for the event. Usually the header Idempotency-Key has it.",
     )
 
 
 class EventTaken(Told):
-    """What became of an event."""
+    """The result of sending an event."""
 
     status: Literal["delivered", "kept", "already"] = Field(
         description="`delivered`: a step waited for it. `kept`: none does yet. `already`: the id came before."
@@ -129,7 +134,7 @@ class EventTaken(Told):
 
 
 class HolderDocument(Told):
-    """A step that has one of a provider's places."""
+    """A step that holds a slot of the provider."""
 
     job_id: UUID
     step: str
@@ -138,7 +143,7 @@ class HolderDocument(Told):
 
 
 class WaiterDocument(Told):
-    """The step that is next."""
+    """The next step to get a slot."""
 
     job_id: UUID
     step: str
@@ -153,13 +158,15 @@ class ProviderDocument(Told):
     rate: float = Field(description="Requests per second.")
     held: int
     waiting: int
-    holders: list[HolderDocument] = Field(description="At most 100 of them.")
-    first: WaiterDocument | None = Field(description="Who is next.")
-    breaker: str = Field(description="`closed`; `open`: nothing is asked; `half-open`: one request tries it.")
-    failures: int = Field(description="In a row.")
+    holders: list[HolderDocument] = Field(description="At most 100 steps.")
+    first: WaiterDocument | None = Field(description="The step that is next.")
+    breaker: BreakerState = Field(
+        description="`closed`; `open`: no requests are sent; `half_open`: one request is a probe."
+    )
+    failures: int = Field(description="Failures in a row.")
     error: str | None = Field(description="The last failure.")
-    paused_until: Time | None = Field(description="It said that it is busy.")
-    free_at: Time | None = Field(description="When the next request may be made.")
+    paused_until: Time | None = Field(description="The end of the pause that the provider asked for.")
+    free_at: Time | None = Field(description="The time of the next allowed request.")
 
 
 class ProviderList(Told):
@@ -175,13 +182,13 @@ class BudgetRequest(Asked):
 
 
 class BudgetDocument(Told):
-    """A budget. A step whose cost would not fit into what is left waits until it does."""
+    """A budget. A step whose cost exceeds the remaining budget waits until it fits."""
 
-    scope: Literal["job", "recipe", "caller"]
+    scope: BudgetScope
     name: str
     most: MoneyTold
     spent: MoneyTold
-    reserved: MoneyTold = Field(description="By attempts that are under way.")
+    reserved: MoneyTold = Field(description="The amount reserved for running attempts.")
     left: MoneyTold
 
 
@@ -192,7 +199,7 @@ class BudgetList(Told):
 
 
 class CostDocument(Told):
-    """What an attempt cost."""
+    """The cost of an attempt."""
 
     no: int
     step: str
@@ -206,76 +213,29 @@ class CostDocument(Told):
 
 
 class Costs(Told):
-    """What a job's attempts cost, and the budget of the job if it has one."""
+    """The cost of a job's attempts, and the job's budget if it has one."""
 
     total: MoneyTold
     tokens_in: int
     tokens_out: int
     seconds: float
     items: list[CostDocument]
-    is_more: bool = Field(description="Whether there are more attempts than are listed; the sums are of all.")
+    is_more: bool = Field(
+        description="Whether there are more attempts than the list has. The sums include all attempts."
+    )
     budget: BudgetDocument | None
 
 
 def provider_document(view: ProviderView) -> ProviderDocument:
-    """A provider's document."""
-    first = view.first
-    return ProviderDocument.model_construct(
-        name=view.name,
-        concurrency=view.concurrency,
-        rate=view.rate,
-        held=view.held,
-        waiting=view.waiting,
-        holders=[
-            HolderDocument.model_construct(job_id=one.job_id, step=one.step, attempt=one.attempt, since=one.since)
-            for one in view.holders[:HOLDERS_MAX]
-        ],
-        first=None
-        if first is None
-        else WaiterDocument.model_construct(job_id=first.job_id, step=first.step, since=first.since),
-        breaker=view.breaker,
-        failures=view.failures,
-        error=view.error,
-        paused_until=view.paused_until,
-        free_at=view.free_at,
-    )
+    """Return a provider's document."""
+    return document_of(ProviderDocument, provider_values(view))
 
 
 def budget_document(view: BudgetView) -> BudgetDocument:
-    """A budget's document."""
-    return BudgetDocument.model_construct(
-        scope=view.scope,
-        name=view.name,
-        most=view.most,
-        spent=view.spent,
-        reserved=view.reserved,
-        left=max(view.most - view.spent - view.reserved, Decimal(0)),
-    )
+    """Return a budget's document."""
+    return BudgetDocument.model_construct(**budget_values(view))
 
 
 def costs_document(found: Sequence[CostView], plan: Plan, budget: BudgetView | None) -> Costs:
-    """The document of all that a job's attempts cost."""
-    return Costs.model_construct(
-        total=sum((one.amount for one in found), Decimal(0)),
-        tokens_in=sum(one.tokens_in for one in found),
-        tokens_out=sum(one.tokens_out for one in found),
-        seconds=sum(one.seconds for one in found),
-        items=[_cost(one, plan) for one in found[:COSTS_MAX]],
-        is_more=len(found) > COSTS_MAX,
-        budget=None if budget is None else budget_document(budget),
-    )
-
-
-def _cost(one: CostView, plan: Plan) -> CostDocument:
-    name = plan.nodes[one.node].name
-    return CostDocument.model_construct(
-        no=one.no,
-        step=name if one.index is None else f"{name}[{one.index}]",
-        attempt=one.attempt,
-        provider=one.provider,
-        amount=one.amount,
-        tokens_in=one.tokens_in,
-        tokens_out=one.tokens_out,
-        seconds=one.seconds,
-        at=one.at,
-    )
+    """Return the document of the cost of a job's attempts."""
+    return document_of(Costs, costs_values(found, plan, budget))

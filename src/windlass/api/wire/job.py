@@ -1,72 +1,79 @@
-"""Jobs on the wire. Here, and only here, a job's `id` is called `job_id` and its `state` `status`."""
+"""Jobs on the wire."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
+import msgspec
 from pydantic import Field
 
-from windlass.api.tracebacks import shown_error
 from windlass.api.wire.money import Money
 from windlass.api.wire.problem import Problem
-from windlass.api.wire.wire import Asked, Duration, Text, Time, Told
-from windlass.views.activity import Doing
+from windlass.api.wire.wire import Asked, Duration, Text, Time, Told, rfc3339
+from windlass.core.states import JobState
+from windlass.documents.job import job_values as job_values
+from windlass.documents.job import listed_values
+from windlass.views.activity import Activity, Doing
 from windlass.views.read import JobView
 
 BATCH_MAX = 1_000
 VERSION_MAX = 2**31 - 1
-_LINKS = ("self", "input", "output", "graph", "steps", "events", "why", "costs", "stream")
+_TIMES = ("created_at", "started_at", "finished_at", "updated_at", "deadline_at", "expires_at", "deleted_at")
 
 
 class WebhookWish(Asked):
-    """Where to tell how the job ended."""
+    """The webhook that reports the end of the job."""
 
     url: str = Field(max_length=2_000, examples=["https://example.com/hooks/windlass"])
-    secret: str = Field(max_length=200, description="`whsec_` and base64 of 24 to 64 bytes; signs what is sent.")
+    secret: str = Field(max_length=200, description="`whsec_` and base64 of 24 to 64 bytes; signs the webhook.")
 
 
 class JobRequest(Asked):
-    """A job that is asked for."""
+    """A request for a job."""
 
     recipe: Text = Field(examples=["hello"])
-    inputs: dict[str, Any] = Field(default={}, description="What the recipe takes; its schema is at /recipes/{name}.")
+    inputs: dict[str, Any] = Field(
+        default={}, description="The inputs of the recipe; their schema is at /recipes/{name}."
+    )
     labels: dict[Text, Text] = Field(default={}, max_length=64)
     priority: int = Field(
         default=0,
         ge=-100,
         le=100,
-        description="Higher goes first. Above `priority_max` (10) it takes the scope `priority:high`.",
+        description="Higher runs first. Above `priority_max` (10) the key needs the scope `priority:high`.",
     )
-    deadline: Duration | None = Field(default=None, description="How long it may run, from now on.")
+    deadline: Duration | None = Field(default=None, description="The time after which the job ends as TIMEOUT.")
     ttl: Duration | None = Field(
         default=None,
-        description="How long it may wait and run in all; else as its recipe says, or 24 hours and the recipe's waits.",
+        description="The time after which the job ends as EXPIRED. Default: the recipe's, or 24 hours plus its waits.",
     )
-    version: int | None = Field(default=None, ge=1, le=VERSION_MAX, description="Of the recipe; the newest.")
+    version: int | None = Field(
+        default=None, ge=1, le=VERSION_MAX, description="The recipe's version. Default: the newest."
+    )
     webhook: WebhookWish | None = None
-    budget: Money | None = Field(default=None, description="How much its steps may spend; else there is no limit.")
+    budget: Money | None = Field(default=None, description="The amount that its steps may spend. Default: no limit.")
     idempotency_key: str | None = Field(
         default=None,
-        description="In a batch, the item's own. For one job the header Idempotency-Key is the usual place.",
+        description="For each item of a batch. A single job usually has it in the header Idempotency-Key.",
     )
 
 
 class BatchRequest(Asked):
-    """Many jobs at once: each costs as much as a request of its own."""
+    """Many jobs at once. Each job costs as much as a separate request."""
 
     jobs: list[JobRequest] = Field(min_length=1)
 
 
 class JobDocument(Told):
-    """A job, without its payloads: those have addresses of their own, under `links`."""
+    """A job without its payloads; `links` has their addresses."""
 
     job_id: UUID
     recipe: str
     recipe_version: int | None
     plan: str
-    status: str
+    status: JobState
     is_paused: bool
     caller: str
     priority: int
@@ -78,7 +85,7 @@ class JobDocument(Told):
     steps_total: int
     steps_open: int
     steps_failed: int
-    seq: int = Field(description="The number of its last event when it was read; it only grows.")
+    seq: int = Field(description="The number of the job's last event at the time of the read; it only grows.")
     failed_step: str | None
     error: Any
     parent_job: UUID | None
@@ -86,7 +93,11 @@ class JobDocument(Told):
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
-    updated_at: Time
+    updated_at: Time = Field(description="The time of the job's last event.")
+    stuck_for: int | None = Field(
+        description="The seconds since the last change of an open job, in whole minutes, from 30 minutes on. "
+        "`/jobs/{job_id}/why` explains the wait. Null for a paused job."
+    )
     deadline_at: Time | None
     expires_at: Time | None
     deleted_at: Time | None
@@ -95,20 +106,21 @@ class JobDocument(Told):
 
 
 class ListedJob(JobDocument):
-    """A job in a list, with what it is doing now. `status` says how far it has come, and not what it waits for."""
+    """A job in a list, with its current activity. `status` says how far the job is, not what it waits for."""
 
-    activity: Literal["running", "waiting", "queued", "sleeping", "paused"] | None = Field(
-        description="`waiting`: for an event that somebody sends. `running`: an attempt is under way, or a provider "
-        "or a child job works for it. `queued`: a step is ready. `sleeping`: only time has to pass. Null: finished."
+    activity: Activity | None = Field(
+        description="`waiting`: the job waits for an event from a person or a system. `running`: an attempt runs, "
+        "or a provider or a child job works for it. `queued`: a step is ready. `sleeping`: the job waits for a time. "
+        "Null: the job has finished."
     )
     waiting_for: str | None = Field(
-        description="What for: `event:<name>`, `timer`, `retry`, `snooze`, `external:<provider>`, `child`, `slot` or "
-        "`budget:<scope>:<name>`."
+        description="The thing that it waits for: `event:<name>`, `timer`, `retry`, `snooze`, `external:<provider>`, "
+        "`child`, `slot` or `budget:<scope>:<name>`."
     )
 
 
 class JobChanged(JobDocument):
-    """A job after something was done to it; `changed` is false when there was nothing to do."""
+    """A job after an action; `changed` is false when there was nothing to do."""
 
     changed: bool
 
@@ -120,14 +132,14 @@ class JobAccepted(JobDocument):
 
 
 class Accepted(Told):
-    """One job of a batch that is stored."""
+    """A stored job of a batch."""
 
     job_id: UUID
     is_new: bool
 
 
 class BatchAccepted(Told):
-    """An answer for each job of a batch, in order."""
+    """A result for each job of a batch, in order."""
 
     items: list[Accepted | Problem]
     accepted: int
@@ -135,58 +147,31 @@ class BatchAccepted(Told):
 
 
 class JobPage(Told):
-    """Jobs, the newest first. A page may be short, or empty, while `next` is given: then go on with it."""
+    """Jobs, the newest first. A page with `next` may be short or empty: then continue with `next`."""
 
     items: list[ListedJob]
     next: str | None
 
 
-def job_values(job: JobView) -> dict[str, Any]:
-    """The fields of a job's document."""
-    progress = job.progress if isinstance(job.progress, Mapping) else {}
-    error = job.error if isinstance(job.error, Mapping) else {}
-    return {
-        "job_id": job.id,
-        "recipe": job.recipe,
-        "recipe_version": job.recipe_version,
-        "plan": job.plan,
-        "status": str(job.state),
-        "is_paused": job.is_paused,
-        "caller": job.caller,
-        "priority": job.priority,
-        "labels": job.labels or {},
-        "idempotency_key": job.idempotency_key,
-        "correlation_id": job.correlation_id,
-        "progress_pct": progress.get("pct"),
-        "progress_message": progress.get("message"),
-        "steps_total": job.steps_total,
-        "steps_open": job.steps_open,
-        "steps_failed": job.steps_failed,
-        "seq": job.event_seq,
-        "failed_step": error.get("step") or None,
-        "error": shown_error(job.error),
-        "parent_job": job.parent_job,
-        "retry_of": job.retry_of,
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-        "updated_at": job.finished_at or job.started_at or job.created_at,
-        "deadline_at": job.deadline_at,
-        "expires_at": job.expires_at,
-        "deleted_at": job.deleted_at,
-        # A job is a trace, so its id says where to look for it.
-        "trace_id": job.id.hex,
-        "links": {name: f"/jobs/{job.id}" + ("" if name == "self" else f"/{name}") for name in _LINKS},
-    }
+# Jobs and events that were written together have the same time.
+told_at = lru_cache(maxsize=256)(rfc3339)
+
+
+def job_json(job: JobView, **more: Any) -> bytes:
+    """Encode a job's document, with `more` fields, for frequent responses."""
+    values = job_values(job)
+    for name in _TIMES:
+        if values[name] is not None:
+            values[name] = told_at(values[name])
+    values["job_id"] = str(job.id)
+    return msgspec.json.encode(values | more)
 
 
 def job_document(job: JobView) -> JobDocument:
-    """A job's document."""
-    # The values come from our own rows; checking them again would cost more than reading them did.
+    """Return a job's document."""
     return JobDocument.model_construct(**job_values(job))
 
 
 def listed_job(job: JobView, doing: Doing | None) -> ListedJob:
-    """The document of a job in a list."""
-    activity, waiting_for = (None, None) if doing is None else (str(doing.activity), doing.waiting_for)
-    return ListedJob.model_construct(**job_values(job), activity=activity, waiting_for=waiting_for)
+    """Return the document of a job in a list."""
+    return ListedJob.model_construct(**listed_values(job, doing))

@@ -1,48 +1,49 @@
-"""Callers and keys on the wire. A key's text is in the answer that makes it and nowhere else."""
+"""Callers and keys on the wire. A key's text is only in the response that creates the key."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, Strict
 
-from windlass.access.keys import KeyView
-from windlass.api.wire.wire import Asked, Duration, Sought, Text, Time, Told
-from windlass.core.caller import Scope
+from windlass.api.wire.wire import Asked, Duration, Sought, Text, Time, Told, document_of
+from windlass.core.caller import CallerType, Role, Scope
+from windlass.documents.key import key_values as key_values
+from windlass.documents.worker import worker_values
 from windlass.views.workers import AtWork, WorkerView
 
-WORKER_STEPS_SHOWN_MAX = 100
+KeyType = Literal["user", "service"]
 
 
 class Me(Told):
-    """Who the key belongs to, and what it allows."""
+    """The caller of the key, and its permissions."""
 
     caller: str
-    caller_type: str
-    role: str
+    caller_type: CallerType
+    role: Role
     tier: str | None
-    scopes: list[str]
+    scopes: list[str] = Field(description="As `Scope`; a Membership service may name others.")
     key_id: str | None
 
 
 class KeyRequest(Asked):
-    """A key that is asked for."""
+    """A request for a key."""
 
     caller: Text = Field(min_length=1, examples=["indexer"])
-    name: Text = Field(min_length=1, description="What it is for.", examples=["nightly indexing"])
-    caller_type: Literal["user", "service"] = "user"
+    name: Text = Field(min_length=1, description="The purpose of the key.", examples=["nightly indexing"])
+    caller_type: KeyType = "user"
     tier: Text | None = None
-    scopes: list[Literal["jobs:read", "jobs:write", "audit:read", "priority:high", "admin"]] = Field(
-        default=[Scope.JOBS_READ.value, Scope.JOBS_WRITE.value], min_length=1, max_length=8
+    scopes: list[Annotated[Scope, Strict(False)]] = Field(
+        default=[Scope.JOBS_READ, Scope.JOBS_WRITE], min_length=1, max_length=8
     )
     expires_in: Duration | None = Field(default=None, description="Without it, the key lives until it is revoked.")
 
 
 class KeysQuery(Sought):
-    """Whose keys."""
+    """Whose keys to return."""
 
     caller: Text | None = None
 
@@ -52,9 +53,9 @@ class KeyDocument(Told):
 
     id: str
     caller: str
-    caller_type: str
+    caller_type: KeyType
     tier: str | None
-    scopes: list[str]
+    scopes: list[Scope]
     name: str
     created_at: Time
     created_by: str
@@ -65,7 +66,7 @@ class KeyDocument(Told):
 
 
 class NewKeyDocument(KeyDocument):
-    """A key that was just made. `key` is shown this once."""
+    """A key that was just created. `key` is shown only this once."""
 
     key: str
 
@@ -77,7 +78,7 @@ class KeyList(Told):
 
 
 class WorkerStep(Told):
-    """A step that a worker has in hand."""
+    """A step that a worker is running."""
 
     job_id: UUID
     no: int
@@ -86,7 +87,7 @@ class WorkerStep(Told):
 
 
 class WorkerDocument(Told):
-    """A worker process. Its steps are those that it began first, as far as they are told."""
+    """A worker process. Its list of steps is limited, the earliest started first."""
 
     id: UUID
     host: str
@@ -99,34 +100,22 @@ class WorkerDocument(Told):
     lease_until: Time
     lost_at: Time | None
     is_live: bool = Field(description="Whether its lease holds.")
+    services: dict[str, str] | None = Field(
+        description="Each service of its process: `ok`, or the problem, as its heartbeat last reported it. Null "
+        "before the first report.",
+        examples=[{"loops": "ok", "worker": "ok", "heartbeat": "ok"}],
+    )
     steps: list[WorkerStep]
 
 
 class WorkerList(Told):
-    """Workers, the lost ones of the last day too; and how many processes run the engine's loops."""
+    """Workers, including those lost in the last day, and how many processes run the engine's loops."""
 
     items: list[WorkerDocument]
     engines: int
     as_of: Time
 
 
-def key_values(view: KeyView) -> dict[str, object]:
-    """The fields of a key's document."""
-    return {name: getattr(view, name) for name in KeyDocument.model_fields if name != "scopes"} | {
-        "scopes": list(view.scopes)
-    }
-
-
 def worker_document(view: WorkerView, at_work: Sequence[AtWork], now: datetime) -> WorkerDocument:
-    """A worker's document."""
-    given = ("queues", "is_live", "steps")
-    values = {name: getattr(view, name) for name in WorkerDocument.model_fields if name not in given}
-    return WorkerDocument.model_construct(
-        **values,
-        queues=list(view.queues),
-        is_live=view.lost_at is None and view.lease_until > now,
-        steps=[
-            WorkerStep(job_id=one.job_id, no=one.no, step=one.step, since=one.since)
-            for one in at_work[:WORKER_STEPS_SHOWN_MAX]
-        ],
-    )
+    """Return a worker's document."""
+    return document_of(WorkerDocument, worker_values(view, at_work, now))

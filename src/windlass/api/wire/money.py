@@ -1,4 +1,4 @@
-"""Money on the wire: decimal text, as a number of JSON would lose cents on its way through others' programs."""
+"""Money on the wire: decimal text, because programs that parse JSON numbers as floats would lose cents."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
+from windlass.documents.values import money_text
+
 WHOLE_MAX = 12
 PARTS_MAX = 9
 _FORM = re.compile(rf"\d{{1,{WHOLE_MAX}}}(\.\d{{1,{PARTS_MAX}}})?")
 
 
 def money(value: Any) -> Decimal:
-    """An amount from text or a number; ValueError for what is none."""
+    """Return an amount from text or a number; raises ValueError if it is not an amount."""
     if isinstance(value, float) and math.isfinite(value):
         value = f"{value:.{PARTS_MAX}f}"
     elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**WHOLE_MAX:
@@ -23,12 +25,6 @@ def money(value: Any) -> Decimal:
     if not isinstance(value, str) or not value.isascii() or not _FORM.fullmatch(value):
         raise ValueError(f'it must be an amount such as "12.50", of at most {WHOLE_MAX} digits and {PARTS_MAX} after')
     return Decimal(value)
-
-
-def told(amount: Decimal) -> str:
-    """An amount as text: no exponent, no zeros at the end that say nothing."""
-    text = f"{amount:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 Money = Annotated[
@@ -48,6 +44,6 @@ Money = Annotated[
 ]
 MoneyTold = Annotated[
     Decimal,
-    PlainSerializer(told, return_type=str, when_used="json"),
+    PlainSerializer(money_text, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "examples": ["12.5"]}),
 ]

@@ -8,47 +8,45 @@ from uuid import UUID
 from pydantic import Field
 
 from windlass.api.wire.wire import Asked, LongText, Time, Told
+from windlass.documents.again import dead_letter_values
 from windlass.engine.bulk import BULK_MAX
 from windlass.views import overview as engine
-from windlass.views.dead_letters import IDS_SHOWN_MAX, DeadLetters
+from windlass.views.dead_letters import DeadLetters
 
 
 class AttentionDocument(Told):
-    """Something that may need a person."""
+    """A condition that may need a person."""
 
-    kind: Literal[
-        "failing_recipe", "waiting_person", "budget_short", "dead_letters", "no_workers", "missing_handler",
-        "lost_worker", "breaker_open", "old_queue"
-    ] = Field(
+    kind: engine.AttentionKind = Field(
         description="`missing_handler`: queued steps need a handler that no live worker has; `detail` names the worker "
         "that had it last, and until when."
-    )  # fmt: skip
+    )
     title: str
     detail: str
     count: int
-    link: str = Field(description="A page of the console, below /console, with the filter applied.")
+    link: str = Field(description="A page of the console below /console, with the filter applied.")
 
 
 class ThroughputDocument(Told):
-    """Jobs that ended, by the minute, the oldest first; the last minute is not over."""
+    """Finished jobs per minute, the oldest minute first; the last minute is not over."""
 
     minutes: list[Time]
     completed: list[int]
-    failed: list[int] = Field(description="Ended in another way than completed or cancelled.")
+    failed: list[int] = Field(description="Jobs that ended neither as completed nor as cancelled.")
 
 
 class QueueDocument(Told):
-    """A queue that holds something, or that somebody serves."""
+    """A queue that holds steps, or that a worker serves."""
 
     queue: str
     ready: int
     running: int
-    oldest_s: float = Field(description="How long ago the oldest job among the ready ones was made.")
+    oldest_s: float = Field(description="The age of the oldest job with a ready step.")
     workers: int
 
 
 class RecipeRate(Told):
-    """How a recipe's jobs ended in the last hour; how long those took that completed, to within 5 %."""
+    """How a recipe's jobs ended in the last hour, and the duration of completed jobs, to within 5 %."""
 
     recipe: str
     completed: int
@@ -69,7 +67,7 @@ class TotalsDocument(Told):
 
 
 class OverviewDocument(Told):
-    """What to look at first. Of a caller who is no admin: its own jobs, and no queues."""
+    """What to look at first. A caller that is no admin sees only its own jobs, and no queues."""
 
     as_of: Time
     attention: list[AttentionDocument]
@@ -77,15 +75,15 @@ class OverviewDocument(Told):
     queues: list[QueueDocument]
     recipes: list[RecipeRate]
     totals: TotalsDocument
-    is_capped: bool = Field(description="Whether something was counted only in part.")
+    is_capped: bool = Field(description="Whether a number is a lower bound.")
 
 
 class DeadLetterDocument(Told):
-    """Failed jobs of one kind that nobody ran again, discarded or deleted."""
+    """Failed jobs of one kind that were not run again, discarded or deleted."""
 
     fingerprint: str
     code: str
-    message: str = Field(description="Of the newest.")
+    message: str = Field(description="The message of the newest job.")
     recipe: str
     step: str | None
     count: int
@@ -97,32 +95,34 @@ class DeadLetterDocument(Told):
 
 
 class DeadLetterList(Told):
-    """Kinds of failures, the one that happened last first."""
+    """Kinds of failures, the most recent failure first."""
 
     items: list[DeadLetterDocument]
-    looked_at: int = Field(description="How many failed jobs were looked at.")
-    is_capped: bool = Field(description="Whether there may be older ones.")
+    looked_at: int = Field(description="The number of failed jobs that were read.")
+    is_capped: bool = Field(description="Whether there may be older dead letters.")
 
 
 class DiscardRequest(Asked):
-    """Leave the jobs of a kind as they are."""
+    """Discards the dead letters of a kind; the jobs stay as they are."""
 
     dry_run: bool = True
-    expect: int | None = Field(default=None, ge=0, le=2**31, description="How many there must be.")
+    expect: int | None = Field(default=None, ge=0, le=2**31, description="The expected number of jobs.")
     reason: LongText = ""
 
 
 class RedriveRequest(DiscardRequest):
-    """Run the jobs of a kind again."""
+    """Runs the jobs of a kind again."""
 
     start: Literal["failed", "first"] = Field(
         default="failed", description="From where they failed, or from their first step."
     )
-    limit: int = Field(default=BULK_MAX, ge=1, le=BULK_MAX, description="How many at most; ask again for the rest.")
+    limit: int = Field(
+        default=BULK_MAX, ge=1, le=BULK_MAX, description="The maximum number of jobs. Repeat the request for the rest."
+    )
 
 
 class RecentInput(Told):
-    """What a job was given."""
+    """The inputs of a job."""
 
     job_id: UUID
     at: Time
@@ -130,13 +130,13 @@ class RecentInput(Told):
 
 
 class RecentInputs(Told):
-    """The newest first, each once."""
+    """The newest inputs first, without duplicates."""
 
     items: list[RecentInput]
 
 
 def overview_document(look: engine.Overview) -> OverviewDocument:
-    """The overview's document."""
+    """Return the overview's document."""
     return OverviewDocument(
         as_of=look.as_of,
         attention=[AttentionDocument.model_construct(**_values(one)) for one in look.attention],
@@ -149,20 +149,8 @@ def overview_document(look: engine.Overview) -> OverviewDocument:
 
 
 def dead_letter_document(kind: DeadLetters) -> DeadLetterDocument:
-    """The document of one kind."""
-    return DeadLetterDocument(
-        fingerprint=kind.fingerprint,
-        code=kind.code,
-        message=kind.message,
-        recipe=kind.recipe,
-        step=kind.step,
-        count=len(kind.job_ids),
-        first_at=kind.first_at,
-        last_at=kind.last_at,
-        versions=list(kind.versions),
-        example_job=kind.job_ids[0],
-        job_ids=list(kind.job_ids[:IDS_SHOWN_MAX]),
-    )
+    """Return the document of one kind of failure."""
+    return DeadLetterDocument.model_construct(**dead_letter_values(kind))
 
 
 def _values(one: Any) -> dict[str, Any]:

@@ -1,28 +1,43 @@
-"""A refusal on the wire: RFC 9457, and what a program needs besides."""
+"""Problems on the wire: RFC 9457, with more fields for programs."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
 
 from windlass.api.wire.wire import Told
+from windlass.pure.problem import KINDS
+
+Code = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "type": "string",
+            "enum": sorted(KINDS),
+            "description": "A stable word for programs.",
+            "examples": ["not_found"],
+        }
+    ),
+]
 
 
 class FieldError(Told):
-    """One thing that does not fit."""
+    """One fault of the request."""
 
-    pointer: str = Field(description="Where: a JSON pointer into the body, or `?name` for a query parameter.")
+    pointer: str = Field(description="The place: a JSON pointer into the body, or `?name` for a query parameter.")
     message: str
 
 
 class Problem(Told):
-    """What went wrong, and what to do next."""
+    """An error, and what to do next."""
 
     type: str = Field(description="A page of this server about this kind of problem.", examples=["/problems/not_found"])
     title: str
     status: int
     detail: str
-    instance: str = Field(description="The path that was asked for.")
-    code: str = Field(description="A stable word for programs.", examples=["not_found"])
+    instance: str = Field(description="The path of the request.")
+    code: Code
     request_id: str
     hint: str = Field(description="What to do next.")
     retryable: bool = Field(description="Whether the same request may succeed later.")

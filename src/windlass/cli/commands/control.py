@@ -1,4 +1,4 @@
-"""Acting on jobs: cancel, retry, rerun, pause, resume, delete."""
+"""The commands that act on jobs: cancel, retry, rerun, pause, resume, delete."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from windlass.cli.command import Ambient, command
 from windlass.cli.commands.jobs import JOB
 
 PANEL = "Act"
-Jobs = Annotated[list[str], typer.Argument(metavar="JOB...", help=JOB + " Several may be given; - reads them.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would run again.")]
+Jobs = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help=JOB + " Repeatable; - reads ids from standard input.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would run again.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -21,13 +23,15 @@ def add_to(app: typer.Typer) -> None:
         command(app, function.__name__, panel=PANEL, has_json=True)(function)
 
 
-async def cancel(at: Ambient, job: Jobs, reason: Annotated[str, typer.Option(help="Kept with the job.")] = "") -> None:
-    """End jobs: open steps are cancelled, running ones are told to stop."""
-    await _each(at, job, "cancel", "cancelled", reason)
+async def cancel(
+    at: Ambient, job: Jobs, reason: Annotated[str, typer.Option(help="A reason, stored with the job.")] = ""
+) -> None:
+    """Cancel jobs: their open steps are cancelled, and running steps are asked to stop."""
+    await _each(at, job, "cancel", "cancelled", {"reason": reason})
 
 
 async def retry(at: Ambient, job: Jobs, dry_run: DryRun = False) -> None:
-    """Run failed jobs again from where they failed, keeping what succeeded. Makes new jobs."""
+    """Run failed jobs again from the failed steps, as new jobs. Successful steps are kept."""
     await _again(at, job, "retry", "retried", dry_run=dry_run)
 
 
@@ -36,7 +40,7 @@ async def rerun(
     job: Jobs,
     from_step: Annotated[
         str | None,
-        typer.Option("--from", metavar="STEP", help="Only this step, as render or render[3], and what needs it."),
+        typer.Option("--from", metavar="STEP", help="Run this step (render, or render[3]) and its dependents again."),
     ] = None,
     given: Annotated[
         list[str] | None,
@@ -46,31 +50,41 @@ async def rerun(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Run finished jobs again, from the start or from a step; other finished steps are kept. Makes new jobs."""
+    """Run finished jobs again as new jobs, from the start or from a step; other finished steps are kept."""
     await _again(at, job, "rerun", "run again", from_step, given, dry_run=dry_run)
 
 
 async def pause(at: Ambient, job: Jobs) -> None:
-    """Start no further steps of these jobs; running ones finish."""
+    """Pause jobs: no further steps start, and running steps finish."""
     await _each(at, job, "pause", "paused")
 
 
 async def resume(at: Ambient, job: Jobs) -> None:
-    """Go on with paused jobs."""
+    """Resume paused jobs."""
     await _each(at, job, "resume", "resumed")
 
 
 async def delete(at: Ambient, job: Jobs) -> None:
     """Hide finished jobs from listings; retention removes them later."""
-    await _each(at, job, "delete", "deleted")
+    from windlass.cli.session import client
+
+    async with client(at) as ask:
+        for job_id in await _found(ask, job):
+            await ask.job(job_id).delete()
+            if at.as_json:
+                at.screen.record({"job_id": job_id, "deleted": True})
+            else:
+                at.screen.line(f"{job_id} deleted")
 
 
 async def _found(ask: Any, names: list[str]) -> list[UUID]:
-    """Find all jobs first, so that a slip in one name leaves everything as it was."""
+    """Find all jobs before the command acts, so that an error in one name leaves every job unchanged."""
     import sys
 
+    from windlass.cli.find import find
+
     wanted = [name for given in names for name in (sys.stdin.read().split() if given == "-" else [given])]
-    return list(dict.fromkeys([await ask.find(name) for name in wanted]))
+    return list(dict.fromkeys([await find(ask, name) for name in wanted]))
 
 
 async def _again(
@@ -83,26 +97,24 @@ async def _again(
     *,
     dry_run: bool,
 ) -> None:
-    from windlass.cli.redriving import Again, Edit
-    from windlass.cli.session import desk
+    from windlass.cli.arguments import edited_inputs
+    from windlass.cli.session import client
+    from windlass.client.again import Rerun, again
 
-    wish = Again(action, from_step, Edit.of(given) if given else None)
-    async with desk(at) as ask:
+    async with client(at) as ask:
         for job_id in await _found(ask, names):
-            if dry_run:
-                _show(at, job_id, await ask.preview(job_id, wish))
-                continue
-            made = await ask.run_again(job_id, wish)
+            inputs = edited_inputs(given, await ask.job(job_id).input()) if given else None
+            wish = Rerun(action, from_step, inputs)
+            document = await ask.run(again(ask.sources, job_id, wish, dry_run=dry_run))
             if at.as_json:
-                at.screen.record({"id": job_id, "action": done, "new_job": made, "changed": True})
+                at.screen.record(document)
+            elif dry_run:
+                _show(at, job_id, document)
             else:
-                at.screen.line(f"{job_id} {done} as {made}")
+                at.screen.line(f"{job_id} {done} as {document['job_id']}")
 
 
 def _show(at: Ambient, job_id: UUID, told: dict[str, Any]) -> None:
-    if at.as_json:
-        at.screen.record({"id": job_id, **told})
-        return
     at.screen.line(f"{job_id} would be run again")
     kept = told["kept_children"]
     again = [f"{step} (keeping {kept[step]} children)" if step in kept else step for step in told["run_again"]]
@@ -113,15 +125,14 @@ def _show(at: Ambient, job_id: UUID, told: dict[str, Any]) -> None:
         at.screen.line(f"  stale      {', '.join(told['stale'])}: kept, though they were made before {changed} changed")
 
 
-async def _each(at: Ambient, names: list[str], action: str, done: str, reason: str = "") -> None:
-    """Act on each in turn."""
-    from windlass.cli.session import desk
+async def _each(at: Ambient, names: list[str], action: str, done: str, body: dict[str, Any] | None = None) -> None:
+    """Request the action for each job in turn, and print the result."""
+    from windlass.cli.session import client
 
-    async with desk(at) as ask:
+    async with client(at) as ask:
         for job_id in await _found(ask, names):
-            answer = await ask.control(action, job_id, reason)
+            document = await ask.call("POST", f"/jobs/{job_id}/{action}", body)
             if at.as_json:
-                at.screen.record({"id": job_id, "action": done, "new_job": None, "changed": answer is not False})
+                at.screen.record(document)
                 continue
-            was = "was not changed: it is so already" if answer is False else done
-            at.screen.line(f"{job_id} {was}")
+            at.screen.line(f"{job_id} {done if document['changed'] else 'was not changed: it is so already'}")

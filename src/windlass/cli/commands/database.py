@@ -1,21 +1,23 @@
-"""The database and the fleet: migrations, where it is, workers, the version."""
+"""The commands about the database and the workers: migrations, status, URL, worker list, version."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from windlass.cli.command import Ambient, command
 from windlass.cli.exits import Exit
+from windlass.pure.service import OK
 
 PANEL = "Set up"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    db = typer.Typer(help="The database: bring its schema up to date, see its state.", no_args_is_help=True)
+    db = typer.Typer(help="The database: update its schema, show its state.", no_args_is_help=True)
     command(db, "migrate", panel=PANEL, has_json=True, is_local=True)(migrate)
     command(db, "status", panel=PANEL, has_json=True, is_local=True)(status)
     command(db, "labels", panel=PANEL, has_json=True, is_local=True)(labels)
@@ -27,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def print_version() -> None:
-    """The version of the installed package, on standard output."""
+    """Print the version of the installed package to standard output."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
@@ -66,7 +68,7 @@ async def migrate(at: Ambient) -> None:
 
 
 async def status(at: Ambient) -> Exit:
-    """Where the database is and whether its schema fits. Exits with 2 when it is behind."""
+    """Show where the database is and whether its schema is current. Exits with 2 when it is behind."""
     from windlass.app import extending
     from windlass.app.settings import masked
     from windlass.cli.session import find_dsn
@@ -76,7 +78,7 @@ async def status(at: Ambient) -> Exit:
     dsn = find_dsn(at)
     db = await Database.open(dsn, max_size=2)
     try:
-        schema = await migrations.standing(db, extending.folders(extending.load(at.settings)))
+        schema = await migrations.schema_state(db, extending.folders(extending.load(at.settings)))
         async with db.connection() as connection:
             server = connection.get_server_version()
     finally:
@@ -102,9 +104,9 @@ async def status(at: Ambient) -> Exit:
 
 async def labels(
     at: Ambient,
-    drop: Annotated[str | None, typer.Option(metavar="LABEL", help="Take this label's indexes away.")] = None,
+    drop: Annotated[str | None, typer.Option(metavar="LABEL", help="Remove this label's indexes.")] = None,
 ) -> None:
-    """The labels that have an index. `indexed_labels` declares them, and `db migrate` makes the indexes."""
+    """List the labels that have an index. `indexed_labels` declares them, and `db migrate` makes the indexes."""
     from windlass.cli.session import opened
     from windlass.core.errors import NotFound
     from windlass.store import labels as indexes
@@ -121,7 +123,7 @@ async def labels(
         return
     at.screen.table(("label", "index"), sorted(rows.items()))
     if any(status != "ready" for status in rows.values()):
-        at.screen.note("make what is missing: windlass db migrate")
+        at.screen.note("create missing indexes: windlass db migrate")
 
 
 def _words(missing: list[str], unknown: list[str]) -> str:
@@ -133,14 +135,14 @@ def _words(missing: list[str], unknown: list[str]) -> str:
 
 
 def url(at: Ambient) -> None:
-    """Print the database's URL, password and all, for psql and other tools."""
+    """Print the database's URL, including the password, for psql and other tools."""
     from windlass.cli.session import find_dsn
 
     sys.stdout.write(find_dsn(at) + "\n")
 
 
 async def restored(at: Ambient) -> None:
-    """Say that this database was restored from a dump: streams and followers begin anew. Run it before the servers."""
+    """Mark this database as restored from a dump: streams and followers start anew. Run it before the servers."""
     from windlass.cli.session import opened
     from windlass.engine import installation
 
@@ -149,22 +151,22 @@ async def restored(at: Ambient) -> None:
     if at.as_json:
         at.screen.document({"epoch": found.epoch})
         return
-    at.screen.line(f"epoch {found.epoch}: whoever follows a stream is told to begin anew")
+    at.screen.line(f"epoch {found.epoch}: followers of streams are told to start again")
 
 
 async def workers(
-    at: Ambient, everyone: Annotated[bool, typer.Option("--all", help="Also those lost in the last day.")] = False
+    at: Ambient,
+    everyone: Annotated[bool, typer.Option("--all", help="Also show workers lost in the last day.")] = False,
 ) -> None:
-    """The worker processes and what they serve."""
-    from windlass.cli.session import desk
+    """List the worker processes and the queues they serve. With --json, lost workers too."""
+    from windlass.cli.session import document
 
-    async with desk(at) as ask:
-        found = [worker for worker in await ask.workers() if everyone or worker["lost_at"] is None]
-    if at.as_json:
-        at.screen.document(found)
+    if (told := await document(at, "/workers")) is None:
         return
+    known = told["items"]
+    found = [worker for worker in known if everyone or worker["lost_at"] is None]
     at.screen.table(
-        ("id", "host", "pid", "running", "concurrency", "queues", "seen", "lost"),
+        ("id", "host", "pid", "running", "concurrency", "queues", "services", "seen", "lost"),
         [
             (
                 worker["id"],
@@ -173,6 +175,7 @@ async def workers(
                 str(worker["running"]),
                 str(worker["concurrency"]),
                 ",".join(worker["queues"]),
+                _services(worker),
                 worker["seen_at"],
                 worker["lost_at"] or "",
             )
@@ -180,4 +183,16 @@ async def workers(
         ],
     )
     if not found:
-        at.screen.note("no workers. Start one: windlass worker APP")
+        lost = f" ({len(known)} lost in the last day: windlass workers --all)" if known else ""
+        at.screen.note(f"no workers{lost}. Start one: windlass worker APP")
+
+
+def _services(worker: Mapping[str, Any]) -> str:
+    """Return how many services of a worker's process are healthy, or the faults of the others."""
+    if worker["lost_at"] is not None:
+        return "lost"
+    states: Mapping[str, str] | None = worker.get("services")
+    if states is None:
+        return "not reported yet"
+    wrong = [f"{name} {state}" for name, state in sorted(states.items()) if state != OK]
+    return "; ".join(wrong) or f"{len(states)} {OK}"

@@ -1,4 +1,4 @@
-"""Failed jobs that nobody has dealt with: look at them by kind, run them again, or leave them."""
+"""The dead letter commands: list failed jobs by kind of failure, run them again, or discard them."""
 
 from __future__ import annotations
 
@@ -6,42 +6,32 @@ from typing import Annotated, Any
 
 import typer
 
-from windlass.cli.command import Ambient, command, perform
+from windlass.cli.command import Ambient, command, group_of
 
 PANEL = "Act"
-Kind = Annotated[str, typer.Argument(metavar="FINGERPRINT", help="Of a kind, or its first letters.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say how many there are.")]
-Expect = Annotated[int | None, typer.Option(metavar="N", min=0, help="Do nothing if there are not so many.")]
-Reason = Annotated[str, typer.Option(help="Kept with what was done.")]
+Kind = Annotated[str, typer.Argument(metavar="FINGERPRINT", help="The fingerprint of a kind, or its first letters.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the jobs.")]
+Expect = Annotated[int | None, typer.Option(metavar="N", min=0, help="Do nothing unless exactly this many jobs match.")]
+Reason = Annotated[str, typer.Option(help="A reason, stored with the action.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    group = typer.Typer(help="Failed jobs that nobody has dealt with, by kind of failure.", no_args_is_help=False)
-    group.callback(invoke_without_command=True)(default)
+    group = group_of("Failed jobs that were neither run again nor discarded, by kind of failure.", listing)
     command(group, "list", panel=PANEL, has_json=True)(listing)
     command(group, "redrive", panel=PANEL, has_json=True)(redrive)
     command(group, "discard", panel=PANEL, has_json=True)(discard)
     app.add_typer(group, name="dead-letters", rich_help_panel=PANEL)
 
 
-def default(ctx: typer.Context) -> None:
-    """Failed jobs that nobody has dealt with, by kind of failure."""
-    if ctx.invoked_subcommand is None:
-        at = ctx.find_root().obj or Ambient()
-        raise typer.Exit(perform(at, lambda: listing(at)))
-
-
 async def listing(at: Ambient) -> None:
-    """Every kind of failure, the one that happened last first."""
+    """List every kind of failure, the most recent first."""
     from windlass.cli.screen import one_line
-    from windlass.cli.session import desk
+    from windlass.cli.session import document
 
-    async with desk(at) as ask:
-        found = await ask.dead_letters()
-    if at.as_json:
-        at.screen.document(found)
+    if (told := await document(at, "/dead-letters")) is None:
         return
+    found = told["items"]
     at.screen.table(
         ("fingerprint", "jobs", "recipe", "step", "code", "last", "message"),
         [
@@ -67,30 +57,48 @@ async def redrive(
     at: Ambient,
     fingerprint: Kind,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="From their first step; else where they failed.")
+        bool, typer.Option("--from-start", help="Start at the first step, not at the failed step.")
     ] = False,
     dry_run: DryRun = False,
     expect: Expect = None,
     reason: Reason = "",
 ) -> None:
-    """Run the jobs of a kind again, as new jobs; 500 at a time. No job is run twice by this."""
+    """Run the jobs of a kind again as new jobs, 500 at a time. Repeating the command runs no job twice."""
     start = "first" if from_start else "failed"
-    await _deal(at, fingerprint, "redrive", start=start, dry_run=dry_run, expect=expect, reason=reason)
+    await _deal(at, fingerprint, "redrive", dry_run, expect, reason, start=start)
 
 
 async def discard(
     at: Ambient, fingerprint: Kind, dry_run: DryRun = False, expect: Expect = None, reason: Reason = ""
 ) -> None:
-    """Leave the jobs of a kind as they are: they stay failed, and are no dead letters any more."""
-    await _deal(at, fingerprint, "discard", start="failed", dry_run=dry_run, expect=expect, reason=reason)
+    """Discard the jobs of a kind: they stay failed and are no longer dead letters."""
+    await _deal(at, fingerprint, "discard", dry_run, expect, reason)
 
 
-async def _deal(at: Ambient, text: str, action: str, **how: Any) -> None:
-    from windlass.cli.redriving import named
-    from windlass.cli.session import desk
+def _named(found: list[dict[str, Any]], text: str) -> str:
+    """Return the fingerprint that begins with the text."""
+    from windlass.core.errors import BadInput
 
-    async with desk(at) as ask:
-        told = await ask.deal(named(await ask.dead_letters(), text), action, **how)
+    fits = [one["fingerprint"] for one in found if one["fingerprint"].startswith(text.strip().lower())]
+    if not text.strip() or len(fits) > 1:
+        raise BadInput(f"more than one kind's fingerprint begins with {text!r}", remedy="Give more of the fingerprint")
+    # The server refuses an unknown fingerprint.
+    return fits[0] if fits else text.strip()
+
+
+async def _deal(
+    at: Ambient, text: str, action: str, dry_run: bool, expect: int | None, reason: str, **more: str
+) -> None:
+    from urllib.parse import quote
+
+    from windlass.cli.session import client
+
+    wish = {"dry_run": dry_run, "reason": reason, **more, **({} if expect is None else {"expect": expect})}
+    async with client(at) as ask:
+        fingerprint = _named((await ask.call("GET", "/dead-letters"))["items"], text)
+        path = f"/dead-letters/{quote(fingerprint, safe='')}/{action}"
+        # The client does not send this again after a lost answer: the second answer would list no jobs.
+        told = await ask.call("POST", path, wish, is_safe=False)
     if at.as_json:
         at.screen.document(told)
         return
@@ -105,4 +113,4 @@ async def _deal(at: Ambient, text: str, action: str, **how: Any) -> None:
         at.screen.line(f"{one['job_id']} was left: {one['code']}")
     left = told["matched"] - len(told["done"]) - len(told["refused"])
     if left > 0:
-        at.screen.note(f"{left:,} more are left; ask again")
+        at.screen.note(f"{left:,} more are left; repeat the command")

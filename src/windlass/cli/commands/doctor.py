@@ -1,4 +1,4 @@
-"""`windlass doctor`: whether the installation can do its work, and what it promises."""
+"""`windlass doctor`: checks whether the installation works, and which guarantees it gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windlass.cli.exits import Exit
 PANEL = "Set up"
 MARKS = {"ok": "ok", "warn": "!", "fail": "FAIL"}
 
-# A check's name, its status, what was found and what to do about it.
+# A check's name, status, finding and remedy.
 Row = tuple[str, str, str, str]
 
 
@@ -20,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 async def doctor(at: Ambient) -> Exit:
-    """Check the database, its durability, clock, engines and workers. Exits with 2 if a check fails, 3 if no answer."""
+    """Check the database, durability, clock, engines and workers. Exits with 2 if a check fails, 3 if unreachable."""
     import time
 
     from windlass.app import extending
@@ -51,7 +51,7 @@ async def doctor(at: Ambient) -> Exit:
 
 
 def _disk(at: Ambient) -> list[Row]:
-    """The room on the disk of the embedded server. PostgreSQL tells nothing of another server's disk."""
+    """Check the free disk space of the embedded server. PostgreSQL does not report the disk of another server."""
     import shutil
 
     from windlass.app.embedded.server import START_FREE_MIN_MB

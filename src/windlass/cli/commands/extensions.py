@@ -1,4 +1,4 @@
-"""`windlass extensions`: what is installed beside Windlass, and what it adds."""
+"""`windlass extensions`: lists the installed extensions and the parts that each adds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def extensions(
-    at: Ambient, name: Annotated[str | None, typer.Argument(help="Show the settings and metrics of this one.")] = None
+    at: Ambient,
+    name: Annotated[str | None, typer.Argument(help="Show the settings and metrics of this extension.")] = None,
 ) -> None:
-    """The installed extensions with their versions, and what each of them adds."""
+    """List the installed extensions with their versions and the parts that each adds."""
     from windlass.app import extending
     from windlass.core.errors import NotFound
 

@@ -1,8 +1,8 @@
-"""Keys: make one, list them, revoke one."""
+"""The key commands: create, list and revoke."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,46 +22,46 @@ def add_to(app: typer.Typer) -> None:
 
 async def create(
     at: Ambient,
-    caller: Annotated[str, typer.Option(metavar="NAME", help="Who will use it: the owner of the jobs it makes.")],
-    name: Annotated[str | None, typer.Option(help="What it is for; else the caller's name.")] = None,
+    caller: Annotated[str, typer.Option(metavar="NAME", help="The caller that uses the key and owns its jobs.")],
+    name: Annotated[str | None, typer.Option(help="A name for the key. Default: the caller's name.")] = None,
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="jobs:read, jobs:write, audit:read, priority:high, admin; may be repeated. Else the first two."
+            help="jobs:read, jobs:write, audit:read, priority:high or admin; repeatable. Default: the first two."
         ),
     ] = None,
-    tier: Annotated[str | None, typer.Option(help="Which of the configured limits it has.")] = None,
+    tier: Annotated[str | None, typer.Option(help="The tier of limits.")] = None,
     kind: Annotated[str, typer.Option("--type", help="user or service.")] = "user",
     expires: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long it is good: 90d. Else for good.")
+        str | None, typer.Option(metavar="TIME", help="The key's lifetime: 90d. Default: unlimited.")
     ] = None,
 ) -> None:
-    """Make a key. It is printed once, alone on standard output, and kept nowhere."""
+    """Create a key. The key is printed once, alone on standard output, and never stored."""
     from windlass.cli.arguments import parse_seconds
-    from windlass.cli.desk import KeyWish
-    from windlass.cli.session import desk
+    from windlass.cli.session import client
 
-    wish = KeyWish(caller, name or caller, kind, tier, scope or (), parse_seconds("--expires", expires))
-    async with desk(at) as ask:
-        text, kept = await ask.create_key(wish)
+    expires_in = parse_seconds("--expires", expires)
+    given = {"tier": tier, "scopes": scope or None, "expires_in": expires_in}
+    wish: dict[str, Any] = {"caller": caller, "name": name or caller, "caller_type": kind}
+    wish |= {option: value for option, value in given.items() if value is not None}
+    async with client(at) as ask:
+        kept = await ask.call("POST", "/keys", wish, is_safe=False)
     if at.as_json:
-        at.screen.document(kept | {"key": text})
+        at.screen.document(kept)
         return
-    at.screen.line(text)
+    at.screen.line(kept["key"])
     at.screen.note(f"key {kept['id']} of {kept['caller']}, with {', '.join(kept['scopes'])}. It is not shown again")
 
 
 async def listing(
-    at: Ambient, caller: Annotated[str | None, typer.Option(metavar="NAME", help="Only this caller's.")] = None
+    at: Ambient, caller: Annotated[str | None, typer.Option(metavar="NAME", help="Only keys of this caller.")] = None
 ) -> None:
-    """The keys that there are, by their public ids; the keys themselves are known to nobody."""
-    from windlass.cli.session import desk
+    """List the keys by their public ids. The text of a key is not stored."""
+    from windlass.cli.session import document
 
-    async with desk(at) as ask:
-        found = await ask.keys(caller)
-    if at.as_json:
-        at.screen.document(found)
+    if (told := await document(at, "/keys", [] if caller is None else [("caller", caller)])) is None:
         return
+    found = told["items"]
     at.screen.table(
         ("id", "caller", "name", "scopes", "created", "last used", "good"),
         [
@@ -82,16 +82,16 @@ async def listing(
 
 
 async def revoke(
-    at: Ambient, key_id: Annotated[str, typer.Argument(metavar="ID", help="Its public id; `keys list` has it.")]
+    at: Ambient, key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's public id, as in `keys list`.")]
 ) -> None:
-    """End a key's life at once, on every server. Streams that it opened are closed."""
-    from windlass.cli.session import desk
+    """Revoke a key at once, on every server. Its open streams are closed."""
+    from windlass.cli.session import client
     from windlass.core.errors import BadInput
 
     if len(key_id) > 40:
-        # Somebody who pastes a whole key here has it in their shell's history; it must not reach a log as well.
-        raise BadInput("that is a whole key, not a key's id", remedy="Give its 12 letters after wl_")
-    async with desk(at) as ask:
+        # A pasted key is already in the shell's history; it must not reach a log as well.
+        raise BadInput("this is a whole key, not a key's id", remedy="Give its 12 letters after wl_")
+    async with client(at) as ask:
         await ask.revoke_key(key_id)
     if at.as_json:
         at.screen.document({"id": key_id, "revoked": True})

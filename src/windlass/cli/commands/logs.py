@@ -1,4 +1,4 @@
-"""What the handlers of a job logged."""
+"""`windlass logs`: prints the log lines of a job's handlers."""
 
 from __future__ import annotations
 
@@ -18,41 +18,42 @@ def add_to(app: typer.Typer) -> None:
 async def logs(
     at: Ambient,
     job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)] = "@last",
-    step: Annotated[str | None, typer.Argument(metavar="[STEP]", help="One step, or a fan-out; else all.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    step: Annotated[
+        str | None, typer.Argument(metavar="[STEP]", help="One step or fan-out. Default: all steps.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the job has ended.")] = False,
 ) -> None:
-    """What a job's steps logged, in order. With --json, one line a line."""
-    from windlass.cli.session import desk
+    """Print the log lines of a job's steps in order. With --json, one document per line."""
+    from windlass.cli.find import find
+    from windlass.cli.session import client
+    from windlass.cli.watching import events, step_name
     from windlass.core.errors import NotFound
     from windlass.views.attempts import lines_of
 
-    async with desk(at) as ask:
-        job_id = await ask.find(job)
+    async with client(at) as ask:
+        job_id = await find(ask, job)
         if step is not None:
-            steps = await ask.steps(job_id)
-            if not any(_is_of(_name(one), step) for one in steps):
+            steps = [one async for one in ask.items(f"/jobs/{job_id}/steps")]
+            if not any(_is_of(step_name(one), step) for one in steps):
                 names = sorted({one["step"] for one in steps})
                 raise NotFound(f"job {job_id} has no step {step}", remedy=f"Its steps are {', '.join(names)}")
-        async for event, name in ask.events(job_id, follow=follow):
-            if event.type != "step.log" or (step is not None and not _is_of(name, step)):
+        async for event, name in events(ask, job_id, follow=follow):
+            if event["type"] != "step.log" or (step is not None and not _is_of(name, step)):
                 continue
-            dropped = event.payload.get("dropped") if isinstance(event.payload, dict) else 0
+            payload = event["payload"]
+            dropped = payload.get("dropped") if isinstance(payload, dict) else 0
             if dropped and not at.as_json:
                 at.screen.note(f"… {dropped:,} lines of {name} before these were not kept")
-            for line in lines_of(event.payload, event.attempt):
+            for line in lines_of(payload, event["attempt"]):
                 if at.as_json:
-                    at.screen.record(_json(name, event.no, line))
+                    at.screen.record(_json(name, event["no"], line))
                 else:
                     _show(at.screen, name, line)
 
 
 def _is_of(name: str, step: str) -> bool:
-    """Whether it is the step that is meant, or a child of the fan-out that is."""
+    """Return whether `name` is the step, or a child of the fan-out `step`."""
     return name == step or name.partition("[")[0] == step
-
-
-def _name(step: dict[str, Any]) -> str:
-    return step["step"] if step["index"] is None else f"{step['step']}[{step['index']}]"
 
 
 def _json(name: str, no: int | None, line: Any) -> dict[str, Any]:

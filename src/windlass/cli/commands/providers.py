@@ -1,4 +1,4 @@
-"""Work that others do: providers, budgets, and telling jobs what they wait for."""
+"""The commands about external work: providers, budgets, and events for jobs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import typer
 from windlass.cli.command import Ambient, command
 from windlass.cli.commands.jobs import JOB
 
-PANEL = "Work done elsewhere"
+PANEL = "External work"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     command(app, "send", panel=PANEL, has_json=True)(send)
-    group = typer.Typer(help="Providers: who has their places, who waits, what was forgotten.", no_args_is_help=True)
+    group = typer.Typer(help="Providers: steps that hold or wait for places, and forgotten work.", no_args_is_help=True)
     command(group, "list", panel=PANEL, has_json=True)(listing)
     command(group, "show", panel=PANEL, has_json=True)(show)
     command(group, "sweep", panel=PANEL, has_json=True, is_local=True)(sweep)
@@ -31,33 +31,34 @@ async def send(
     at: Ambient,
     job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The event that a step waits for.")],
-    body: Annotated[str, typer.Option(metavar="JSON", help="What the step gets; @file reads one.")] = "{}",
-    id: Annotated[str | None, typer.Option(metavar="ID", help="Yours; the same one again changes nothing.")] = None,
+    body: Annotated[str, typer.Option(metavar="JSON", help="The event's body, as JSON; @file reads a file.")] = "{}",
+    id: Annotated[str | None, typer.Option(metavar="ID", help="The event's id; a repeated id changes nothing.")] = None,
 ) -> None:
-    """Send a job an event that one of its steps waits for, or will."""
-    from windlass.cli.arguments import parse_json
-    from windlass.cli.session import desk
+    """Send an event to a job. It resumes a step that waits for it, now or later."""
+    from uuid import uuid4
 
-    value = parse_json("--body", body)
-    async with desk(at) as ask:
-        job_id = await ask.find(job)
-        status = await ask.send_event(job_id, name, value, id)
+    from windlass.cli.arguments import parse_json
+    from windlass.cli.find import find
+    from windlass.cli.session import client
+
+    wish = {"name": name, "body": parse_json("--body", body), "id": id or str(uuid4())}
+    async with client(at) as ask:
+        job_id = await find(ask, job)
+        taken = await ask.call("POST", f"/jobs/{job_id}/events", wish)
     if at.as_json:
-        at.screen.document({"id": job_id, "event": name, "status": status})
+        at.screen.document(taken)
         return
     words = {"delivered": "delivered", "kept": "kept until a step waits for it", "already": "was sent before"}
-    at.screen.line(f"{job_id} {name}: {words.get(status, status)}")
+    at.screen.line(f"{job_id} {name}: {words.get(taken['status'], taken['status'])}")
 
 
 async def listing(at: Ambient) -> None:
-    """Every provider: its places, its line, and whether it answers."""
-    from windlass.cli.session import desk
+    """List every provider: its slots, its waiting steps, and whether it answers."""
+    from windlass.cli.session import document
 
-    async with desk(at) as ask:
-        found = await ask.providers()
-    if at.as_json:
-        at.screen.document(found)
+    if (told := await document(at, "/providers")) is None:
         return
+    found = told["items"]
     at.screen.table(
         ("provider", "held", "waiting", "rate", "breaker", "next", "error"),
         [
@@ -80,17 +81,12 @@ async def listing(at: Ambient) -> None:
 async def show(
     at: Ambient, name: Annotated[str, typer.Argument(metavar="PROVIDER", help="As in providers.yaml.")]
 ) -> None:
-    """One provider: who has its places, and why it is asked for nothing, if it is."""
-    from windlass.cli.session import desk
-    from windlass.core.errors import NotFound
+    """Show one provider: the steps that hold its slots, and why it gets no requests, if so."""
+    from urllib.parse import quote
 
-    async with desk(at) as ask:
-        found = [one for one in await ask.providers() if one["name"] == name]
-    if not found:
-        raise NotFound(f"there is no provider {name}", remedy="`windlass providers list` shows them")
-    one: dict[str, Any] = found[0]
-    if at.as_json:
-        at.screen.document(one)
+    from windlass.cli.session import document
+
+    if (one := await document(at, f"/providers/{quote(name, safe='')}")) is None:
         return
     known = {
         "provider": one["name"],
@@ -114,7 +110,7 @@ async def show(
 async def sweep(
     at: Ambient, name: Annotated[str, typer.Argument(metavar="PROVIDER", help="As in providers.yaml.")]
 ) -> None:
-    """Compare our open work with the provider's own list: what we forgot, and what it forgot. Changes nothing."""
+    """Compare our open work with the provider's list, and report work that either side lacks. Changes nothing."""
     from windlass.cli.session import opened
     from windlass.providers.sweep import sweep as compare
 
@@ -146,26 +142,24 @@ async def sweep(
 
 
 def _stray(one: Any) -> dict[str, Any]:
-    from windlass.cli.wire import moment
+    from windlass.documents.values import rfc3339
 
     return {
         "external_id": one.external_id,
         "key": None if one.key is None else str(one.key),
         "status": None if one.status is None else str(one.status),
-        "since": moment(one.since),
+        "since": None if one.since is None else rfc3339(one.since),
         "note": one.note or "",
     }
 
 
 async def budgets(at: Ambient) -> None:
-    """Every budget: how much may be spent, was spent, and is reserved by attempts under way."""
-    from windlass.cli.session import desk
+    """List every budget: its limit, the amount spent, and the amount reserved by running attempts."""
+    from windlass.cli.session import document
 
-    async with desk(at) as ask:
-        found = await ask.budgets()
-    if at.as_json:
-        at.screen.document(found)
+    if (told := await document(at, "/budgets")) is None:
         return
+    found = told["items"]
     columns = ("scope", "name", "most", "spent", "reserved", "left")
     at.screen.table(columns, [tuple(str(one[column]) for column in columns) for one in found])
     if not found:
@@ -173,19 +167,22 @@ async def budgets(at: Ambient) -> None:
 
 
 Scope = Annotated[str, typer.Argument(metavar="SCOPE", help="job, recipe or caller.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A job, a recipe's name or a caller's.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's id, or the name of a recipe or caller.")]
 
 
 async def set_budget(
-    at: Ambient, scope: Scope, name: Name, most: Annotated[str, typer.Argument(metavar="AMOUNT", help="Such as 25.00.")]
+    at: Ambient,
+    scope: Scope,
+    name: Name,
+    most: Annotated[str, typer.Argument(metavar="AMOUNT", help="An amount, such as 25.00.")],
 ) -> None:
-    """Say how much may be spent in all. Steps that wait for money go on at once if it is enough."""
+    """Set a budget's limit. Steps that wait for money continue at once if it suffices."""
     from windlass.cli.arguments import parse_money
-    from windlass.cli.session import desk
+    from windlass.cli.session import client
 
     amount = parse_money("AMOUNT", most)
-    async with desk(at) as ask:
-        found = await ask.set_budget(scope, await _name(ask, scope, name), amount)
+    async with client(at) as ask:
+        found = await ask.call("PUT", _budget(scope, await _name(ask, scope, name)), {"most": str(amount)})
     if at.as_json:
         at.screen.document(found)
         return
@@ -193,10 +190,10 @@ async def set_budget(
 
 
 async def remove_budget(at: Ambient, scope: Scope, name: Name) -> None:
-    """Lift a limit."""
-    from windlass.cli.session import desk
+    """Remove a budget."""
+    from windlass.cli.session import client
 
-    async with desk(at) as ask:
+    async with client(at) as ask:
         name = await _name(ask, scope, name)
         await ask.remove_budget(scope, name)
     if at.as_json:
@@ -206,9 +203,16 @@ async def remove_budget(at: Ambient, scope: Scope, name: Name) -> None:
 
 
 async def _name(ask: Any, scope: str, name: str) -> str:
-    """A job may be named as everywhere else."""
+    """Return the name of a budget; a job may be named by a prefix of its id or `@last`, as in other commands."""
+    from windlass.cli.find import find
     from windlass.core.errors import BadInput
 
     if scope not in ("job", "recipe", "caller"):
         raise BadInput(f"there is no budget of a {scope!r}", remedy="One of: job, recipe, caller")
-    return str(await ask.find(name)) if scope == "job" else name
+    return str(await find(ask, name)) if scope == "job" else name
+
+
+def _budget(scope: str, name: str) -> str:
+    from urllib.parse import quote
+
+    return f"/budgets/{scope}/{quote(name, safe='')}"

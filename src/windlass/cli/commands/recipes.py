@@ -1,4 +1,4 @@
-"""Recipes: what is registered, one of them, and registering more."""
+"""The recipe commands: list, show, register and roll back."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Annotated
 
 import typer
 
-from windlass.cli.command import Ambient, command, perform
+from windlass.cli.command import Ambient, command, group_of
 
 PANEL = "Set up"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    group = typer.Typer(help="Recipes: list them, show one, register those of an app or file.", no_args_is_help=False)
-    group.callback(invoke_without_command=True)(default)
+    group = group_of("Recipes: list, show, register the recipes of an app or file.", listing)
     command(group, "list", panel=PANEL, has_json=True)(listing)
     command(group, "show", panel=PANEL, has_json=True)(show)
     command(group, "register", panel=PANEL, has_json=True, is_local=True)(register)
@@ -22,33 +21,24 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="recipes", rich_help_panel=PANEL)
 
 
-def default(ctx: typer.Context) -> None:
-    """Recipes: list them, show one, register those of an app or file."""
-    if ctx.invoked_subcommand is None:
-        at = ctx.find_root().obj or Ambient()
-        raise typer.Exit(perform(at, lambda: listing(at)))
-
-
 async def listing(at: Ambient) -> None:
-    """Every recipe with its newest version."""
-    from windlass.cli.session import desk
-    from windlass.cli.wire import recipe_json
+    """List every recipe with its newest version."""
+    from windlass.cli.marks import when
+    from windlass.cli.session import document
     from windlass.recipe.description import first_line
 
-    async with desk(at) as ask:
-        found = await ask.recipes()
-    if at.as_json:
-        at.screen.document([recipe_json(one) for one in found])
+    if (told := await document(at, "/recipes")) is None:
         return
+    found = told["items"]
     at.screen.table(
         ("recipe", "version", "registered", "plan", "description"),
         [
             (
-                one.name,
-                str(one.version),
-                one.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
-                one.plan_hash,
-                first_line(one.description),
+                one["name"],
+                str(one["version"]),
+                when(one["created_at"]),
+                one["plan"],
+                first_line(one["description"]),
             )
             for one in found
         ],
@@ -60,38 +50,37 @@ async def listing(at: Ambient) -> None:
 async def show(
     at: Ambient,
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="Its name.")],
-    version: Annotated[int | None, typer.Option(help="Not the newest, but this version.")] = None,
+    version: Annotated[int | None, typer.Option(help="Show this version. Default: the newest.")] = None,
 ) -> None:
-    """A recipe's description, inputs and graph. With --json, its description and whole plan."""
+    """Show a recipe's description, inputs and graph."""
+    from urllib.parse import quote
+
     import msgspec
 
-    from windlass.cli.graph import boxes_of
+    from windlass.cli.picture import boxes_of_recipe
     from windlass.cli.screen import one_line, picture
-    from windlass.cli.session import desk
+    from windlass.cli.session import document
 
-    async with desk(at) as ask:
-        found = await ask.described(recipe, version)
-    plan = found.plan
-    if at.as_json:
-        at.screen.document({**msgspec.json.decode(plan.canonical), "description": found.description})
+    query = [] if version is None else [("version", str(version))]
+    if (found := await document(at, f"/recipes/{quote(recipe, safe='')}", query)) is None:
         return
-    at.screen.line(f"{plan.recipe}  {plan.hash}")
-    for line in found.description.splitlines():
+    at.screen.line(f"{found['name']}  {found['plan']}")
+    for line in found["description"].splitlines():
         at.screen.line(one_line(line))
-    required = plan.inputs_schema.get("required", [])
-    for name, schema in plan.inputs_schema.get("properties", {}).items():
+    required = found["inputs_schema"].get("required", [])
+    for name, schema in found["inputs_schema"].get("properties", {}).items():
         kind = schema.get("type", "any")
         default = "" if "default" not in schema else f" = {msgspec.json.encode(schema['default']).decode()}"
         at.screen.line(f"input {name}: {kind}{default}{' (required)' if name in required else ''}")
-    at.screen.line(picture(boxes_of(plan)))
+    at.screen.line(picture(boxes_of_recipe(found["nodes"])))
 
 
 async def register(
     at: Ambient,
     target: Annotated[list[str], typer.Argument(metavar="APP...", help="module, module:app, file.py or file.yaml.")],
-    newest: Annotated[bool, typer.Option("--newest", help="Put plans in force that were registered before.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Make older registered plans the newest again.")] = False,
 ) -> None:
-    """Register every recipe of an app or file. A new plan becomes the newest version, a known one keeps its version."""
+    """Register every recipe of an app or file. A new plan becomes the newest version; a known plan keeps its number."""
     from windlass.cli.session import opened
     from windlass.recipe.app import load
 
@@ -109,7 +98,8 @@ async def rollback(
     at: Ambient,
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="Its name.")],
     version: Annotated[
-        int | None, typer.Argument(metavar="[VERSION]", help="The version to put in force; else the one before.")
+        int | None,
+        typer.Argument(metavar="[VERSION]", help="The version to make the newest. Default: the version before."),
     ] = None,
 ) -> None:
     """Put an earlier version of a recipe in force: new jobs use it, under a new number. Open jobs keep their plans."""

@@ -1,4 +1,4 @@
-"""Processes: everything in one (`up`), a worker, the engine alone, one recipe to its end, the demo."""
+"""The commands that run processes: `up` for everything in one, `worker`, `serve`, `run` and `demo`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from windlass.cli.commands.submit import PANEL, Inputs
 from windlass.cli.exits import Exit
 
 TARGETS = "module, module:app, file.py or file.yaml."
-Queues = Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue to serve; may be repeated.")]
-Concurrency = Annotated[int | None, typer.Option("--concurrency", "-c", min=1, help="How many steps at once.")]
+Queues = Annotated[list[str] | None, typer.Option("--queue", "-q", help="A queue to serve; repeatable.")]
+Concurrency = Annotated[
+    int | None, typer.Option("--concurrency", "-c", min=1, help="The number of steps that run at once.")
+]
 
 Drain = Annotated[
-    str | None, typer.Option("--drain", metavar="TIME", help="How long handlers may go on when it is stopped (30s).")
+    str | None, typer.Option("--drain", metavar="TIME", help="The time for running handlers after a stop (30s).")
 ]
 Listen = Annotated[
-    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where the API listens; port 0 takes a free one.")
+    str | None,
+    typer.Option(
+        "--listen", metavar="HOST:PORT", help="The address that the API listens on; port 0 takes a free port."
+    ),
 ]
 
 
@@ -28,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "demo", panel=PANEL, is_local=True)(demo)
     command(app, "run", panel=PANEL, has_json=True, is_local=True)(run)
     command(app, "worker", panel=PANEL, is_local=True)(worker)
-    group = typer.Typer(help="Processes for others: the API alone, the engine's loops alone.", no_args_is_help=True)
+    group = typer.Typer(help="Single processes: only the API, or only the engine's loops.", no_args_is_help=True)
     command(group, "api", panel=PANEL, is_local=True)(api)
     command(group, "engine", panel=PANEL, is_local=True)(engine)
     app.add_typer(group, name="serve", rich_help_panel=PANEL)
@@ -36,15 +41,17 @@ def add_to(app: typer.Typer) -> None:
 
 def up(
     at: Ambient,
-    app: Annotated[list[str] | None, typer.Argument(metavar="[APP]...", help=TARGETS + " Else the examples.")] = None,
+    app: Annotated[
+        list[str] | None, typer.Argument(metavar="[APP]...", help=TARGETS + " Default: the examples.")
+    ] = None,
     queue: Queues = None,
     concurrency: Concurrency = None,
     listen: Listen = None,
     drain: Drain = None,
-    is_demo: Annotated[bool, typer.Option("--demo", help="The same as `windlass demo`.")] = False,
-    no_demo: Annotated[bool, typer.Option("--no-demo", help="Begin without the demo job and its worker.")] = False,
+    is_demo: Annotated[bool, typer.Option("--demo", help="Like `windlass demo`.")] = False,
+    no_demo: Annotated[bool, typer.Option("--no-demo", help="Start without the demo job and its worker.")] = False,
 ) -> Exit:
-    """Start PostgreSQL, the engine, a worker and the API, here and now. Ctrl-C stops them; the data stays."""
+    """Start PostgreSQL, the engine, a worker and the API in this process. Ctrl-C stops them; the data stays."""
     from windlass.cli import serving
 
     _drain(at, drain)
@@ -54,7 +61,7 @@ def up(
 
 
 def demo(at: Ambient) -> Exit:
-    """Run an example recipe to its end, with its graph, and stop."""
+    """Run an example recipe to its end, show its graph, and stop."""
     from windlass.cli import serving
 
     return serving.start(at, serving.demo(at))
@@ -64,11 +71,15 @@ def run(
     at: Ambient,
     target: Annotated[str, typer.Argument(metavar="TARGET[:RECIPE]", help="file.py:recipe, module:recipe, file.yaml.")],
     inputs: Inputs = None,
-    app: Annotated[list[str] | None, typer.Option("--app", help="Where a file.yaml finds its handlers.")] = None,
+    app: Annotated[
+        list[str] | None, typer.Option("--app", help="The module or file with the handlers of a file.yaml.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key gives the same job.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start afresh, also if an earlier run was cut short.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new job, even if an earlier run was interrupted.")
+    ] = False,
 ) -> Exit:
-    """Run one recipe to its end in this process. Needs no server. If it is cut short, running it again goes on."""
+    """Run one recipe to its end in this process, without a server. After an interruption, run it again to continue."""
     from windlass.cli import serving
 
     return serving.start(at, serving.run(at, target, app or [], inputs or [], key=key, is_new=new))
@@ -80,9 +91,11 @@ def worker(
     queue: Queues = None,
     concurrency: Concurrency = None,
     drain: Drain = None,
-    no_loops: Annotated[bool, typer.Option("--no-loops", help="Leave timers and leases to other processes.")] = False,
+    no_loops: Annotated[
+        bool, typer.Option("--no-loops", help="Run only the worker; other processes run the engine's loops.")
+    ] = False,
 ) -> Exit:
-    """Run the steps of an app until told to stop. SIGTERM or Ctrl-C drains; once more ends at once."""
+    """Run the steps of an app until a signal stops it. SIGTERM or Ctrl-C drains; a second signal ends it at once."""
     from windlass.cli import serving
 
     _drain(at, drain)
@@ -90,7 +103,7 @@ def worker(
 
 
 def _drain(at: Ambient, drain: str | None) -> None:
-    """Let the flag win over the setting."""
+    """Replace the setting by the value of the flag, if the user passed it."""
     if drain is not None:
         from dataclasses import replace
 
@@ -107,14 +120,14 @@ def engine(at: Ambient) -> Exit:
 
 
 def api(at: Ambient, listen: Listen = None) -> Exit:
-    """Run the API alone. Any number may run on one database. SIGTERM drains: requests under way are finished."""
+    """Run the API alone. Any number may run on one database. SIGTERM drains: running requests finish."""
     from windlass.cli import serving
 
     return serving.start(at, serving.serve_api(at, listen))
 
 
 def greet(at: Ambient) -> int:
-    """What `windlass` alone says: how things stand, and what to do next."""
+    """Print the state of the installation and the next commands, for `windlass` without a command."""
     from windlass.cli import serving
     from windlass.cli.command import perform
 

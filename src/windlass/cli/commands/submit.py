@@ -1,4 +1,4 @@
-"""Submitting a job, and waiting for it if asked to."""
+"""`windlass submit`: submits a job, and waits for it on request."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from uuid import UUID
 import typer
 
 from windlass.cli.command import Ambient, command
-from windlass.cli.exits import Exit, exit_for_job
+from windlass.cli.exits import Exit
 
 PANEL = "Run"
 Inputs = Annotated[
     list[str] | None,
-    typer.Option("--input", "-i", metavar="K=V", help="k=v, k=@file, or @file.json; JSON if it parses, else text."),
+    typer.Option("--input", "-i", metavar="K=V", help="k=v, k=@file or @file.json. A value that is not JSON is text."),
 ]
 
 
@@ -24,47 +24,50 @@ def add_to(app: typer.Typer) -> None:
 
 async def submit(
     at: Ambient,
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A registered recipe's name.")],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="The name of a registered recipe.")],
     inputs: Inputs = None,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key gives the same job.")] = None,
-    label: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Labels to find it by.")] = None,
-    priority: Annotated[int, typer.Option(help="Higher goes first, -100 to 100.")] = 0,
-    deadline: Annotated[str | None, typer.Option(metavar="TIME", help="TIMEOUT if not done by then: 10m.")] = None,
-    ttl: Annotated[str | None, typer.Option(metavar="TIME", help="EXPIRED if not done by then (24h).")] = None,
-    budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help="How much it may spend: 5.00.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end and print the result.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="The same, with a live graph.")] = False,
-    within: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="How long --wait waits.")] = None,
-    webhook: Annotated[str | None, typer.Option(metavar="URL", help="Where to tell how it ended.")] = None,
+    label: Annotated[list[str] | None, typer.Option(metavar="K=V", help="A label of the job; repeatable.")] = None,
+    priority: Annotated[int, typer.Option(help="Higher runs first, -100 to 100.")] = 0,
+    deadline: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The job ends as TIMEOUT after this time: 10m.")
+    ] = None,
+    ttl: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The job ends as EXPIRED after this time (24h).")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help="The budget of the job: 5.00.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended, and print its result.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Like --wait, with a live graph.")] = False,
+    within: Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="The maximum time of --wait.")] = None,
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="The URL that is notified when the job has ended.")
+    ] = None,
     webhook_secret_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Holds whsec_…, which signs what is told.")
+        str | None, typer.Option(metavar="FILE", help="A file with whsec_…, the secret that signs the webhook.")
     ] = None,
 ) -> Exit:
-    """Submit a job. Prints its id."""
+    """Submit a job and print its id."""
     import asyncio
 
-    from windlass.cli.arguments import fitting_inputs, parse_labels, parse_money, parse_seconds, parse_webhook
-    from windlass.cli.desk import Order
-    from windlass.cli.session import desk
+    from windlass.cli.arguments import parse_labels, parse_money, parse_seconds, parse_webhook, typed_inputs
+    from windlass.cli.session import client
 
     told_to = parse_webhook(webhook, webhook_secret_file)
-    async with desk(at) as ask:
-        plan = await _plan(ask, recipe)
-        order = Order(
-            plan,
-            fitting_inputs(inputs or [], plan),
-            key=key,
-            labels=parse_labels(label or []) or None,
-            priority=priority,
-            deadline_s=parse_seconds("--deadline", deadline),
-            ttl_s=parse_seconds("--ttl", ttl),
-            webhook=told_to,
-            budget=None if budget is None else parse_money("--budget", budget),
-        )
-        job_id, is_new = await ask.submit(order)
+    async with client(at) as ask:
+        schema = (await _recipe(ask, recipe))["inputs_schema"]
+        order = {
+            "labels": parse_labels(label or []),
+            "priority": priority,
+            "deadline": parse_seconds("--deadline", deadline),
+            "ttl": parse_seconds("--ttl", ttl),
+            "webhook": told_to,
+            "budget": None if budget is None else parse_money("--budget", budget),
+        }
+        document = await _submitted(ask, schema, recipe, order, typed_inputs(inputs or [], schema), key)
+        job_id, is_new = UUID(document["job_id"]), document["is_new"]
         if not (wait or follow):
             if at.as_json:
-                at.screen.document({"id": job_id, "is_new": is_new})
+                at.screen.document(document)
             else:
                 at.screen.line(str(job_id))
                 at.screen.note(f"watch it: windlass watch {job_id}" if is_new else "the key is known: the same job")
@@ -78,8 +81,8 @@ async def submit(
             raise
 
 
-async def _plan(ask: Any, recipe: str) -> Any:
-    """The newest plan of a recipe; a slip in the name is answered with the names that there are."""
+async def _recipe(ask: Any, recipe: str) -> Any:
+    """Return the newest version of a recipe. For an unknown name, the error lists the known names."""
     import difflib
 
     from windlass.core.errors import NotFound
@@ -94,25 +97,28 @@ async def _plan(ask: Any, recipe: str) -> Any:
         raise
 
 
+async def _submitted(
+    ask: Any, schema: dict[str, Any], recipe: str, order: dict[str, Any], given: dict[str, Any], key: str | None
+) -> Any:
+    """Submit the job and return its document. If its inputs are refused, the error lists the inputs of the recipe."""
+    from windlass.client.flows import submit
+    from windlass.core.errors import BadInput
+
+    try:
+        return await ask.run(submit(ask.sources, recipe, order, given, key))
+    except BadInput as error:
+        known = ", ".join(f"{name}=…" for name in schema.get("properties", {})) or "none"
+        error.remedy = error.remedy or f"The inputs of {recipe}: {known}"
+        raise
+
+
 async def _finish(at: Ambient, ask: Any, job_id: UUID, *, is_new: bool, is_live: bool, timeout_s: float | None) -> Exit:
-    """Wait for the end, print the result or the failure, and say how it ended by the exit code."""
+    """Wait for the end, print the result or the failure, and return the exit code for it."""
+    from windlass.cli.concluding import conclude
     from windlass.cli.live import follow
-    from windlass.cli.wire import error_json
-    from windlass.core.states import JobState
-    from windlass.pure.job_failed import fault_frames
 
     if is_live and not at.as_json:
-        state = await follow(ask, job_id, at.screen.err, hint="Ctrl-C leaves; the job goes on")
+        await follow(ask, job_id, at.screen.err, hint="Ctrl-C leaves; the job goes on")
     else:
-        state = await ask.wait(job_id, timeout_s)
-    code = exit_for_job(state)
-    output = await ask.result(job_id) if state is JobState.COMPLETED else None
-    failure = None if state is JobState.COMPLETED else await ask.failure(job_id)
-    if at.as_json:
-        told = error_json(failure)
-        at.screen.document({"id": job_id, "is_new": is_new, "state": state, "output": output, "error": told})
-    elif failure is None:
-        at.screen.document(output)
-    else:
-        at.screen.error(failure.message, failure.remedy, int(code), fault_frames(failure.fault))
-    return code
+        await ask.job(job_id).wait(timeout_s)
+    return await conclude(at, ask, job_id, is_new=is_new)

@@ -1,4 +1,4 @@
-"""Webhooks: how far the word of a job's end has come, and sending it again."""
+"""`windlass webhooks`: shows the delivery of a job's webhook, and sends it again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ def add_to(app: typer.Typer) -> None:
 async def webhooks(
     at: Ambient,
     job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)],
-    redeliver: Annotated[bool, typer.Option("--redeliver", help="Send it (again), now.")] = False,
+    redeliver: Annotated[bool, typer.Option("--redeliver", help="Send the webhook (again) now.")] = False,
 ) -> None:
-    """How far the word of a job's end has come."""
-    from windlass.cli.session import desk
+    """Show the delivery of a job's webhook."""
+    from windlass.cli.find import find
+    from windlass.cli.session import client
 
-    async with desk(at) as ask:
-        found = await ask.webhook(await ask.find(job), redeliver=redeliver)
+    async with client(at) as ask:
+        path = f"/jobs/{await find(ask, job)}/webhook"
+        found = await (ask.call("POST", f"{path}/redeliver") if redeliver else ask.call("GET", path))
     if at.as_json:
         at.screen.document(found)
         return

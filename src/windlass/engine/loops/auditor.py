@@ -1,20 +1,22 @@
-"""The auditor makes the chain of the audit: notes of what callers did, and what came of jobs, become records.
+"""The auditor builds the audit chain: actions of callers and ends of jobs become records.
 
-It is the only one who appends, and nobody waits for it. One commit takes the notes, moves the auditor's position in
-the feed, appends the records and counts jobs by recipe and state:
+Only the auditor appends to the chain, and no other process waits for it. One commit takes the notes, moves the
+auditor's position in the feed, appends the records and counts jobs by recipe and state:
 
     audit_notes ──(taken)──┐
                            ├─► records, each hashed with the one before ─► audit      one commit
     feed ──(own cursor)────┘                                            └─► tallies, minutes
 
-Any number of processes may run it. Whoever does not get the lock does nothing; whoever is killed leaves nothing half
-done. What it reads twice (its position was lost in a restore) it finds in the chain, and leaves out.
+Any number of processes may run it. An auditor that does not get the lock does nothing, and an auditor that is killed
+leaves nothing half done. After a restore lost its position, it reads events again, finds them in the chain and skips
+them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -22,6 +24,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from windlass.core.caller import LOCAL, UNKNOWN_TYPE
 from windlass.core.states import JOB_TERMINAL, JobState
 from windlass.core.visibility import Reader
 from windlass.engine import feed
@@ -33,10 +36,10 @@ from windlass.pure.length import class_of
 from windlass.pure.observer import Observer
 from windlass.store.database import Database
 from windlass.store.outputs import fetch
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
 BATCH_MAX = 500
-# What of the feed becomes a record; a job's other events are told by its own history.
+# The feed events that become records. The job's own history has the other events.
 _ENDINGS = {f"job.{state.lower()}": state for state in JOB_TERMINAL}
 _EVENTS = {
     **dict.fromkeys(sorted(_ENDINGS), AuditEvent.JOB_FAILED),
@@ -49,7 +52,7 @@ log = logging.getLogger("windlass.audit")
 
 
 class Auditor:
-    """See the module."""
+    """Appends records to the audit chain, and reports ended jobs to the observer."""
 
     name = "auditor"
 
@@ -59,7 +62,7 @@ class Auditor:
         self._observer = observer
 
     async def run_once(self) -> Done:
-        """Append one batch."""
+        """Append one batch of records."""
         done, news = await self._db.run(self._append)
         if self._observer is not None and (ended := [row for row in news if row.type in _ENDINGS]):
             ids = [row.at.job_id for row in ended]
@@ -84,13 +87,14 @@ class Auditor:
             errors = await _errors(connection, news)
             made += [_of_job(no + 1 + len(made) + place, row, errors) for place, row in enumerate(news)]
             if made:
+                made = await _with_callers(connection, made)
                 head = await _write(connection, made, before)
                 log.info("the audit's record %d has the hash %s", made[-1].no, head.hex())
             await _tally(connection, news)
         return Done(len(made), is_more or len(notes) >= BATCH_MAX), news
 
     async def _news(self, connection: asyncpg.Connection) -> tuple[list[FeedRow], bool]:
-        """What of the feed is to be recorded, in the order of each job; and whether there is more."""
+        """Read the feed events to record, in each job's order, and whether more follow."""
         if not self._with_jobs:
             return [], False
         start = await feed.cursor(connection, self.name)
@@ -125,6 +129,21 @@ def _of_note(no: int, row: asyncpg.Record) -> Record:
     )
 
 
+async def _with_callers(connection: asyncpg.Connection, made: Sequence[Record]) -> list[Record]:
+    """The records, each with its caller's type and tier as they were last known, if it does not tell them itself."""
+    unknown = sorted({record.caller for record in made if record.caller is not None and record.caller_type is None})
+    facts: dict[str, tuple[str, str | None]] = dict.fromkeys(unknown, (UNKNOWN_TYPE, None))
+    facts |= {LOCAL.caller_id: (LOCAL.caller_type, LOCAL.tier)}
+    for row in await connection.fetch(sql("caller_known"), unknown) if unknown else ():
+        facts[row["caller"]] = row["caller_type"], row["tier"]
+    return [
+        record
+        if record.caller is None or record.caller_type is not None
+        else replace(record, caller_type=facts[record.caller][0], tier=facts[record.caller][1])
+        for record in made
+    ]
+
+
 async def _errors(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> dict[UUID, Any]:
     failed = sorted({row.at.job_id for row in news if _EVENTS[row.type] is AuditEvent.JOB_FAILED})
     rows = await fetch(connection, "audit_errors", Reader.AUDIT, failed) if failed else []
@@ -136,7 +155,7 @@ def _of_job(no: int, row: FeedRow, errors: Mapping[UUID, Any]) -> Record:
     event = _EVENTS[row.type]
     if event is AuditEvent.JOB_FAILED:
         payload["state"] = _ENDINGS[row.type]
-        # What a fault says may hold anything; the audit has its code and its step.
+        # A fault's message may contain any text, so the audit records only its code and step.
         error = errors.get(row.at.job_id)
         if isinstance(error, dict):
             payload |= {name: error[name] for name in ("code", "step") if _is_text(error.get(name))}
@@ -148,16 +167,26 @@ async def _write(connection: asyncpg.Connection, made: Sequence[Record], before:
     for record in made:
         before = chain_hash(before, record)
         hashes.append(before)
-    columns = zip(
-        *((r.no, r.at, r.event, r.caller, r.caller_type, r.tier, r.job_id, r.request_id, r.payload) for r in made),
-        strict=True,
+    await connection.execute(
+        *bound(
+            "audit_append",
+            no=[record.no for record in made],
+            at=[record.at for record in made],
+            event=[record.event for record in made],
+            caller=[record.caller for record in made],
+            caller_type=[record.caller_type for record in made],
+            tier=[record.tier for record in made],
+            job_id=[record.job_id for record in made],
+            request_id=[record.request_id for record in made],
+            payload=[record.payload for record in made],
+            hash=hashes,
+        )
     )
-    await connection.execute(sql("audit_append"), *map(list, columns), hashes)
     return before
 
 
 async def _tally(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> None:
-    """Count jobs by recipe and state: QUEUED for those that came, else how they ended and how long they took."""
+    """Count jobs by recipe and state: new jobs as QUEUED, ended jobs by final state with their total duration."""
     counts: dict[tuple[str, str], tuple[int, float]] = {}
     for row in news:
         ending = _ENDINGS.get(row.type)
@@ -178,7 +207,7 @@ async def _tally(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> Non
 
 
 async def _count_minutes(connection: asyncpg.Connection, news: Iterable[FeedRow]) -> None:
-    """Count jobs by the minute of their end and by how long they took."""
+    """Count jobs by the minute of their end and by class of duration."""
     counts: dict[tuple[datetime, str, str, int], int] = {}
     for row in news:
         if (ending := _ENDINGS.get(row.type)) is not None:

@@ -1,10 +1,11 @@
-"""What every loop is: a duty that can be done once, and says when it wants to be done again.
+"""Duties: work that a loop does one batch at a time, and that declares when it is due next.
 
 A new duty of the engine is one file and one line: a class that derives from `EngineDuty`, named in `registry.py`. The
-runner knows no duty by name. It wakes a duty
+class declares when it is due by a table and a column (`Earliest`, `AnyRow`), or by a statement (`Due`). The runner
+knows no duty by name. It wakes a duty
 
 - when one of its `bells` rings,
-- when the moment that its statement `due` gives has come; all duties are asked in one query, and
+- when the moment of its `due` has come; one query asks for all duties, and
 - every `every_s` seconds, if it has neither bells nor moments.
 """
 
@@ -13,13 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, assert_never
 from uuid import UUID
 
 from windlass.core.bell import Bell
 from windlass.core.template import Resolver
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
+from windlass.store.due import any_row, earliest
 from windlass.store.statements import sql
 
 _PARAMETER = re.compile(r"\$(\d+)")
@@ -27,39 +29,63 @@ _PARAMETER = re.compile(r"\$(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How much was done; `is_more` says that a full batch was found, so that there is likely more."""
+    """The size of the batch. `is_more` says that the batch was full, so more work is likely."""
 
     count: int
     is_more: bool = False
 
 
 class Duty(Protocol):
-    """Something to do again and again. Any number of processes may do the same duty at once: each action is fenced."""
+    """A recurring piece of work. Several processes may do the same duty at once, because each action is fenced."""
 
     name: str
 
     async def run_once(self) -> Done:
-        """Do one bounded batch of whatever is due."""
+        """Do one bounded batch of the work that is due."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
+class Earliest:
+    """The duty is due at the earliest moment in a table's column, of all rows or of the rows in one state.
+
+    An index must serve the query: on the column, or a partial index on the rows in that state.
+    """
+
+    table: str
+    column: str
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRow:
+    """The duty is due while the table holds a row, in the given state if any. An index must serve the query."""
+
+    table: str
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
-    """A statement of `store/sql` that gives the moment at which a duty is next due, or nothing; and its parameters."""
+    """The duty is due at the moment that a statement of `store/sql` returns; NULL means not due."""
 
     statement: str
     values: tuple[Any, ...] = ()
 
 
+# How a duty declares when it is due.
+Moment = Earliest | AnyRow | Due
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What duties are made from. `ring` has the runner do a duty now."""
+    """The parts that duties are built from. `ring` makes the runner do a duty now."""
 
     db: Database
     artifacts: Artifacts
     resolver: Resolver
     new_id: Callable[[], UUID]
-    chance: Callable[[], float]
+    spread: Callable[[], float]
     retention_s: float
     fan_out_max: int
     backlog_max: int
@@ -70,43 +96,49 @@ class EngineDuty:
     """A duty of the engine's own loop."""
 
     name: str
-    # What wakes it.
+    # The bells that wake the duty.
     bells: ClassVar[tuple[type[Bell], ...]] = ()
-    # When it is next due; None if only bells or `every_s` say so.
-    due: ClassVar[Due | None] = None
+    # When the duty is due next. None if only bells or `every_s` wake it.
+    due: ClassVar[Moment | None] = None
     every_s: float | None = None
 
     @classmethod
     def made(cls, engine: Engine) -> Self:
-        """The duty, from what the engine has."""
+        """Build the duty from the engine's parts."""
         raise NotImplementedError
 
     async def run_once(self) -> Done:
-        """Do one bounded batch of whatever is due."""
+        """Do one bounded batch of the work that is due."""
         raise NotImplementedError
 
     async def resolving(self) -> bool:
-        """Wait for what goes on beside the duty and lets it go on; False if there is nothing. For tests."""
+        """Wait for background work that the duty needs. Returns False if there is none. For tests."""
         return False
 
     async def close(self) -> None:
-        """Give up what goes on beside the duty."""
+        """Cancel the duty's background work."""
 
 
 def look(duties: Sequence[EngineDuty], *values: Any) -> tuple[str, list[Any]]:
-    """One statement that asks for the moments of all these duties, in their order; `values` are its own parameters."""
+    """Build one statement that returns the due moments of these duties, in order; `values` are its own parameters."""
     given = list(values)
     asked = []
     for duty in duties:
-        due = duty.due
-        if due is None:
-            asked.append("NULL")
-            continue
-        asked.append(f"({_renumbered(sql(due.statement), len(given))})")
-        given.extend(due.values)
-    return sql("due_times").replace("ARRAY[:duties]", f"ARRAY[{', '.join(asked)}]"), given
+        match duty.due:
+            case None:
+                asked.append("NULL")
+            case Earliest(table, column, state):
+                asked.append(f"({earliest(table, column, state)})")
+            case AnyRow(table, state):
+                asked.append(f"({any_row(table, state)})")
+            case Due(statement, its_values):
+                asked.append(f"({_renumbered(sql(statement), len(given))})")
+                given.extend(its_values)
+            case moment:
+                assert_never(moment)
+    return sql("due_times").replace("/* duties */", ", ".join(asked)), given
 
 
 def _renumbered(text: str, after: int) -> str:
-    """The statement with its parameters numbered behind so many others."""
+    """Shift the statement's parameter numbers by `after`."""
     return _PARAMETER.sub(lambda number: f"${after + int(number[1])}", text)

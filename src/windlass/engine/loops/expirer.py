@@ -8,7 +8,8 @@ import asyncpg
 
 from windlass.core.control import overdue
 from windlass.core.draft import Draft
-from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
+from windlass.core.effect import MoveExpiry
+from windlass.engine.loops.duty import Done, Earliest, Engine, EngineDuty
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -18,30 +19,30 @@ BATCH_MAX = 100
 
 
 async def _outlives(connection: asyncpg.Connection, draft: Draft) -> bool:
-    """Whether a default expiry moves, because a child job that the job waits for may live longer."""
+    """Move a default expiry if a child that the job waits for may live longer. Returns whether it moved."""
     if draft.job.expires_at is not None:
         until = await connection.fetchval(sql("job_outlived"), draft.job.id)
         if until is not None:
             draft.outlive(until)
-    return draft.is_prolonged
+    return bool(draft.effects_of(MoveExpiry))
 
 
 class Expirer(EngineDuty):
-    """See the module."""
+    """Ends overdue jobs."""
 
     name = "expirer"
-    due = Due("due_expirer")
+    due = Earliest("jobs", "due_at")
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     @classmethod
     def made(cls, engine: Engine) -> Self:
-        """The duty, from what the engine has."""
+        """Build the duty from the engine's parts."""
         return cls(engine.db)
 
     async def run_once(self) -> Done:
-        """End one batch of overdue jobs, a commit each: a wide job's sweep is long."""
+        """End one batch of overdue jobs. Each job has its own commit, because sweeping a wide job takes long."""
         rows = await self._db.run(lambda connection: connection.fetch(sql("job_overdue"), BATCH_MAX))
         for row in rows:
 

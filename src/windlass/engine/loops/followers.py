@@ -1,7 +1,8 @@
-"""Runs the duties that follow the feed, as a task of their own: nobody who works waits for those who write it down.
+"""Runs the duties that follow the feed as a separate task, so that jobs never wait for the records about them.
 
-It looks when a bell rings, not more often than `every_s`, and goes on looking for a moment after the last one: what was
-committed becomes readable only when all older transactions have ended. Without bells it looks every five seconds.
+The task looks when a bell rings, at most every `every_s` seconds. It keeps looking for RESTLESS_S seconds after the
+last bell: a commit becomes readable only when all older transactions have ended. Without bells it looks every five
+seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from windlass.store.outage import OutageLog
 
 EVERY_S = 0.25
 IDLE_S = 5.0
-# How long after a bell it looks often.
+# How long after a bell it looks every `every_s` seconds.
 RESTLESS_S = 3.0
 BELLS: tuple[type[Bell], ...] = (WorkQueued, JobsEnded)
 
@@ -28,7 +29,7 @@ log = logging.getLogger("windlass.engine")
 
 
 class Followers:
-    """See the module. `alive_s` is when, by the loop's time, it last had a turn."""
+    """Runs duties that follow the feed. `alive_s` is the loop time of its last turn."""
 
     name = "followers"
 
@@ -45,28 +46,28 @@ class Followers:
         self._task: asyncio.Task[None] | None = None
 
     def alive(self) -> float | None:
-        """How many seconds ago it had a turn."""
+        """Return the seconds since its last turn."""
         return asyncio.get_running_loop().time() - self.alive_s
 
     def ready(self) -> bool:
-        """Whether it goes on."""
+        """Report whether the task runs."""
         return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
-        """Begin; returns once the bells are heard."""
+        """Start. Returns once it listens for bells."""
         for kind in BELLS:
             await self._db.listen(kind, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-followers")
 
     async def stop(self) -> None:
-        """End. A duty that is cut off is rolled back; the next to do it goes on from there."""
+        """Stop. The database rolls back an interrupted duty; the next run continues from there."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def run_once(self) -> bool:
-        """One batch of every duty; whether any has more. A duty that fails does not keep the others from theirs."""
+        """Do one batch of every duty and report whether any has more. A failed duty does not stop the others."""
         is_more = False
         failed: Exception | None = None
         for duty in self.duties:
@@ -98,7 +99,7 @@ class Followers:
                 await asyncio.sleep(UNAVAILABLE_PAUSE_S)
                 continue
             if is_more:
-                # Others of this process may have a turn.
+                # Let other tasks of this process run.
                 await asyncio.sleep(0)
                 continue
             await asyncio.sleep(self._every_s)

@@ -1,4 +1,4 @@
-"""The pruner removes finished jobs after their time of retention, a bounded batch at a time, and what else is over.
+"""The pruner removes finished jobs after the retention time, and other expired rows, in bounded batches.
 
 Records of the audit are never removed.
 """
@@ -18,7 +18,7 @@ RETENTION_S = 30 * 86400.0
 
 
 class Pruner(EngineDuty):
-    """See the module."""
+    """Removes expired rows."""
 
     name = "pruner"
     every_s = PRUNE_EVERY_S
@@ -29,11 +29,11 @@ class Pruner(EngineDuty):
 
     @classmethod
     def made(cls, engine: Engine) -> Self:
-        """The duty, from what the engine has."""
+        """Build the duty from the engine's parts."""
         return cls(engine.db, engine.retention_s)
 
     async def run_once(self) -> Done:
-        """Remove one batch; when there is none, what else is over: workers gone for a day, tickets, sessions."""
+        """Remove one batch of jobs. When none is left, remove other expired rows: old workers, tickets, sessions."""
         rows = await self._db.run(lambda connection: connection.fetch(sql("prune"), self._retention_s, BATCH_MAX))
         if not rows:
             await self._db.run(lambda connection: connection.execute(sql("worker_forget")))
@@ -45,7 +45,11 @@ class Pruner(EngineDuty):
         return Done(len(rows), len(rows) >= BATCH_MAX)
 
     async def _forget_events(self) -> Done:
-        """Those of jobs go with their jobs or before; of those of others' work there may be any number."""
+        """Remove old provider events.
+
+        The event of a job's work is removed with the job, or earlier. Events about unknown work belong to no job, and
+        there may be any number of them.
+        """
         count = await self._db.run(
             lambda connection: connection.fetchval(sql("event_forget"), self._retention_s, EVENTS_MAX)
         )

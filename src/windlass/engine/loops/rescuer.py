@@ -1,10 +1,10 @@
-"""The rescuer finds attempts that nobody runs any more.
+"""The rescuer finds attempts that no worker runs any more.
 
-A worker whose lease ran out is marked lost, once and for good; its attempts are settled as Lost and queued again. If no
-engine could look for a while, the database was away: workers could not renew either, so their leases are prolonged
-before a worker is marked (core/lease.py). An attempt that outran its time limit, whose worker lives but does not say so
-(it hangs), is settled as a timeout. Both go through the same door as every other report, so a worker that was only slow
-finds its late report refused.
+It marks a worker whose lease has expired as lost, for good; the worker's attempts are settled as Lost and queued again.
+If no engine could check for a while, the database was away and workers could not renew either. Then it prolongs the
+leases before it marks a worker (`core/lease.py`). An attempt past its time limit whose worker lives but does not report
+it (the worker hangs) is settled as a timeout. Both go through `settle` like every other report, so the late report of a
+worker that was only slow is refused.
 """
 
 from __future__ import annotations
@@ -14,38 +14,36 @@ from typing import Self
 
 import asyncpg
 
-from windlass.core.lease import GAP_PART, left_after
-from windlass.core.outcome import Failure, Fault, Lost, Outcome, Report
+from windlass.core.lease import GAP_PART, RESCUE_AFTER_S, left_after
+from windlass.core.outcome import ATTEMPT_TIMEOUT, Failure, Fault, Lost, Outcome, Report
 from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.engine.settle import settle
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
 BATCH_MAX = 500
-# The worker ends an attempt at its limit by itself; it gets this long to say so.
-GRACE_S = 5.0
 
 
 class Rescuer(EngineDuty):
-    """See the module."""
+    """Marks lost workers and settles their attempts."""
 
     name = "rescuer"
-    due = Due("due_rescuer", (GAP_PART, GRACE_S))
+    due = Due("worker_due", (GAP_PART, RESCUE_AFTER_S))
 
-    def __init__(self, db: Database, chance: Callable[[], float]) -> None:
+    def __init__(self, db: Database, spread: Callable[[], float]) -> None:
         self._db = db
-        self._chance = chance
+        self._spread = spread
 
     @classmethod
     def made(cls, engine: Engine) -> Self:
-        """The duty, from what the engine has."""
-        return cls(engine.db, engine.chance)
+        """Build the duty from the engine's parts."""
+        return cls(engine.db, engine.spread)
 
     async def run_once(self) -> Done:
-        """Mark the lost, and settle one batch of what they held."""
+        """Mark lost workers, and settle one batch of their attempts and of overdue attempts."""
         if not await self._db.run(lambda connection: connection.fetchval(sql("worker_mark_lost"), GAP_PART)):
             await self._db.run(_after_gap)
-        rows = await self._db.run(lambda connection: connection.fetch(sql("step_lost"), BATCH_MAX, GRACE_S))
+        rows = await self._db.run(lambda connection: connection.fetch(sql("step_lost"), BATCH_MAX, RESCUE_AFTER_S))
         reports = [
             Report(
                 row["job_id"],
@@ -60,12 +58,12 @@ class Rescuer(EngineDuty):
             for row in rows
         ]
         if reports:
-            await settle(self._db, reports, chance=self._chance)
+            await settle(self._db, reports, spread=self._spread)
         return Done(len(rows), len(rows) >= BATCH_MAX)
 
 
 async def _after_gap(connection: asyncpg.Connection) -> None:
-    """Prolong every lease by the time in which it could not be renewed, and mark the workers whose lease is over."""
+    """Prolong every lease by the time in which it could not be renewed, then mark workers whose lease has expired."""
     async with connection.transaction():
         gap_s = await connection.fetchval(sql("worker_look_lock"))
         rows = await connection.fetch(sql("worker_leases"))
@@ -74,4 +72,6 @@ async def _after_gap(connection: asyncpg.Connection) -> None:
 
 
 def _outcome(is_lost: bool) -> Outcome:
-    return Lost() if is_lost else Failure(Fault("timeout", "the attempt ran past its time limit, and its worker hangs"))
+    if is_lost:
+        return Lost()
+    return Failure(Fault(ATTEMPT_TIMEOUT, "the attempt ran past its time limit, and its worker hangs"))

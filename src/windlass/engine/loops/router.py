@@ -1,13 +1,13 @@
-"""The router resolves what the engine itself must know before a step can go on.
+"""The router resolves READY steps: steps that need a decision of the engine before they can go on.
 
-A READY step has a condition, a fan-out, a timer, a child recipe, an event to wait for, or something to stand in line
-for. Its expressions are evaluated outside any transaction, as they may take long; what they gave is then decided on
-and written under the job's lock, if the step is still READY. Two routers that resolve the same step come to the same
-value, and the second finds it done.
+A READY step has a condition, a fan-out, a timer, a child recipe, an event to wait for, or a slot to wait for. The
+router evaluates its expressions outside any transaction, because they may take long. It then decides and writes under
+the job's lock, if the step is still READY. Two routers that resolve the same step get the same value, and the second
+finds it done.
 
-Callers take turns. Steps whose expressions need the evaluator are resolved in one task per caller; a caller whose task
-takes longer than `patience_s` is left behind, its task goes on beside the router, and no further steps of that caller
-are read until it has ended. After a full batch the other callers' steps are read first.
+Callers take turns. One task per caller resolves steps whose expressions need the evaluator. A task that takes longer
+than `patience_s` continues beside the router. Until it has ended, the router reads no further steps of its caller.
+After a full batch the router reads the steps of other callers first.
 
     read READY steps ─► plain ones: resolve ───────────────────────────────────┐
       of callers whose    │                                                    ├─► write ─► read again
@@ -16,8 +16,8 @@ are read until it has ended. After a full batch the other callers' steps are rea
                                     ▼                                          │
                                  goes on; the caller is passed over ─► ends ───┘
 
-A fan-out adds its children as its caller has room for them (`engine/backlog.py`). Until then its step stays READY and
-is passed over.
+A fan-out adds its children while its caller has room for them (`engine/backlog.py`). Until then its step stays READY
+and the router skips it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import msgspec
 from windlass.core import route as law
 from windlass.core.bell import RouteDue
 from windlass.core.draft import Draft, Step, touched_by
+from windlass.core.effect import StartJob
 from windlass.core.errors import BadExpression, OutputQuarantined, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
@@ -49,47 +50,47 @@ from windlass.engine.submit import Submission, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.artifact import Artifacts
+from windlass.store.columns import encode
 from windlass.store.database import Database
-from windlass.store.drafts import encode
 from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
 from windlass.store.values import Wanted, outputs_of_many, scope
 
 BATCH_MAX = 200
-# A batch stops growing once it would add this many children.
+# A batch takes no further step once it adds this many children.
 CHILDREN_MAX = 10_000
 MATCH_CHARS_MAX = 64 * 1024
-# The items of a fan-out.
+# The most items of a fan-out.
 FAN_OUT_MAX = 100_000
 # How long a batch waits for expressions before it goes on without them.
 PATIENCE_S = 0.05
 
-# The outputs that a step refers to, or the refusal to let it see them.
+# The outputs that a step refers to, or the error that denies them.
 Outputs = Mapping[str, Any] | OutputQuarantined
 Ready = tuple[asyncpg.Record, Plan, Outputs]
 Resolved = tuple[asyncpg.Record, Resolution]
 
 
 class _Slow:
-    """The steps of one caller whose expressions are being resolved."""
+    """The steps of one caller whose expressions a task resolves."""
 
     def __init__(self, task: asyncio.Task[None], found: list[Resolved]) -> None:
         self.task = task
         self.found = found
 
     def take(self) -> list[Resolved]:
-        """What was resolved since the last time."""
+        """Return and clear the steps resolved since the last call."""
         found = self.found[:]
         self.found.clear()
         return found
 
 
 class Router(EngineDuty):
-    """See the module."""
+    """Resolves READY steps."""
 
     name = "router"
     bells = (RouteDue,)
-    due = Due("due_router")
+    due = Due("step_ready_due")
 
     def __init__(
         self,
@@ -110,14 +111,14 @@ class Router(EngineDuty):
         self._fan_out_max = fan_out_max
         self._on_resolved = on_resolved
         self.patience_s = PATIENCE_S
-        # By caller: the steps that are resolved beside the router.
+        # By caller: the steps that a task resolves beside the router.
         self._slow: dict[str, _Slow] = {}
-        # Callers who had their turn, since the last time that there was a turn for everybody.
+        # Callers that had their turn in this round. Empty when all callers may be read.
         self._served: set[str] = set()
 
     @classmethod
     def made(cls, engine: Engine) -> Self:
-        """The duty, from what the engine has."""
+        """Build the duty from the engine's parts."""
         return cls(
             engine.db,
             engine.artifacts,
@@ -161,7 +162,7 @@ class Router(EngineDuty):
         return found
 
     async def _outputs(self, wanted: Sequence[Wanted]) -> list[Outputs]:
-        """The outputs that each step refers to. One step's refusal does not keep the others of the batch waiting."""
+        """Read the outputs that each step refers to. A refusal for one step does not affect the rest of the batch."""
         try:
             return list(await outputs_of_many(self._db, self._artifacts, wanted, Reader.NEXT_STEP))
         except OutputQuarantined as error:
@@ -170,9 +171,9 @@ class Router(EngineDuty):
         return [found for one in wanted for found in await self._outputs([one])]
 
     async def resolving(self) -> bool:
-        """Wait for what lets the router go on: slow expressions, room for fan-outs. False if there is nothing.
+        """Wait for slow expressions or for room for fan-outs. Returns False if neither is pending.
 
-        For tests: loops that are started find out by themselves.
+        For tests: a started loop needs no such call.
         """
         if full := set(self._backlog.full):
             await self._backlog.refresh(at_once=True)
@@ -184,14 +185,14 @@ class Router(EngineDuty):
         return bool(tasks)
 
     async def close(self) -> None:
-        """Give up what is being resolved. The steps are READY still, for another router or after a restart."""
+        """Cancel the running resolutions. Their steps stay READY, for another router or a restart."""
         slow, self._slow = self._slow, {}
         for one in slow.values():
             one.task.cancel()
         await asyncio.gather(*(one.task for one in slow.values()), return_exceptions=True)
 
     async def _resolve_all(self, ready: Sequence[Ready]) -> list[Resolved]:
-        """What these steps and those beside the router came to, as far as it is known now."""
+        """Resolve these steps, and collect the results of slow tasks that are ready."""
         resolved: list[Resolved] = []
         by_caller: dict[str, list[Ready]] = {}
         children = 0
@@ -215,7 +216,10 @@ class Router(EngineDuty):
         return resolved
 
     def _ended(self) -> list[BaseException]:
-        """Give the callers whose tasks have ended turns again; how those tasks failed, if any did."""
+        """Forget the tasks that have ended, so that their callers get turns again.
+
+        Returns the errors of failed tasks.
+        """
         ended = {caller: slow.task for caller, slow in self._slow.items() if slow.task.done() and not slow.found}
         for caller in ended:
             del self._slow[caller]
@@ -252,7 +256,7 @@ class Router(EngineDuty):
             if row["index"] is None and templates.each is not None:
                 found = await self._resolver.resolve_async(templates.each, values, row["caller"])
                 items = as_items(found, f"{place}.each")
-                # One that has begun goes on, if the limit was lowered meanwhile.
+                # A fan-out that has begun goes on if the limit was lowered meanwhile.
                 if len(items) > self._fan_out_max and row["fan"] is None:
                     told = f"{place}.each has {len(items):,} items, and a fan-out may have {self._fan_out_max:,}"
                     return Unresolvable(Fault("fan_out_too_large", told))
@@ -271,9 +275,9 @@ class Router(EngineDuty):
             return Unresolvable(Fault(code, str(error)))
 
     async def _paced(self, resolved: list[Resolved]) -> list[Resolved]:
-        """The same, without the children of fan-outs whose callers have no room for them now.
+        """Drop the children of fan-outs whose callers have no room now.
 
-        A fan-out that has not begun is written without children: from then on it is known as one that waits.
+        A fan-out that has not begun is written without children, which marks it as waiting for room.
         """
         if any(_is_charged(resolution) for _, resolution in resolved):
             await self._backlog.refresh()
@@ -286,7 +290,7 @@ class Router(EngineDuty):
         return paced
 
     async def _calls(self, resolved: list[tuple[asyncpg.Record, Resolution]]) -> dict[tuple[UUID, int], Submission]:
-        """The child jobs that the batch starts; one that cannot be started becomes Unresolvable in place."""
+        """Build the child jobs that the batch starts. A child that cannot start becomes Unresolvable in `resolved`."""
         asked = [
             (at, row, (await plan_of(self._db, row["plan"])).nodes[row["node"]], resolution.inputs)
             for at, (row, resolution) in enumerate(resolved)
@@ -321,7 +325,7 @@ class Router(EngineDuty):
         wanted: dict[UUID, set[int]] = {}
         for row, resolution in resolved:
             plan = await read_plan(connection, row["plan"])
-            # Only these can fail the step, and with it all that come after.
+            # Only these can fail the step, and with it all its dependents.
             can_fail = isinstance(resolution, Fan | Unresolvable)
             touched = touched_by(plan, row["no"], row["node"], is_success=not can_fail)
             wanted.setdefault(row["job_id"], set()).update(touched)
@@ -344,7 +348,7 @@ class Router(EngineDuty):
                 await self._start(connection, started)
 
     async def _start(self, connection: asyncpg.Connection, started: list[tuple[Step, Submission]]) -> None:
-        """Make the child jobs. One that is made for a retried job goes on where the one before it failed."""
+        """Make the child jobs. A child of a retried job continues where the earlier child failed."""
         again = [(new.retry_of, step.node, step.index, new) for step, new in started if new.retry_of is not None]
         kept = await kept_children(connection, again)
         made = [submission._replace(retry_of=kept.get(submission.job_id)) for _, submission in started]
@@ -359,7 +363,7 @@ class Router(EngineDuty):
     def _awaited(
         resolved: list[tuple[asyncpg.Record, Resolution]], by_job: Mapping[UUID, Draft]
     ) -> set[tuple[UUID, str]]:
-        """The jobs that begin to wait for an event, with the events' names."""
+        """Return the jobs that begin to wait for an event, with the events' names."""
         return {
             (row["job_id"], by_job[row["job_id"]].plan.nodes[row["node"]].run)
             for row, resolution in resolved
@@ -368,7 +372,7 @@ class Router(EngineDuty):
 
 
 def _templates(plan: Plan, row: asyncpg.Record) -> list[Template]:
-    """The templates that this step needs the router for."""
+    """Return the templates that the router must resolve for this step."""
     templates = plan_templates(plan).nodes[row["node"]]
     asked = [templates.with_] if plan.nodes[row["node"]].kind is not NodeKind.TASK else []
     if templates.concurrency is not None:
@@ -387,7 +391,7 @@ def _needs_evaluator(plan: Plan, row: asyncpg.Record) -> bool:
 
 
 def _is_charged(resolution: Resolution) -> TypeGuard[Fan]:
-    """Whether its caller needs room for it: a large fan-out."""
+    """Whether the resolution is a large fan-out, which needs room of its caller."""
     return isinstance(resolution, Fan) and resolution.total > FREE_MAX
 
 
@@ -399,7 +403,7 @@ def _fan(items: list[Any], start: int) -> Fan:
 def _await(match: Any) -> Resolution:
     text = encode(match)
     if len(text) > MATCH_CHARS_MAX:
-        told = f"what the event must hold has {len(text):,} characters, and may have {MATCH_CHARS_MAX:,}"
+        told = f"the event's match has {len(text):,} characters; at most {MATCH_CHARS_MAX:,} are allowed"
         return Unresolvable(Fault("bad_event", told))
     return Await(text)
 
@@ -414,5 +418,5 @@ def _sleep(arguments: Any) -> Resolution:
 def _children_of(draft: Draft, calls: Mapping[tuple[UUID, int], Submission]) -> list[tuple[Step, Submission]]:
     return [
         (draft.steps[new.no], calls[draft.job.id, new.no]._replace(parent=(draft.job.id, new.no, new.attempt)))
-        for new in draft.child_jobs
+        for new in draft.effects_of(StartJob)
     ]

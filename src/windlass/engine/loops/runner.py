@@ -1,7 +1,7 @@
-"""Runs the engine's duties: at once when a bell rings, at the time the database names, and now and then regardless.
+"""Runs the engine's duties: when a bell rings, at the time the database names, and at least every LOOK_EVERY_S seconds.
 
-One query tells when every duty is next due, so an idle process asks the database once in LOOK_EVERY_S seconds. Bells
-make it quick; losing them all makes it no more than that much slower.
+One query returns when every duty is due next, so an idle process asks the database once in LOOK_EVERY_S seconds. Bells
+make the engine quick; losing them all delays it by no more than that.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ log = logging.getLogger("windlass.engine")
 
 
 class Loops:
-    """The engine's duties as one background task.
+    """Runs the engine's duties as one background task.
 
-    `engine` is its id, host and process, by which people and health checks see it; without one it is not seen.
-    `turned_s` is when, by the loop's time, it last had a turn: one that is stuck stands still.
+    `engine` is its id, host and process, under which people and health checks see it; without it they do not.
+    `turned_s` is the loop time of its last turn: it stands still when a duty is stuck.
     """
 
     name = "loops"
@@ -55,7 +55,7 @@ class Loops:
         resolver: Resolver,
         *,
         new_id: Callable[[], UUID],
-        chance: Callable[[], float],
+        spread: Callable[[], float],
         retention_s: float = RETENTION_S,
         observer: Observer | None = None,
         fan_out_max: int = FAN_OUT_MAX,
@@ -68,7 +68,7 @@ class Loops:
         self._outages = OutageLog(log, "the engine")
         self.turned_s = 0.0
         engine_ = Engine(
-            db, artifacts, resolver, new_id, chance, retention_s, fan_out_max, backlog_max, ring=self._ring
+            db, artifacts, resolver, new_id, spread, retention_s, fan_out_max, backlog_max, ring=self._ring
         )  # fmt: skip
         self.duties: Sequence[EngineDuty] = tuple(duty.made(engine_) for duty in DUTIES)
         self._look, self._look_values = look(self.duties, lease.GAP_PART)
@@ -78,22 +78,22 @@ class Loops:
         self._task: asyncio.Task[None] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """A duty by its name, for tests."""
+        """Return a duty by its name. For tests."""
         for duty in self.__dict__.get("duties", ()):
             if duty.name == name:
                 return duty
         raise AttributeError(name)
 
     def alive(self) -> float | None:
-        """How many seconds ago it had a turn."""
+        """Return the seconds since its last turn."""
         return asyncio.get_running_loop().time() - self.turned_s
 
     def ready(self) -> bool:
-        """Whether it goes on."""
+        """Report whether the task runs."""
         return self._task is not None and not self._task.done()
 
     async def start(self) -> None:
-        """Begin; returns once the bells are heard."""
+        """Start. Returns once it listens for bells."""
         await self._db.listen(TimerSet, lambda _: self._bell.set())
         kinds = dict.fromkeys(kind for duty in self.duties for kind in duty.bells)
         for kind in kinds:
@@ -102,7 +102,7 @@ class Loops:
         self._task = asyncio.create_task(self._run(), name="windlass-loops")
 
     async def stop(self) -> None:
-        """End. Whatever was under way is rolled back or done; either is safe."""
+        """Stop. Work under way is rolled back or committed; either is safe."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -112,13 +112,13 @@ class Loops:
             await self._leave()
 
     async def run_until_idle(self) -> int:
-        """Do every duty until none has anything to do; how much was done. For tests and simulations."""
+        """Do every duty until none has work. Returns how much was done. For tests and simulations."""
         total = 0
         while True:
             done = [await duty.run_once() for duty in self.duties]
             count = sum(one.count for one in done)
             total += count
-            # Expressions that take long are resolved beside the duties.
+            # Background tasks resolve slow expressions.
             if not count and not any([await duty.resolving() for duty in self.duties]):
                 return total
 
@@ -141,7 +141,7 @@ class Loops:
                 if self._engine is not None and is_due:
                     losses = self._db.losses
                     await self._show(*self._engine)
-                    # A server whose connections broke may be a promoted standby now.
+                    # A server whose connections broke may now be a promoted standby.
                     await installation.look(self._db)
                     next_seen_s = loop.time() + SEEN_EVERY_S
                 if self._rung:
@@ -158,13 +158,13 @@ class Loops:
                 await asyncio.sleep(UNAVAILABLE_PAUSE_S)
                 continue
             except Exception:
-                # A duty that fails must not end the others; what it did not do is still due.
+                # A failed duty must not end the others; its work is still due.
                 log.exception("a duty of the engine failed; it will be tried again")
                 await asyncio.sleep(UNAVAILABLE_PAUSE_S)
                 continue
             if not self._bell.is_set() and wait_s > 0:
                 try:
-                    # Not wait_for: it forgets that it was cancelled when the bell rings at that moment.
+                    # Not wait_for: it loses a cancellation that arrives when the bell rings.
                     async with asyncio.timeout(wait_s):
                         await self._bell.wait()
                 except TimeoutError:
@@ -172,20 +172,20 @@ class Loops:
             self._bell.clear()
 
     async def look(self) -> float:
-        """Do what is due, and say how long nothing will be."""
+        """Do all duties that are due. Returns the seconds until the next is due."""
         row = await self._db.run(lambda connection: connection.fetchrow(self._look, *self._look_values))
         now: datetime = row["now"]
         waits = [LOOK_EVERY_S if at is None else (at - now).total_seconds() for at in row["moments"]]
         due = [duty for duty, wait_s in zip(self.duties, waits, strict=True) if wait_s <= 0]
         if due:
-            # Something due that could not be done (another process is at it) must not be asked for in a tight loop.
+            # Another process may be doing the due work: asking again at once would spin.
             return 0.0 if await self._drain(due) else BUSY_PAUSE_S
         shortest_s = row["shortest_s"] or LOOK_EVERY_S / lease.LOOK_PART
-        # A hair late is right on time: PostgreSQL compares with its own clock.
+        # The margin makes the next look come after the moment by PostgreSQL's clock.
         return min(LOOK_EVERY_S, lease.look_every_s(shortest_s), min(waits) + 0.005)
 
     async def moments(self) -> dict[str, datetime]:
-        """When each duty is next due, by name, as far as the database can tell. For tests."""
+        """Return when each duty is due next, by name, as far as the database can tell. For tests."""
         row = await self._db.run(lambda connection: connection.fetchrow(self._look, *self._look_values))
         pairs = zip(self.duties, row["moments"], strict=True)
         return {duty.name: at for duty, at in pairs if at is not None}
@@ -204,7 +204,7 @@ class Loops:
             except Unavailable:
                 raise
             except Exception as error:
-                # The others are done first: one row that cannot be handled must not stop the engine.
+                # The other duties run first: one row that cannot be handled must not stop the engine.
                 failed = failed or error
         if failed is not None:
             raise failed
@@ -217,12 +217,12 @@ class Loops:
         if self._engine is None:
             return
         gone = self._engine[0]
-        with contextlib.suppress(Exception):  # it is forgotten by itself after a day
+        with contextlib.suppress(Exception):  # the pruner removes the row after a day
             await self._db.attempt(lambda connection: connection.execute(sql("engine_gone"), gone))
 
 
 async def turn(duty: Duty, observer: Observer | None) -> Done:
-    """One turn of a duty, told to whoever measures it."""
+    """Do one batch of a duty and report it to the observer, if there is one."""
     if observer is None:
         return await duty.run_once()
     loop = asyncio.get_running_loop()

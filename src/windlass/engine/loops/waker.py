@@ -1,4 +1,4 @@
-"""The waker takes up parked steps whose time has come: retries, snoozes, timers, and waits that lasted too long."""
+"""The waker resumes parked steps whose time has come: retries, snoozes, timers, and waits past their limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import asyncpg
 from windlass.core.draft import touched_by
 from windlass.core.plan import NodeKind
 from windlass.core.route import wake
-from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
+from windlass.engine.loops.duty import Done, Earliest, Engine, EngineDuty
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -20,21 +20,21 @@ BATCH_MAX = 500
 
 
 class Waker(EngineDuty):
-    """See the module."""
+    """Wakes parked steps."""
 
     name = "waker"
-    due = Due("due_waker")
+    due = Earliest("steps", "wake_at", "PARKED")
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     @classmethod
     def made(cls, engine: Engine) -> Self:
-        """The duty, from what the engine has."""
+        """Build the duty from the engine's parts."""
         return cls(engine.db)
 
     async def run_once(self) -> Done:
-        """Wake one batch."""
+        """Wake one batch of steps."""
 
         async def operation(connection: asyncpg.Connection) -> int:
             rows = await connection.fetch(sql("step_due"), BATCH_MAX)
@@ -43,7 +43,7 @@ class Waker(EngineDuty):
             wanted: dict[UUID, set[int]] = {}
             for row in rows:
                 plan = await read_plan(connection, row["plan"])
-                # A timer cannot fail, and so abandons nothing that comes after it.
+                # A timer cannot fail, so none of its dependents can be abandoned.
                 is_timer = plan.nodes[row["node"]].kind is NodeKind.TIMER
                 touched = touched_by(plan, row["no"], row["node"], is_success=is_timer)
                 wanted.setdefault(row["job_id"], set()).update(touched)

@@ -1,21 +1,21 @@
-"""FAL's queue: a request is submitted to a model's path, and asked about below its app.
+"""FAL's queue: a request is submitted to a model's path, and polled below its app.
 
     POST {base}/{model}?fal_webhook=…                  → request_id
     GET  {base}/{app}/requests/{id}/status             → IN_QUEUE, IN_PROGRESS, COMPLETED
-    GET  {base}/{app}/requests/{id}                    → what the model answered, with the status that it answered
+    GET  {base}/{app}/requests/{id}                    → the model's answer, with the model's status
     PUT  {base}/{app}/requests/{id}/cancel             → CANCELLATION_REQUESTED, ALREADY_COMPLETED
 
-The app is the first two parts of the model's name, so the external id is made of both: `fal-ai/flux/dev#<request id>`.
-A webhook names only the request; the model comes with the address that we gave.
+The app is the first two parts of the model's name, so the external id contains both: `fal-ai/flux/dev#<request id>`. A
+webhook names only the request; the model is in the query of the address that we gave.
 
-COMPLETED means that it is over, not that it went well: the answer of the model says which. A model's 4xx is final, a
-failure of FAL's own (`error_type`) may pass. FAL documents no idempotency keys; the key is sent as a header, and
-`options.honours_keys` says so for a service of this protocol that has them.
+COMPLETED means that the request has ended, not that it succeeded: the model's answer says which. A model's 4xx is
+final; a failure of FAL itself (`error_type`) may pass. FAL documents no idempotency keys. The key is sent as a header,
+and `options.honours_keys` declares that a service of this protocol honours it.
 
-Webhooks are signed with Ed25519 by keys that FAL publishes (`profile: fal`, the default, needs no secret); the other
-profiles are there for services that speak the same protocol.
+FAL signs webhooks with Ed25519 by keys that it publishes (`profile: fal`, the default, needs no secret). The other
+profiles are for services that speak the same protocol.
 
-Options: `honours_keys`, `keys_url` (where the published keys are), `priority` (normal, low).
+Options: `honours_keys`, `keys_url` (the address of the published keys), `priority` (normal, low).
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from windlass.pure.signature import bad_signature
 BASE_URL = "https://queue.fal.run"
 KEYS_URL = "https://rest.fal.ai/.well-known/jwks.json"
 KEYS_KEPT_S = 24 * 3600.0
-# A signature by a key that is not known may mean that there is a new one; so often it is looked for.
+# An unknown key may be a new one. The keys are fetched again at most this often.
 KEYS_AGAIN_S = 60.0
 PROFILE = "fal"
-# In these the owner and the name of the app are the second and the third part.
+# In these namespaces the owner and the name of the app are the second and the third part.
 _NAMESPACES = ("workflows", "comfy")
 _WORDS = {"in_queue": ProviderStatus.QUEUED, "in_progress": ProviderStatus.RUNNING}
 _STOPPED = "client_cancelled"
 
 
 class FalAdapter(ProviderAdapter):
-    """FAL, or a service that speaks as FAL's queue does."""
+    """FAL, or a service with the protocol of FAL's queue."""
 
     default_profile = PROFILE
     own_profiles = (PROFILE,)
@@ -92,7 +92,7 @@ class FalAdapter(ProviderAdapter):
         return Started(f"{request.model}#{id}")
 
     async def get_job_status(self, external_id: str) -> Said:
-        """Ask, and once it is over fetch what came of it."""
+        """Poll the request, and fetch its result once it has ended."""
         place = _place(external_id)
         try:
             told = (await self._line.take("GET", f"{place}/status")).table()
@@ -107,7 +107,7 @@ class FalAdapter(ProviderAdapter):
         return self._ended(external_id, await self._line.ask("GET", place), told)
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
-        """Ask that it be stopped; what a model makes of that is its own affair."""
+        """Ask FAL to stop the request. The model may ignore it."""
         answer = await self._line.ask("PUT", f"{_place(external_id)}/cancel")
         try:
             word = str(answer.table().get("status") or "")
@@ -122,7 +122,7 @@ class FalAdapter(ProviderAdapter):
         return ProviderStatus.CANCELLED
 
     async def verify_webhook(self, headers: Mapping[str, str], body: bytes, now_s: float) -> str:
-        """By FAL's published keys, or by one of the common profiles."""
+        """Verify by FAL's published keys, or by one of the common profiles."""
         if self.profile != PROFILE:
             return await super().verify_webhook(headers, body, now_s)
         webhook = self.config.webhook
@@ -136,11 +136,11 @@ class FalAdapter(ProviderAdapter):
             raise bad_signature()
         signed = "\n".join([id, user, stamp, hashlib.sha256(body).hexdigest()]).encode()
         await self._keys.check(signature, signed, now_s)
-        # The id in the header is that of the last try to run it; the body's digest tells one message from another.
+        # The header's id names the last run of the request; the body's digest distinguishes messages.
         return hashlib.sha256(body).hexdigest()
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """FAL tells the end only."""
+        """Parse a webhook. FAL reports the end only."""
         told = Answer(200, headers, body).table()
         id, model = told.get("request_id"), query.get("model")
         if not isinstance(id, str) or not id:
@@ -152,17 +152,20 @@ class FalAdapter(ProviderAdapter):
         elif word == "ERROR":
             said = self._failure(payload if payload else told.get("error"), 422, told.get("error"))
         else:
-            # Done, and what came of it did not fit into the message.
+            # The request is done, but its result did not fit into the message.
             return WebhookNews("", external_id, Said(ProviderStatus.RUNNING), key, needs_look=external_id is not None)
         return WebhookNews("", external_id, said, key)
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         await self._line.close()
         await self._keys.close()
 
     def _ended(self, external_id: str, answer: Answer, told: Mapping[str, Any]) -> Said:
-        """What the model answered. FAL passes on its status, so a 4xx here is about the work and not about us."""
+        """Interpret the model's answer.
+
+        FAL passes on the model's status, so a 4xx here is about the work and not about us.
+        """
         model = external_id.partition("#")[0]
         if answer.is_fine:
             return succeeded(
@@ -176,7 +179,7 @@ class FalAdapter(ProviderAdapter):
             value = None
         is_own = "x-fal-error-type" in answer.headers or (isinstance(value, dict) and "error_type" in value)
         if not is_own and (answer.status in (401, 403, 408, 429) or answer.status >= 500):
-            # It is the question that failed: nothing is known of the work.
+            # The poll itself failed: nothing is known of the work.
             self._line.refuse(answer)
         if answer.status == 400 and isinstance(value, dict) and "in progress" in str(value.get("detail", "")).lower():
             return Said(ProviderStatus.RUNNING)
@@ -198,19 +201,19 @@ class FalAdapter(ProviderAdapter):
 
 
 class PublishedKeys:
-    """The public keys of FAL, fetched when they are needed and kept for a day."""
+    """FAL's public keys, fetched when needed and cached for a day."""
 
     def __init__(self, config: ProviderConfig, url: str) -> None:
         origin, _, path = url.partition("://")
         host, _, self._path = path.partition("/")
-        # Without the credential: it has no business there.
+        # Without the credential, which the address of the keys does not need.
         plain = ProviderConfig(config.name, config.adapter, base_url=f"{origin}://{host}", timeout_s=config.timeout_s)
         self._line = Line(plain, answer_max_bytes=1 << 20)
         self._keys: list[Any] = []
         self._at_s = float("-inf")
 
     async def check(self, signature: str, signed: bytes, now_s: float) -> None:
-        """BadSignature unless one of the keys made this signature."""
+        """Raise BadSignature unless one of the keys made this signature."""
         try:
             made = bytes.fromhex(signature)
         except ValueError:
@@ -223,7 +226,7 @@ class PublishedKeys:
             raise bad_signature()
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         await self._line.close()
 
     def _is_made(self, made: bytes, signed: bytes) -> bool:
@@ -244,8 +247,8 @@ class PublishedKeys:
             told = (await self._line.take("GET", self._path)).table()
         except ProviderError as error:
             if self._keys:
-                return  # those of before are still good
-            raise BadSignature(f"the keys of {self._line!r} cannot be had: {error.message}") from None
+                return  # the earlier keys are still valid
+            raise BadSignature(f"the keys of {self._line!r} cannot be fetched: {error.message}") from None
         found = []
         for key in told.get("keys") or []:
             if isinstance(key, dict) and key.get("crv") == "Ed25519" and isinstance(key.get("x"), str):
@@ -255,11 +258,11 @@ class PublishedKeys:
 
 
 def app_of(model: str) -> str:
-    """The app of a model: `fal-ai/flux` of `fal-ai/flux/dev`."""
+    """Return the app of a model: `fal-ai/flux` of `fal-ai/flux/dev`."""
     parts = model.strip("/").split("/")
     wanted = 3 if parts[0] in _NAMESPACES else 2
     if len(parts) < wanted or "#" in model:
-        raise InvalidRequest(f"{model[:100]!r} is no model of FAL: it is written owner/app, or owner/app/path")
+        raise InvalidRequest(f"{model[:100]!r} is not a model of FAL: write owner/app, or owner/app/path")
     return "/".join(parts[:wanted])
 
 

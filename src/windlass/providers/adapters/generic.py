@@ -1,4 +1,4 @@
-"""A provider that has no adapter of its own: paths, names and words by configuration.
+"""A provider without a dedicated adapter: paths, field names and status words come from the configuration.
 
 ```yaml
 providers:
@@ -9,9 +9,9 @@ providers:
     options:
       submit: POST /jobs                    # {model} may be part of a path
       status: GET /jobs/{id}
-      result: GET /jobs/{id}/result         # if the status does not hold it
-      cancel: DELETE /jobs/{id}             # left out: it cannot be cancelled
-      find: GET /jobs?key={key}             # left out: it cannot be looked up
+      result: GET /jobs/{id}/result         # if the status does not contain it
+      cancel: DELETE /jobs/{id}             # omit if work cannot be cancelled
+      find: GET /jobs?key={key}             # omit if work cannot be looked up
       list: GET /jobs?since={since}         # seconds since 1970
       body: {model: "{model}", input: "{input}", webhook_url: "{webhook_url}"}
       fields: {id: id, status: status, output: output, error: error, progress: progress}
@@ -21,8 +21,8 @@ providers:
       honours_keys: true
 ```
 
-A path of `fields` is a name or several with full stops between them; an empty one is the whole answer. An answer to
-`submit` whose status is terminal ends the work at once: that is all that a synchronous service needs.
+A path in `fields` is one name, or several joined by full stops; an empty path is the whole answer. An answer to
+`submit` with a terminal status ends the work at once, which is enough for a synchronous service.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Route(NamedTuple):
     path: str
 
     def at(self, **parts: str) -> str:
-        """The path, with its places filled in."""
+        """Return the path with its parameters filled in."""
         path = self.path
         for name, text in parts.items():
             filled = path_parts(text) if name == "model" and text else quote(text, safe="")
@@ -103,7 +103,7 @@ class HttpAdapter(ProviderAdapter):
         self._line = Line(config, headers={**self._texts("headers"), **self._auth()})
 
     async def start_job(self, request: StartRequest) -> Started:
-        """Submit."""
+        """Submit the work."""
         route = self._need(self._submit, "submit")
         given = {
             "{model}": request.model or None,
@@ -125,7 +125,7 @@ class HttpAdapter(ProviderAdapter):
         return Started(id)
 
     async def get_job_status(self, external_id: str) -> Said:
-        """Ask, and fetch what came of it if that is kept elsewhere."""
+        """Poll the work, and fetch its result if the status does not contain it."""
         route = self._need(self._status, "status")
         try:
             told = (await self._line.take(route.method, route.at(id=external_id))).table()
@@ -134,7 +134,7 @@ class HttpAdapter(ProviderAdapter):
         return await self._with_result(external_id, self._said(told))
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
-        """Ask that it be stopped."""
+        """Ask the provider to stop the work."""
         route = self._need(self._cancel, "cancel")
         try:
             answer = await self._line.take(route.method, route.at(id=external_id))
@@ -146,7 +146,7 @@ class HttpAdapter(ProviderAdapter):
         return ProviderStatus.CANCELLED if status is ProviderStatus.UNKNOWN else status
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """A webhook is the job, as the status is."""
+        """Parse a webhook, which has the shape of the status answer."""
         told = Answer(200, headers, body).table()
         event = _at(told, self._fields["event"])
         said, id = self._said(told), self._id(told)
@@ -158,20 +158,20 @@ class HttpAdapter(ProviderAdapter):
         return WebhookNews(_text(event), id, said, query.get("key"))
 
     async def find_job(self, key: str) -> str | None:
-        """Look it up by its key."""
+        """Look up the work by its key."""
         route = self._need(self._find, "find")
         try:
             told = (await self._line.take(route.method, route.at(key=key))).json()
         except NotFound:
             return None
         for one in self._items(told):
-            # A service that does not understand the query lists everything: the key must be in what it found.
+            # A service that ignores the query lists everything, so the key must be in the entry.
             if _at(one, self._fields["key"]) == key and (id := self._id(one)) is not None:
                 return id
         return None
 
     async def list_jobs(self, since: datetime) -> list[Listed]:
-        """What it has."""
+        """List the provider's work."""
         route = self._need(self._list, "list")
         told = (await self._line.take(route.method, route.at(since=f"{since.timestamp():.3f}"))).json()
         found = []
@@ -183,7 +183,7 @@ class HttpAdapter(ProviderAdapter):
         return found[:LIST_MAX]
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         await self._line.close()
 
     # Answers
@@ -251,19 +251,19 @@ class HttpAdapter(ProviderAdapter):
         method, _, path = text.strip().partition(" ")
         path = path.strip()
         if method not in _METHODS or not path.startswith("/"):
-            raise self._bad(name, f"{text!r} is no method and path", "Write it as `GET /jobs/{id}`")
+            raise self._bad(name, f"{text!r} is not a method and path", "Write it as `GET /jobs/{id}`")
         wanted = {"status": "{id}", "result": "{id}", "cancel": "{id}", "find": "{key}"}.get(name, "")
         if wanted not in path:
-            raise self._bad(name, f"the path must hold {wanted}")
+            raise self._bad(name, f"the path must contain {wanted}")
         return _Route(method, path)
 
     def _texts(self, name: str, known: Mapping[str, str] | None = None) -> dict[str, str]:
         found = self.option(name, dict, {})
         for key, value in found.items():
             if not isinstance(value, str):
-                raise self._bad(f"{name}.{key}", f"{value!r} is no text")
+                raise self._bad(f"{name}.{key}", f"{value!r} is not text")
             if known is not None and key not in known:
-                raise self._bad(f"{name}.{key}", "there is no such field", f"Known are: {', '.join(known)}")
+                raise self._bad(f"{name}.{key}", "there is no such field", f"Known: {', '.join(known)}")
         return dict(found)
 
     def _own_statuses(self) -> dict[str, ProviderStatus]:
@@ -271,7 +271,7 @@ class HttpAdapter(ProviderAdapter):
         for word, status in self._texts("statuses").items():
             if status not in list(ProviderStatus):
                 raise self._bad(
-                    f"statuses.{word}", f"{status!r} is none of ours", f"Known are: {', '.join(ProviderStatus)}"
+                    f"statuses.{word}", f"{status!r} is not a known status", f"Known: {', '.join(ProviderStatus)}"
                 )
             found[word.lower()] = ProviderStatus(status)
         return found
@@ -290,7 +290,7 @@ class HttpAdapter(ProviderAdapter):
 
 
 def _filled(value: Any, given: Mapping[str, Any]) -> Any:
-    """A value of the body, with a whole text such as `{input}` replaced by what it stands for."""
+    """Fill a value of the body: a whole text such as `{input}` is replaced by its value."""
     if isinstance(value, str):
         return given.get(value, value)
     if isinstance(value, dict):
@@ -299,7 +299,7 @@ def _filled(value: Any, given: Mapping[str, Any]) -> Any:
 
 
 def _at(value: Any, path: str) -> Any:
-    """What is at a path, None if it leads nowhere."""
+    """Return the value at a path; None if the path leads nowhere."""
     for part in path.split(".") if path else ():
         if not isinstance(value, dict):
             return None

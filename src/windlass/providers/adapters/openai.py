@@ -1,23 +1,23 @@
-"""OpenAI's API, and the many services that speak it: chat, embeddings and images at once, and batches.
+"""OpenAI's API, and the many services that speak it: synchronous chat, embeddings and images, and batches.
 
-What is asked for follows from the input, or from `endpoint` in it:
+The endpoint follows from the input's fields, or from its `endpoint`:
 
-| input | endpoint | what comes of it |
+| input | endpoint | output |
 |---|---|---|
 | `messages` | chat | `{"text", "choices", "model", "usage"}` |
 | `input` | embeddings | `{"embeddings", "model", "usage"}`, in the order of the inputs |
 | `prompt` | images | `{"images"}` |
 | `requests` | batch | `{"results": [{"custom_id", "status_code", "body"}], "failed"}`, by `custom_id` |
 
-Everything else in the input is passed on as it is. The first three are done within the call, so their attempt ends
-with it and there is nothing to poll; give the provider a `timeout` that fits the model.
+All other fields of the input are passed on unchanged. The first three endpoints finish within the call, so the attempt
+ends with the call and nothing is polled; give the provider a `timeout` that fits the model.
 
-A batch is a file of requests and a job; requests without a `custom_id` are numbered, so they come back in their order.
-The key is kept in the batch's metadata, so that one whose answer was lost is found again. Its price is half of what
-the prices say (`options.batch_share`). The results are one answer: see `answer_max_bytes`.
+A batch is a file of requests and a job. Requests without a `custom_id` are numbered, so their results come back in
+order. The batch's metadata contains the key, so that a batch whose reply was lost is found again. A batch costs half of
+the configured prices (`options.batch_share`). The results are one answer: `answer_max_bytes` limits it.
 
-OpenAI tells a batch's end by a webhook of the account, signed as Standard Webhooks, without what came of it; that is
-fetched. Options: `endpoint`, `organization`, `project`, `batch_share`, `headers`, `honours_keys`.
+OpenAI reports a batch's end by a webhook of the account, signed as Standard Webhooks, without the result; the poller
+fetches that. Options: `endpoint`, `organization`, `project`, `batch_share`, `headers`, `honours_keys`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BASE_URL = "https://api.openai.com/v1"
 REQUESTS_MAX = 50_000
 KEY_NAME = "windlass_key"
 PAGE = 100
-# So many of the newest batches are looked through for a key.
+# The most batches, newest first, that are searched for a key.
 FIND_MAX = 1000
 _PATHS = {"chat": "chat/completions", "embeddings": "embeddings", "images": "images/generations"}
 _BY_FIELD = {"requests": "batch", "messages": "chat", "prompt": "images", "input": "embeddings"}
@@ -61,7 +61,7 @@ _ENDED = ("batch.completed", "batch.failed", "batch.expired", "batch.cancelled")
 
 
 class OpenAIAdapter(ProviderAdapter):
-    """OpenAI, or a service that speaks as OpenAI does."""
+    """OpenAI, or a service with OpenAI's protocol."""
 
     can_find = True
     can_list = True
@@ -75,7 +75,7 @@ class OpenAIAdapter(ProviderAdapter):
             raise BadSetting(f"providers.{config.name}.options.endpoint: there is no {self._endpoint!r}")
         share = decimal_of(config.options.get("batch_share", "0.5"))
         if share is None:
-            raise BadSetting(f"providers.{config.name}.options.batch_share: it is no number")
+            raise BadSetting(f"providers.{config.name}.options.batch_share: it is not a number")
         self._batch_share = share
         headers = {str(name): str(text) for name, text in self.option("headers", dict, {}).items()}
         for name in ("organization", "project"):
@@ -86,7 +86,7 @@ class OpenAIAdapter(ProviderAdapter):
         self._line = Line(config, base_url=BASE_URL, headers=headers)
 
     async def start_job(self, request: StartRequest) -> Started:
-        """Ask the model, or begin a batch."""
+        """Call the model, or begin a batch."""
         if not isinstance(request.input, dict):
             raise InvalidRequest("the input is an object: `messages`, `input`, `prompt` or `requests`")
         body = dict(request.input)
@@ -100,7 +100,7 @@ class OpenAIAdapter(ProviderAdapter):
         return Started(None, self._done(endpoint, request.model, told))
 
     async def get_job_status(self, external_id: str) -> Said:
-        """Where a batch stands, with its results once it is done."""
+        """Return the status of a batch, with its results once it is done."""
         try:
             told = (await self._line.take("GET", f"batches/{path_part(external_id)}")).table()
         except NotFound:
@@ -119,7 +119,7 @@ class OpenAIAdapter(ProviderAdapter):
                 return Said(status, progress_pct=_progress(told.get("request_counts")))
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
-        """Cancel a batch; it takes up to ten minutes to stop."""
+        """Cancel a batch, which takes up to ten minutes to stop."""
         try:
             told = (await self._line.take("POST", f"batches/{path_part(external_id)}/cancel")).table()
         except NotFound:
@@ -127,47 +127,47 @@ class OpenAIAdapter(ProviderAdapter):
         except ProviderError as error:
             if error.status not in (400, 409):
                 raise
-            # It says so of a batch that has ended.
+            # OpenAI answers so for a batch that has ended.
             return (await self.get_job_status(external_id)).status
         return status_of(told.get("status"), _STATUSES)
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """An event of a batch. Others are of no interest and say nothing."""
+        """Parse an event of a batch. Other events yield UNKNOWN."""
         told = Answer(200, headers, body).table()
         data = told.get("data")
         id = data.get("id") if isinstance(data, dict) else None
         if not isinstance(id, str) or not id:
-            raise BadAnswer("the event names nothing")
+            raise BadAnswer("the event has no data.id")
         has_ended = told.get("type") in _ENDED
         said = Said(ProviderStatus.RUNNING if has_ended else ProviderStatus.UNKNOWN)
         event = told.get("id")
         return WebhookNews(event if isinstance(event, str) else "", id, said, query.get("key"), needs_look=has_ended)
 
     async def find_job(self, key: str) -> str | None:
-        """The batch with this key in its metadata, among the newest."""
+        """Find the batch with this key in its metadata, among the newest."""
         for batch in await self._batches(FIND_MAX, None):
             if _key_of(batch) == key:
                 return str(batch["id"])
         return None
 
     async def list_jobs(self, since: datetime) -> list[Listed]:
-        """The batches of the account."""
+        """List the batches of the account."""
         found = await self._batches(LIST_MAX, since)
         return [
             Listed(str(one["id"]), status_of(one.get("status"), _STATUSES), _time(one), _key_of(one)) for one in found
         ]
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         await self._line.close()
 
-    # At once
+    # Synchronous endpoints
 
     def _endpoint_of(self, body: dict[str, Any]) -> str:
         named = body.pop("endpoint", self._endpoint) if "requests" not in body else "batch"
         found = named or next((name for field, name in _BY_FIELD.items() if field in body), "")
         if found not in (*_PATHS, "batch"):
-            raise InvalidRequest("what is asked for is not clear: give `messages`, `input`, `prompt` or `requests`")
+            raise InvalidRequest("cannot tell the endpoint: give `messages`, `input`, `prompt` or `requests`")
         return str(found)
 
     def _done(self, endpoint: str, asked: str, told: dict[str, Any]) -> Said:
@@ -210,7 +210,7 @@ class OpenAIAdapter(ProviderAdapter):
                 answer = await self._line.take("GET", f"files/{path_part(file)}/content")
                 lines += _read_lines(answer.body)
         results = [_result(line) for line in lines]
-        # They come in any order; those that we numbered go back into theirs.
+        # Results come in any order; numbered requests are put back into theirs.
         results.sort(key=lambda one: _place(one["custom_id"]))
         is_bad = [one for one in results if one["status_code"] != 200]
         return succeeded({"results": results, "failed": len(is_bad)}, self._batch_cost(results))
@@ -231,7 +231,7 @@ class OpenAIAdapter(ProviderAdapter):
             return failed("the batch was not done within its time", code="batch_expired")
         errors = told.get("errors")
         message = self._line.clean(message_in(errors.get("data") if isinstance(errors, dict) else errors))
-        # A batch fails as a whole only when its file is not right.
+        # A batch fails as a whole only when its file is invalid.
         return failed(message, codes=codes_in(errors), is_retryable=False)
 
     async def _batches(self, most: int, since: datetime | None) -> list[dict[str, Any]]:
@@ -286,13 +286,13 @@ def _vectors(told: Mapping[str, Any]) -> list[Any]:
 
 
 def _lines(asked: Any, path: str, model: str) -> bytes:
-    """The file of a batch: a line for each request."""
+    """Build the file of a batch: a line for each request."""
     if not isinstance(asked, list) or not 1 <= len(asked) <= REQUESTS_MAX:
         raise InvalidRequest(f"a batch has 1 to {REQUESTS_MAX:,} requests")
     lines, seen = [], set()
     for at, one in enumerate(asked):
         if not isinstance(one, dict):
-            raise InvalidRequest(f"request {at} of the batch is no object")
+            raise InvalidRequest(f"request {at} of the batch is not an object")
         body = dict(one)
         custom_id = str(body.pop("custom_id", at))
         if custom_id in seen:
@@ -311,9 +311,9 @@ def _read_lines(content: bytes) -> list[dict[str, Any]]:
             try:
                 value = msgspec.json.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                raise BadAnswer("a line of the batch's results is no JSON") from None
+                raise BadAnswer("a line of the batch's results is not JSON") from None
             if not isinstance(value, dict):
-                raise BadAnswer("a line of the batch's results is no object")
+                raise BadAnswer("a line of the batch's results is not an object")
             found.append(value)
     return found
 

@@ -5,9 +5,9 @@
     POST {base}/predictions                            of a version:            model="<64 digits>", "owner/name:<…>"
     GET  {base}/predictions/{id}, POST {base}/predictions/{id}/cancel, GET {base}/predictions
 
-The external id is the prediction's. Webhooks hold the whole prediction and are signed as Standard Webhooks; they are
-asked for at the start and at the end, and an output that grows is a preview. Replicate documents no idempotency keys;
-the key is sent as a header, and `options.honours_keys` says so for a service of this protocol that has them.
+The external id is the prediction's. Webhooks contain the whole prediction and are signed as Standard Webhooks. They are
+requested for the start and the end; a growing output becomes a preview. Replicate documents no idempotency keys. The
+key is sent as a header, and `options.honours_keys` declares that a service of this protocol honours it.
 
 Options: `honours_keys`, `events` (of webhooks: start, output, logs, completed), `cancel_after` (a length of time after
 which Replicate itself gives up, such as `30m`).
@@ -43,12 +43,12 @@ _STATUSES = {
     "aborted": ProviderStatus.CANCELLED,
 }
 _VERSION = re.compile(r"[0-9a-f]{64}")
-# What Replicate writes into the text of an error that is about the content.
+# Text in Replicate's errors that are about the content.
 _FLAGGED = re.compile(r"\bE005\b|flagged as sensitive|NSFW", re.IGNORECASE)
 
 
 class ReplicateAdapter(ProviderAdapter):
-    """Replicate, or a service that speaks as Replicate does."""
+    """Replicate, or a service with Replicate's protocol."""
 
     can_list = True
 
@@ -96,12 +96,12 @@ class ReplicateAdapter(ProviderAdapter):
         return status_of(answer.table().get("status"), _STATUSES) if answer.body else ProviderStatus.CANCELLED
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """A webhook is the prediction."""
+        """Parse a webhook, which is the prediction."""
         told = Answer(200, headers, body).table()
         return WebhookNews("", _id(told), self._said(told), query.get("key"))
 
     async def list_jobs(self, since: datetime) -> list[Listed]:
-        """The predictions of the account, the newest first. Those of other programs are among them."""
+        """List the predictions of the account, newest first, including those of other programs."""
         found: list[Listed] = []
         path: str | None = "predictions"
         query: dict[str, str] | None = {"created_after": since.astimezone(UTC).isoformat().replace("+00:00", "Z")}
@@ -109,7 +109,7 @@ class ReplicateAdapter(ProviderAdapter):
             told = (await self._line.take("GET", path, query=query)).table()
             page = told.get("results")
             if not isinstance(page, list):
-                raise BadAnswer("the list of predictions is none")
+                raise BadAnswer("the list of predictions has no `results`")
             for one in page:
                 created_at = _time(one.get("created_at")) if isinstance(one, dict) else None
                 if created_at is not None and created_at < since:
@@ -119,7 +119,7 @@ class ReplicateAdapter(ProviderAdapter):
         return found[:LIST_MAX]
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close the connections."""
         await self._line.close()
 
     def _said(self, told: Mapping[str, Any]) -> Said:
@@ -150,7 +150,7 @@ class ReplicateAdapter(ProviderAdapter):
 
 
 def _target(model: str) -> tuple[str, str]:
-    """Where a prediction of this model is created, and the version that the body names."""
+    """Return the path that creates a prediction of this model, and the version for the body."""
     owner, _, version = model.partition(":")
     if _VERSION.fullmatch(model):
         return "predictions", model
@@ -161,7 +161,7 @@ def _target(model: str) -> tuple[str, str]:
         return f"{path_parts(owner)}/predictions", ""
     if len(parts) != 2 or not all(parts):
         raise InvalidRequest(
-            f"{model[:100]!r} is no model of Replicate: write owner/name, owner/name:version, a version, "
+            f"{model[:100]!r} is not a model of Replicate: write owner/name, owner/name:version, a version, "
             "or deployments/owner/name"
         )
     return f"models/{path_parts(owner)}/predictions", ""

@@ -1,8 +1,8 @@
--- A job's attempts and what they logged, as its events tell them.
+-- A job's attempts and their logs, read from its events.
 
 -- name: attempt_begins
--- What began after an event, of one step or of all. A worker's claim begins an attempt; where there is no worker, the
--- wait for a child job or for an event does.
+-- The attempts that began after an event, of one step or of all. A worker's claim begins an attempt. Without a worker,
+-- the wait for a child job or for an event begins it.
 SELECT e.seq, e.at, e.type, e.no, e.attempt, e.payload, s.node, s.index, s.state, s.state AS step_state,
        (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM (
@@ -16,7 +16,7 @@ JOIN windlass.steps s ON s.job_id = $1 AND s.no = e.no
 ORDER BY e.seq
 
 -- name: attempt_ends
--- The first event after it began that ended each attempt of these steps. A wait for somebody outside ends none.
+-- For each attempt of these steps, the first event that ended it. A wait for an outside report does not end an attempt.
 SELECT DISTINCT ON (no, attempt) no, attempt, at, type, payload,
        (SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = e.no) AS step_state,
        (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
@@ -27,7 +27,7 @@ WHERE job_id = $1 AND seq > $2 AND no = ANY ($3::int[]) AND attempt > 0
 ORDER BY no, attempt, seq
 
 -- name: attempt_logs
--- The newest of what a step's attempts logged.
+-- The newest log events of a step.
 SELECT seq, type, attempt, payload, (SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = $2) AS step_state,
        (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.events
@@ -38,7 +38,7 @@ SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.steps s WHERE s.job_id = $1 AND s.no = $2
 
 -- name: attempt_states
--- Where some of a job's steps stand.
+-- The states of some of a job's steps.
 SELECT no, state FROM windlass.steps WHERE job_id = $1 AND no = ANY ($2::int[])
 
 -- name: attempt_costs
@@ -47,6 +47,6 @@ FROM windlass.costs c JOIN windlass.steps s ON s.job_id = c.job_id AND s.no = c.
 WHERE c.job_id = $1 AND c.no = $2 ORDER BY c.attempt
 
 -- name: attempt_work
--- What the provider was asked for last.
+-- The last provider job of the step.
 SELECT job_id, no, round, attempt, provider, external_id, state, status, polls, due_at, created_at, submitted_at, ended_at
 FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2 ORDER BY round DESC LIMIT 1

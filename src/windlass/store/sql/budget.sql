@@ -1,7 +1,7 @@
--- What attempts cost, and what may be spent.
+-- The costs of attempts, and the budgets.
 
 -- name: cost_put
--- Several reports of one attempt add up. A guess ($9: nobody said what it cost) counts only if nothing was told before.
+-- Adds up several reports of one attempt. An estimate ($9) counts only if no cost was reported before.
 WITH d AS MATERIALIZED (
     SELECT u.*, j.recipe, j.caller, j.jobs
     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::numeric[], $6::bigint[], $7::bigint[], $8::float8[],
@@ -25,7 +25,7 @@ WITH d AS MATERIALIZED (
         seconds = c.seconds + excluded.seconds,
         provider = coalesce(c.provider, excluded.provider)
 )
-SELECT job_id, amount, recipe, caller, jobs FROM d
+SELECT job_id, no, amount, recipe, caller, jobs FROM d
 
 -- name: cost_list
 SELECT c.no, s.node, s.index, c.attempt, c.provider, c.amount, c.tokens_in, c.tokens_out, c.seconds, c.at
@@ -33,7 +33,7 @@ FROM windlass.costs c JOIN windlass.steps s ON s.job_id = c.job_id AND s.no = c.
 WHERE c.job_id = $1 ORDER BY c.no, c.attempt
 
 -- name: budget_lock
--- Those that exist, in the order in which they come; everyone gives them in the same.
+-- Locks the existing budgets in the given order. Every caller uses the same order.
 SELECT b.*
 FROM unnest($1::text[], $2::text[]) AS d (scope, name)
 CROSS JOIN LATERAL (
@@ -42,8 +42,8 @@ CROSS JOIN LATERAL (
 ) AS b
 
 -- name: budget_add
--- $3 is added to what is spent, $4 to what is reserved. Where that leaves more, those who wait for it are looked at.
--- All of them are there, and locked.
+-- Adds $3 to the spent amounts and $4 to the reserved amounts. If a budget gains room, the granter must check the steps
+-- that wait for it. All rows exist and are locked.
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::text[], $3::numeric[], $4::numeric[]) AS d (scope, name, spent, reserved)
 ), added AS (
@@ -57,8 +57,8 @@ WITH d AS MATERIALIZED (
 SELECT true FROM change LIMIT 1
 
 -- name: budget_held
--- What is reserved already for a budget that is new. Waits for those who are giving it back: whoever comes later finds
--- the new budget.
+-- The amounts that are already reserved for a new budget. It waits for transactions that give amounts back; later ones
+-- find the new budget.
 SELECT cost FROM windlass.slots
 WHERE state = 'HELD' AND cost IS NOT NULL
   AND CASE $1 WHEN 'job' THEN $2 = ANY (jobs) WHEN 'recipe' THEN recipe = $2 ELSE caller = $2 END
@@ -66,7 +66,7 @@ ORDER BY job_id, no
 FOR UPDATE
 
 -- name: budget_jobs
--- A job and all jobs that are a part of it.
+-- A job and all jobs below it.
 WITH RECURSIVE down (id) AS (
     SELECT j.id FROM windlass.jobs j WHERE j.id = $1
     UNION ALL
@@ -76,7 +76,7 @@ WITH RECURSIVE down (id) AS (
 SELECT id FROM down
 
 -- name: budget_spent
--- What these jobs have cost so far. Of a recipe or a caller, only what comes after the budget was set counts.
+-- The cost of these jobs so far. For a recipe or a caller, only costs after the budget was set count.
 SELECT coalesce(sum(amount), 0) FROM windlass.costs WHERE job_id = ANY($1::uuid[])
 
 -- name: budget_set

@@ -7,8 +7,8 @@ ON CONFLICT (digest) DO UPDATE SET expires_at = excluded.expires_at
 RETURNING expires_at
 
 -- name: console_session_by_token
--- Whoever deletes the token has spent it: of any number who try at once, one. A key that was revoked or ran out since
--- ends the token as well.
+-- The transaction that deletes the token has used it, so only one of several concurrent requests succeeds. A revoked or
+-- expired key also invalidates the token.
 WITH spent AS (
     DELETE FROM windlass.console_tokens t
     WHERE t.digest = ANY ($1::bytea[]) AND t.expires_at > windlass.clock()
@@ -21,14 +21,14 @@ WHERE k.revoked_at IS NULL AND coalesce(k.expires_at > windlass.clock(), true)
 RETURNING caller, key_id
 
 -- name: console_session_put
--- Nothing comes back when it is there already: made before, by a commit whose answer was lost.
+-- Returns nothing if the session exists: an earlier commit, whose answer was lost, created it.
 INSERT INTO windlass.console_sessions (digest, caller, key_id, sealed, created_at, expires_at)
 VALUES ($1, $2, $3, $4, windlass.clock(), windlass.clock() + $5::float8 * interval '1 s')
 ON CONFLICT (digest) DO NOTHING
 RETURNING caller, key_id
 
 -- name: console_session_trim
--- A caller keeps so many; those that were used longest ago go.
+-- A caller keeps the $2 sessions that expire last; the least recently used sessions are deleted.
 DELETE FROM windlass.console_sessions WHERE digest IN (
     SELECT digest FROM windlass.console_sessions WHERE caller = $1 ORDER BY expires_at DESC, digest OFFSET $2
 )
@@ -45,7 +45,7 @@ WHERE s.digest = ANY ($1::bytea[]) AND s.expires_at > windlass.clock()
 LIMIT 1
 
 -- name: console_session_seen
--- It is used, so it lasts; but not beyond its longest life. So is the key that it stands for.
+-- Extends a session that is used, up to its maximum lifetime, and marks its key as used.
 WITH seen AS (
     UPDATE windlass.console_sessions
     SET expires_at = least(windlass.clock() + $2::float8 * interval '1 s', created_at + $3::float8 * interval '1 s')
@@ -61,7 +61,7 @@ DELETE FROM windlass.console_sessions WHERE digest = ANY ($1::bytea[])
 RETURNING caller, key_id
 
 -- name: console_forget
--- Sessions and links that are over. There are never many.
+-- Deletes expired sessions and links. There are never many.
 WITH sessions AS (
     DELETE FROM windlass.console_sessions WHERE digest IN (
         SELECT digest FROM windlass.console_sessions WHERE expires_at < windlass.clock() LIMIT $1 FOR UPDATE SKIP LOCKED

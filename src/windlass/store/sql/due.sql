@@ -1,14 +1,13 @@
--- When each duty of the engine has something to do next (engine/loops/duty.py). A statement `due_…` gives one moment, or
--- nothing; a moment that is not in the future means now.
+-- The next due time of each engine duty (engine/loops/duty.py). A duty names a table, or a statement in its own SQL
+-- file that returns one time or nothing. A time that is not in the future means now.
 
 -- name: due_times
--- One look for all duties: in place of `:duties` stand their own statements, in order. It notes that an engine looked at
--- the leases, at most once a second, unless the last look was too long ago ($1 parts of the shortest lease): that is left
--- to the duty that finds lost workers.
+-- One read for all duties: their statements replace the mark, in order. It also records, at most once a second, that an
+-- engine checked the leases. It does not if the last check is too long ago ($1 parts of the shortest lease): the duty
+-- that finds lost workers handles that gap.
 WITH lease AS MATERIALIZED (
     SELECT min(coalesce(c.lease_s, 15))::float8 AS shortest_s
-    FROM windlass.workers w LEFT JOIN windlass.capabilities c ON c.worker = w.id
-    WHERE w.lost_at IS NULL
+    -- include: worker_leased
 ), looked AS (
     UPDATE windlass.installation i SET looked_at = windlass.clock()
     FROM lease
@@ -17,44 +16,22 @@ WITH lease AS MATERIALIZED (
           AND (lease.shortest_s IS NULL
                OR i.looked_at >= windlass.clock() - make_interval(secs => $1::float8 * lease.shortest_s))
 )
-SELECT ARRAY[:duties]::timestamptz[] AS moments, (SELECT shortest_s FROM lease) AS shortest_s, windlass.clock() AS now
+SELECT ARRAY[/* duties */]::timestamptz[] AS moments, (SELECT shortest_s FROM lease) AS shortest_s, windlass.clock() AS now
 
--- name: due_waker
-SELECT min(wake_at) FROM windlass.steps WHERE state = 'PARKED' AND wake_at IS NOT NULL
+-- name: due_earliest
+-- For a duty that names a table and a column. store/due.py substitutes `:"table"` and `:"column"`; in psql \set does.
+SELECT min(:"column") FROM windlass.:"table" WHERE :"column" IS NOT NULL
 
--- name: due_expirer
-SELECT min(due_at) FROM windlass.jobs WHERE due_at IS NOT NULL
+-- name: due_earliest_in_state
+-- The state is literal text, not a parameter: the planner uses a partial index only for a constant.
+SELECT min(:"column") FROM windlass.:"table" WHERE state = :'state' AND :"column" IS NOT NULL
 
--- name: due_rescuer
--- Now, if a lost worker has steps or no engine looked for $1 parts of the shortest lease; else when the first lease is
--- over, or an attempt has had its time limit and $2 seconds more.
-SELECT CASE
-    WHEN EXISTS (SELECT FROM windlass.steps s JOIN windlass.workers w ON w.id = s.worker
-                 WHERE s.state = 'RUNNING' AND w.lost_at IS NOT NULL)
-      OR (SELECT looked_at FROM windlass.installation)
-         < windlass.clock() - make_interval(secs => $1::float8 * coalesce(lease.shortest_s, 15))
-    THEN windlass.clock()
-    ELSE least(
-        lease.until,
-        (SELECT greatest(min(wake_at), (SELECT back_at FROM windlass.installation))
-         FROM windlass.steps WHERE state = 'RUNNING' HAVING min(wake_at) IS NOT NULL) + make_interval(secs => $2::float8)
-    ) END
-FROM (
-    SELECT min(w.lease_until) AS until, min(coalesce(c.lease_s, 15))::float8 AS shortest_s
-    FROM windlass.workers w LEFT JOIN windlass.capabilities c ON c.worker = w.id
-    WHERE w.lost_at IS NULL
-) AS lease
+-- name: due_any
+-- For a duty that is due while a table has rows.
+SELECT windlass.clock() WHERE EXISTS (SELECT FROM windlass.:"table")
 
--- name: due_relay
-SELECT windlass.clock() WHERE EXISTS (SELECT FROM windlass.inbox)
-
--- name: due_answerer
-SELECT windlass.clock() WHERE EXISTS (SELECT FROM windlass.provider_events WHERE state = 'DUE')
-
--- name: due_router
-SELECT windlass.clock() WHERE EXISTS (
-    SELECT FROM windlass.steps s JOIN windlass.jobs j ON j.id = s.job_id WHERE s.state = 'READY' AND NOT j.is_paused
-)
+-- name: due_any_in_state
+SELECT windlass.clock() WHERE EXISTS (SELECT FROM windlass.:"table" WHERE state = :'state')
 
 -- name: due_granter
 SELECT CASE WHEN EXISTS (SELECT FROM windlass.slot_changes) THEN windlass.clock()

@@ -1,15 +1,15 @@
--- Work that providers do (provider_jobs), and what they told of it (provider_events).
+-- The work of providers (provider_jobs), and the webhooks that providers sent about it (provider_events).
 --
--- A row's state is changed under the lock of its job's row, but for its beginning and the end of a cancel. Pollers, which
--- hold no job, wait for no row.
+-- A transaction holds the lock of the job's row when it changes the state of a provider job. Two changes are exempt:
+-- the insert, and the end of a cancel. Pollers hold no job lock, and never wait for a row.
 --
--- Plans are made while the tables are small, and kept. Where `|| ''` stands behind a column, the planner is kept from an
--- index that would then read all that is open, or all of a provider's; rows are looked up one by one in a LATERAL part.
+-- Plans are made while the tables are small, and kept. `|| ''` after a column keeps the planner from an index that
+-- would later read all open rows, or all rows of a provider. Rows are looked up one by one in a LATERAL part.
 
 -- name: work_intend
--- The round that is under way for this step, or the next one. Nothing, if the attempt is no longer the running one. Its
--- step's row is enough of a lock: whoever ends the attempt writes that row before he looks for its work. The job's row is
--- left to those who claim and settle its other steps.
+-- Returns the current round of this step, or starts the next round. Returns nothing if the attempt no longer runs. The
+-- lock on the step's row is enough: the transaction that ends the attempt writes that row before it looks for provider
+-- jobs. The job's row stays free for claims and settles of the job's other steps.
 WITH step AS MATERIALIZED (
     SELECT no FROM windlass.steps
     WHERE job_id = $1::uuid AND no = $2::int AND attempt = $3::int AND state || '' = 'RUNNING'
@@ -33,19 +33,20 @@ SELECT *, false AS is_new FROM taken
 UNION ALL
 SELECT *, true FROM added
 UNION ALL
--- Somebody else has just taken that number (work_orphaned): once more.
+-- work_orphaned has just taken that round number, so the caller must try again.
 SELECT NULL, NULL, NULL, NULL FROM step WHERE NOT EXISTS (SELECT FROM taken) AND NOT EXISTS (SELECT FROM added)
 
 -- name: work_rejected
--- Only while nobody has heard that it was accepted, and no later attempt has taken it over.
+-- Only while the provider's acceptance is unknown, and no later attempt has taken the round over.
 UPDATE windlass.provider_jobs
 SET state = 'ENDED', status = $4, due_at = NULL, ended_at = windlass.clock()
 WHERE job_id = $1 AND no = $2 AND round = $3 AND state || '' = 'SUBMITTING' AND external_id IS NULL
   AND attempt = coalesce($5::int, attempt)
 
 -- name: work_orphaned
--- Work that was started for an attempt that is over. If it is known already, there is nothing to do. A round that another
--- attempt has taken over learns its id, and that attempt will wait for it. All else is cancelled.
+-- Handles work that was started for an attempt that is over. If the work is known already, there is nothing to do. If
+-- another attempt has taken the round over, the round gets the id and that attempt waits for it. Otherwise the work is
+-- cancelled.
 WITH known AS (
     SELECT FROM windlass.provider_jobs
     WHERE provider = $4::text AND external_id = $5::text AND job_id = $1::uuid AND no = $2::int
@@ -71,8 +72,8 @@ SELECT true
 FROM (SELECT state FROM learned UNION ALL SELECT state FROM added) AS n WHERE state = 'CANCELLING'
 
 -- name: work_moved
--- What becomes of open work when its step moves: what runs is cancelled; $3 is what becomes of what was not accepted yet,
--- as far as anybody knows. Work that is being cancelled already goes on being so. The tries at that are counted anew.
+-- Updates open work when its step moves. Running work is cancelled; $3 is the new state of work whose acceptance is
+-- unknown. Work in state CANCELLING stays so. The count of polls starts again, because it now counts cancel requests.
 WITH moved AS (
     UPDATE windlass.provider_jobs w
     SET state = CASE WHEN w.state = 'RUNNING' THEN 'CANCELLING' ELSE d.state END,
@@ -95,9 +96,10 @@ WITH moved AS (
 SELECT provider, external_id, true AS is_due FROM moved
 
 -- name: work_recorded
--- Attempts that wait for a provider now, and what it calls their work. A step that told nobody before it asked gets its
--- row here. Where the round was known by another id (the provider took one request for two), that work is cancelled.
--- $6 are the ids' locks: whoever keeps an event of an id that nobody knows holds its lock while it looks.
+-- Records the provider's ids for attempts that now wait for a provider. A step whose request was not recorded
+-- beforehand gets its row here. If the round had another id (the provider ran one request twice), that other work is
+-- cancelled. $6 are the locks of the ids: a transaction that stores an event with an unknown id holds its lock while it
+-- checks.
 WITH d AS MATERIALIZED (
     SELECT u.*, o.round AS open_round, o.external_id AS old_id, coalesce(m.round, 0) AS last_round,
            windlass.clock() AS now
@@ -132,12 +134,12 @@ WITH d AS MATERIALIZED (
     SELECT pg_advisory_xact_lock(k) FROM unnest($6::bigint[]) AS k
 )
 SELECT (SELECT count(*) FROM locked),
-       -- The poller looks by itself every few seconds; what is due before that is told.
+       -- The poller reads the table every few seconds; earlier work needs a bell.
        EXISTS (SELECT FROM added WHERE state = 'CANCELLING') OR EXISTS (SELECT FROM kept WHERE poll_s < 5) AS is_soon
 
 -- name: event_known
--- The work that these events speak of is known now. There may be any number of others that wait, so they are looked up
--- one by one, whatever the planner knew of the table.
+-- Marks the events whose work is now known. Many other events may wait, so the rows are looked up one by one, for any
+-- statistics of the table.
 UPDATE windlass.provider_events SET state = 'DUE'
 WHERE ctid = ANY (ARRAY(
     SELECT e.ctid
@@ -151,7 +153,7 @@ WHERE ctid = ANY (ARRAY(
 RETURNING true
 
 -- name: work_find
--- The work that each answer may speak of: by the provider's id, or by our key while the provider's id is not known.
+-- The work that each answer may be about: by the provider's id, or by our key while that id is unknown.
 SELECT d.place, w.job_id, w.no, w.round, at.node, at.plan
 FROM unnest($1::text[], $2::text[], $3::uuid[], $4::int[], $5::int[]) WITH ORDINALITY
     AS d (provider, external_id, job_id, no, round, place)
@@ -172,7 +174,7 @@ CROSS JOIN LATERAL (
 ) AS at
 
 -- name: work_read
--- The same rows once their jobs are locked.
+-- Reads the rows again after their jobs were locked.
 SELECT w.*
 FROM unnest($1::uuid[], $2::int[], $3::int[]) AS d (job_id, no, round)
 CROSS JOIN LATERAL (
@@ -188,7 +190,7 @@ SET state = d.state,
     submitted_at = coalesce(w.submitted_at, windlass.clock()),
     due_at = CASE d.state
         WHEN 'RUNNING' THEN coalesce(w.due_at, windlass.clock() + make_interval(secs => w.poll_s))
-        -- What can be named can be cancelled.
+        -- Work with an id can be cancelled now.
         WHEN 'CANCELLING' THEN CASE WHEN w.external_id IS NULL AND d.external_id IS NOT NULL THEN windlass.clock()
                                     ELSE w.due_at END
         END,
@@ -198,7 +200,7 @@ FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[]
 WHERE w.job_id = d.job_id AND w.no = d.no AND w.round = d.round AND w.state <> 'ENDED'
 
 -- name: work_known
--- Which of these ids are known, looked at while their locks are held.
+-- Returns the known ids of this list. The caller holds their locks.
 SELECT d.place
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS d (provider, external_id, place)
 CROSS JOIN LATERAL (
@@ -220,8 +222,9 @@ WITH put AS (
     INSERT INTO windlass.provider_events
         (provider, id, at, external_id, state, headers, body, said, job_id, no, round)
     SELECT d.provider, d.id, windlass.clock(), d.external_id, d.state, d.headers, d.body, d.said, d.job_id, d.no, d.round
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::json[], $6::bytea[], $7::json[], $8::uuid[],
-                $9::int[], $10::int[])
+    FROM unnest(:provider::text[], :id::text[], :external_id::text[], :state::text[], :headers::json[], :body::bytea[],
+                :said::json[], :job_id::uuid[],
+                :no::int[], :round::int[])
         AS d (provider, id, external_id, state, headers, body, said, job_id, no, round)
     ON CONFLICT DO NOTHING
     RETURNING id
@@ -229,7 +232,7 @@ WITH put AS (
 SELECT count(*) FROM put
 
 -- name: event_moved
--- Events that were kept; none whose state is no longer what it was.
+-- Moves stored events, but only events that still have their earlier state.
 UPDATE windlass.provider_events e
 SET state = d.state, job_id = coalesce(d.job_id, e.job_id), no = coalesce(d.no, e.no), round = coalesce(d.round, e.round)
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::int[], $7::int[])
@@ -260,7 +263,7 @@ WITH gone AS (
 SELECT count(*) FROM gone
 
 -- name: work_due
--- Takes what is due, and puts it off for the time that asking may take.
+-- Takes due work, and postpones it for as long as a request to the provider may take.
 WITH picked AS MATERIALIZED (
     SELECT job_id, no, round FROM windlass.provider_jobs
     WHERE provider = $1::text AND due_at <= windlass.clock()
@@ -281,12 +284,13 @@ CROSS JOIN LATERAL (
 ) AS w
 
 -- name: work_polled
--- Only where the row is still as it was taken. One that is locked is being settled or cancelled; if not, it is asked for
--- again when the time for asking is over.
+-- Writes only rows that did not change since they were taken. A locked row is being settled or cancelled. If it is not,
+-- it becomes due again after the time for the request.
 WITH picked AS MATERIALIZED (
     SELECT w.job_id, w.no, w.round, d.status, d.after_s, d.is_over, d.is_poll
-    FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::timestamptz[], $6::text[], $7::float8[], $8::bool[],
-                $9::bool[], $10::int[])
+    FROM unnest(:job_id::uuid[], :no::int[], :round::int[], :state::text[], :due_at::timestamptz[], :status::text[],
+                :after_s::float8[], :is_over::bool[],
+                :is_poll::bool[], :polls::int[])
         AS d (job_id, no, round, state, due_at, status, after_s, is_over, is_poll, polls)
     JOIN windlass.provider_jobs w ON w.job_id = d.job_id AND w.no = d.no AND w.round = d.round
     WHERE w.state || '' = d.state AND w.due_at IS NOT DISTINCT FROM d.due_at AND w.polls = d.polls
@@ -305,8 +309,17 @@ SELECT job_id, no, round, attempt, provider, external_id, state, status, polls, 
 FROM windlass.provider_jobs WHERE job_id = $1 ORDER BY no, round
 
 -- name: work_forgotten
--- The oldest work that is not over.
+-- The oldest unfinished work.
 SELECT job_id, no, round, attempt, provider, external_id, state, status, polls, due_at, created_at, submitted_at, ended_at
 FROM windlass.provider_jobs
 WHERE provider = $1 AND state <> 'ENDED' AND created_at < windlass.clock() - make_interval(secs => $2::float8)
 ORDER BY created_at LIMIT $3
+
+-- name: work_hasten
+-- A webhook reported that the work has ended, but not how, so the poller must poll now. A poll already in progress is
+-- overtaken; settle applies only one of the two answers. `|| ''` and `coalesce` keep the index on the external id in
+-- use, even for a plan that was made while the table was empty.
+UPDATE windlass.provider_jobs SET due_at = windlass.clock()
+WHERE provider = $1 AND external_id = $2 AND state || '' = 'RUNNING'
+  AND coalesce(due_at, 'infinity') > windlass.clock()
+RETURNING true

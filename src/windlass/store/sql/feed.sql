@@ -1,11 +1,11 @@
 -- The events of all jobs in the order of the transactions that wrote them (engine/feed.py, docs/decisions/feed.md).
 --
--- What is read is always below the oldest transaction that is still under way: all those have ended, so nothing can
--- appear there later. Every statement repeats the condition of the index events_feed.
+-- A read stays below the oldest transaction that is still in progress. All transactions below it have ended, so nothing
+-- can appear there later. Every statement repeats the condition of the index events_feed.
 
 -- name: feed_page
--- $1 to $3 is the position, $4 the horizon (NULL: that of this very snapshot), $5 the callers or NULL, $6 how many rows
--- are looked at. The first columns tell how far it looked, whoever the rows belong to; no row at all: there are none.
+-- $1 to $3 are the position, $4 the horizon (NULL: the horizon of this snapshot), $5 the callers or NULL, $6 how many
+-- rows to read. The first columns say how far the statement read, over the rows of all callers. No row means no events.
 WITH page AS MATERIALIZED (
     SELECT e.txid, e.job_id, e.seq, e.at, e.type, e.no, e.attempt, e.payload, e.correlation_id
     FROM windlass.events e
@@ -29,15 +29,16 @@ FROM last LEFT JOIN LATERAL (
            CASE WHEN p.no IS NOT NULL THEN (
                SELECT s.state FROM windlass.steps s WHERE s.job_id = p.job_id AND s.no = p.no
            ) END AS step_state
-    -- One by one, whatever the statistics say: the callers' own index would give all of their jobs.
+    -- OFFSET 0 looks up the jobs one by one, for any statistics: the callers' index would return all of their jobs.
     FROM page p CROSS JOIN LATERAL (SELECT * FROM windlass.jobs k WHERE k.id = p.job_id OFFSET 0) AS j
     WHERE $5::text[] IS NULL OR j.caller = ANY ($5)
 ) AS m ON true
 ORDER BY m.txid, m.job_id, m.seq
 
 -- name: feed_torn
--- The lowest transaction between a position ($1 to $3) and a cut ($4) that wrote an event of a job of which an earlier
--- one, by its sequence number, is beyond the cut. It looks from there, where few events are.
+-- Finds jobs with an event between a position ($1 to $3) and a cut ($4), and an earlier event, by sequence number,
+-- beyond the cut. Returns the lowest transaction that wrote such an event before the cut. It starts beyond the cut,
+-- where few events are.
 SELECT min(e.txid)::text
 FROM windlass.events p
 CROSS JOIN LATERAL (
@@ -50,7 +51,7 @@ WHERE p.txid >= $4::text::xid8
   AND p.txid IS NOT NULL AND p.correlation_id IS NOT NULL AND (p.no IS NULL OR p.type = 'step.progress')
 
 -- name: feed_torn_behind
--- The same for a cut with many events beyond it: it looks at the earlier events of the jobs before the cut.
+-- Answers as feed_torn, for a cut with many events beyond it: it starts with the jobs before the cut.
 SELECT min(e.txid)::text
 FROM (
     SELECT b.job_id, max(b.seq) AS seq FROM windlass.events b
@@ -60,7 +61,7 @@ FROM (
 ) AS t
 CROSS JOIN LATERAL (
     SELECT min(o.seq) AS seq
-    -- OFFSET 0 keeps the planner from events_feed, where it would pass by every event beyond the cut, for each job.
+    -- OFFSET 0 keeps the planner from events_feed, which would read every event beyond the cut, for each job.
     FROM (SELECT * FROM windlass.events o WHERE o.job_id = t.job_id AND o.seq < t.seq OFFSET 0) AS o
     WHERE o.txid >= $4::text::xid8 AND o.correlation_id IS NOT NULL AND (o.no IS NULL OR o.type = 'step.progress')
 ) AS p
@@ -75,7 +76,7 @@ CROSS JOIN LATERAL (
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text
 
 -- name: feed_of_jobs
--- Events of some jobs after a sequence number each.
+-- Events of some jobs, each job after its own sequence number.
 SELECT w.job_id, e.seq, e.at, e.type, e.source, e.no, e.attempt, e.payload, e.correlation_id, e.idempotency_key,
        w.job_state, CASE WHEN e.payload IS NOT NULL AND e.type <> 'step.running' THEN (
            SELECT s.state FROM windlass.steps s WHERE s.job_id = w.job_id AND s.no = e.no

@@ -1,9 +1,9 @@
--- What a dashboard asks every few seconds. Nothing here reads more than it is allowed to.
+-- The gauges of a dashboard, read every few seconds. Every statement reads a bounded number of rows.
 
 -- name: gauge_queues
--- Every queue that holds something: how many steps, counted up to $1, and how old the oldest job among them is. The
--- index of queued steps is walked from queue to queue, and in each from one (lane, priority) to the next, through the
--- first 500 of them; a job's id begins with the millisecond in which it was made.
+-- For every queue with steps: the number of steps, counted up to $1, and the age of their oldest job. The walk goes
+-- through the index of queued steps from queue to queue, and in each queue through the first 500 pairs of lane and
+-- priority. A job's id starts with the millisecond of its creation.
 WITH RECURSIVE name AS (
     (SELECT queue FROM windlass.steps WHERE state = 'QUEUED' ORDER BY queue LIMIT 1)
     UNION ALL
@@ -42,8 +42,8 @@ SELECT q.queue,
 FROM queues q
 
 -- name: gauge_callers
--- How many steps of each caller wait for a worker, for the router or for a slot; $1 of each kind are counted in all. Steps
--- are counted per job first, so that a fan-out of thousands looks its caller up once.
+-- The number of each caller's steps that wait for a worker, the router or a slot; at most $1 of each kind are counted.
+-- Steps are first counted per job, so that a fan-out of thousands looks up its caller once.
 SELECT j.caller, sum(q.count)::int AS count
 FROM (
     SELECT s.job_id, count(*) AS count
@@ -60,19 +60,19 @@ JOIN windlass.jobs j ON j.id = q.job_id
 GROUP BY j.caller
 
 -- name: gauge_held
--- How many steps wait for a slot (a provider's place, a key's or money), counted up to $1.
+-- The number of steps that wait for a slot (a provider's place, a key or money), counted up to $1.
 SELECT count(*) FROM (SELECT FROM windlass.slots WHERE state = 'WAITING' LIMIT $1) AS waiting
 
 -- name: gauge_tallies
--- Jobs by recipe and state since the installation is served, as the auditor counted them.
+-- Jobs by recipe and state since the installation became a service, as the auditor counted them.
 SELECT recipe, state, count, seconds FROM windlass.tallies ORDER BY recipe, state LIMIT $1
 
 -- name: gauge_engines
--- Engines whose loops were seen to turn within this many seconds.
+-- The number of engines whose loops ran within this many seconds.
 SELECT count(*) FROM windlass.engines WHERE seen_at > windlass.clock() - make_interval(secs => $1)
 
 -- name: gauge_feed_lag
--- How long the oldest transaction under way holds back whoever follows the feed.
+-- The time for which the oldest open transaction has delayed the followers of the feed.
 SELECT coalesce(extract(epoch FROM max(windlass.clock() - xact_start)), 0)::float8
 FROM pg_stat_activity
 WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()

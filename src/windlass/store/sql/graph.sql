@@ -1,7 +1,7 @@
--- A job's graph and its results, in bounded looks.
+-- A job's graph and its results, in bounded reads.
 
 -- name: graph_steps
--- A page of a job's steps in the order of their numbers.
+-- A page of a job's steps in order of number.
 SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.steps s
 WHERE s.job_id = $1 AND s.no > $2
@@ -10,14 +10,14 @@ WHERE s.job_id = $1 AND s.no > $2
 ORDER BY s.no LIMIT $5
 
 -- name: graph_waits
--- The waiting children of fan-outs; those of the graph's own nodes are known already.
+-- The waiting children of fan-outs. The caller already has the steps of the graph's own nodes.
 SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.steps s
 WHERE s.job_id = $1 AND s.index IS NOT NULL AND s.state IN ('PARKED', 'HELD')
 ORDER BY s.no LIMIT $2
 
 -- name: graph_children
--- The children of fan-outs, one row a fan-out. They are numbered in the order of their places.
+-- The children of fan-outs, one row per fan-out. Their numbers follow the order of their indexes.
 SELECT node, array_agg(no ORDER BY no) AS numbers, array_agg(status ORDER BY no) AS statuses
 FROM (
     SELECT node, no,
@@ -28,13 +28,13 @@ FROM (
 GROUP BY node ORDER BY node
 
 -- name: graph_fan_outputs
--- What the children of one fan-out returned, in order: they are numbered in the order of their places.
+-- The outputs of one fan-out's children in order: their numbers follow the order of their indexes.
 SELECT index, state, output, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.steps
 WHERE job_id = $1 AND node = $2 AND index > $3 ORDER BY no LIMIT $4
 
 -- name: graph_fan_sizes
--- How many bytes each child of a fan-out returned. What may be the name of an artifact comes as well.
+-- The size in bytes of each child's output, and the output itself if it may be a reference to an artifact.
 SELECT no, state, octet_length(output::text) AS size,
        CASE WHEN octet_length(output::text) < 300 AND output::text LIKE '%$artifact%' THEN output END AS ref,
        (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
@@ -51,9 +51,9 @@ SELECT state, fan, output, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1)
 FROM windlass.steps WHERE job_id = $1 AND no = $2
 
 -- name: graph_jobs
--- Several jobs at once, each as `read_job` gives it.
-SELECT j.*, r.version AS recipe_version FROM windlass.jobs j
-LEFT JOIN LATERAL (
-    SELECT version FROM windlass.recipes r WHERE r.name = j.recipe AND r.plan = j.plan ORDER BY version DESC LIMIT 1
-) r ON true
+-- Several jobs, each with the columns of `read_job`.
+SELECT j.*, v.version AS recipe_version,
+       -- include: read_job_age
+FROM windlass.jobs j
+-- include: list_recipe_version
 WHERE j.id = ANY ($1::uuid[])

@@ -1,8 +1,8 @@
--- Handlers: which ones queued steps need, and which workers have them (engine/handlers.py).
+-- Handlers: the handlers that queued steps need, and the workers that have them (views/handlers.py).
 
 -- name: handler_queued
--- The handlers that queued steps need, by queue, $1 at most; each with one of the jobs that wait for it. The index is walked
--- from one handler to the next, however many steps wait for each.
+-- The handlers that queued steps need, by queue, at most $1, each with one waiting job. The walk jumps in the index
+-- from one handler to the next, for any number of waiting steps.
 WITH RECURSIVE head AS (
     (SELECT queue, lane, job_id FROM windlass.steps WHERE state = 'QUEUED' ORDER BY queue, lane, priority DESC LIMIT 1)
     UNION ALL
@@ -21,8 +21,8 @@ WITH RECURSIVE head AS (
 SELECT queue, split_part(lane, ' ', 1) AS handler, job_id FROM head WHERE lane <> '' LIMIT $1
 
 -- name: handler_missing
--- Of these handlers, each in its queue: those that no live worker of the queue has, and the worker that had each last. A
--- worker without a list is of an older release, and may have any.
+-- The handlers of this list, each in its queue, that no live worker of the queue has, with the last worker that had
+-- each. A worker without a list belongs to an older release and may have any handler.
 SELECT d.queue, d.handler, last.worker, last.host, last.until
 FROM unnest($1::text[], $2::text[]) AS d (queue, handler)
 LEFT JOIN LATERAL (

@@ -1,8 +1,8 @@
--- What a test's harness asks, and nobody else.
+-- Statements for test harnesses only.
 
 -- name: harness_wakes
--- When the next step wakes up by itself. A step that waits for an event, or for an answer of anything but the providers in
--- $1, waits for the test.
+-- The time at which the next step wakes without the test. A step that waits for an event, or for an answer of anything
+-- but the providers in $1, waits for the test.
 SELECT min(wake_at) FROM windlass.steps
 WHERE state = 'PARKED'
   AND (waiting_for = ANY($1::text[]) OR NOT coalesce(waiting_for LIKE ANY('{event:%,external:%}'), false))

@@ -1,4 +1,4 @@
--- The one row that says what this installation is (engine/installation.py).
+-- The single row that describes this installation (engine/installation.py).
 
 -- name: installation_get
 SELECT is_served, epoch FROM windlass.installation
@@ -13,12 +13,12 @@ SELECT is_served, epoch, system_id, secret_check, timeline FROM windlass.install
 UPDATE windlass.installation SET is_served = $1, epoch = $2, system_id = coalesce($3, system_id), secret_check = $4
 
 -- name: installation_system
--- Which cluster this is. Not everybody may ask, on some hosted servers.
+-- Identifies the cluster. Some hosted servers do not allow every role to read it.
 SELECT system_identifier FROM pg_control_system()
 
 -- name: installation_timeline
--- The timeline that the server writes on: the first eight digits of its log file's name. Any role may ask that, and it is
--- right from the moment of a promotion, unlike what the last checkpoint says.
+-- The timeline that the server writes: the first eight digits of its log file's name. Any role may read it. It is
+-- correct from the moment of a promotion, unlike the timeline of the last checkpoint.
 SELECT is_served, epoch, timeline, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int AS now
 FROM windlass.installation
 
@@ -26,42 +26,32 @@ FROM windlass.installation
 UPDATE windlass.installation SET timeline = $1, epoch = $2
 
 -- name: installation_forget_timeline
--- After a restore: the timeline was that of another cluster.
+-- After a restore the stored timeline belongs to another cluster.
 UPDATE windlass.installation SET timeline = NULL
 
 -- name: installation_begin
--- The auditor begins where the service does: what happened before is not made up.
+-- The auditor starts with the service; it records no earlier events.
 INSERT INTO windlass.cursors (name, txid, job_id, seq)
 VALUES ('auditor', pg_snapshot_xmin(pg_current_snapshot()), '00000000-0000-0000-0000-000000000000', 0)
 ON CONFLICT DO NOTHING
 
 -- name: installation_untold
--- After a restore: what the auditor had not come to yet counts as written now, by this transaction.
+-- After a restore, gives the events that the auditor has not yet read the id of this transaction.
 UPDATE windlass.events e SET txid = pg_current_xact_id()
 FROM windlass.cursors c
 WHERE c.name = 'auditor' AND (e.txid, e.job_id, e.seq) > (c.txid, c.job_id, c.seq)
   AND e.txid IS NOT NULL AND e.correlation_id IS NOT NULL AND (e.no IS NULL OR e.type = 'step.progress')
 
 -- name: installation_forget
--- Numbers that this cluster has yet to give would come out of order.
+-- Clears transaction ids that this cluster has not reached yet: they would sort in the wrong order.
 UPDATE windlass.events e SET txid = NULL
 WHERE e.txid > pg_current_xact_id()
   AND e.txid IS NOT NULL AND e.correlation_id IS NOT NULL AND (e.no IS NULL OR e.type = 'step.progress')
 
 -- name: installation_cursors
--- The herald looks at all that waits when it finds no cursor.
+-- Without a cursor the webhook scheduler checks all waiting webhooks.
 DELETE FROM windlass.cursors
 
 -- name: installation_resume
 INSERT INTO windlass.cursors (name, txid, job_id, seq)
 VALUES ('auditor', pg_current_xact_id(), '00000000-0000-0000-0000-000000000000', 0)
-
--- name: engine_seen
-INSERT INTO windlass.engines (id, host, pid, started_at, seen_at) VALUES ($1, $2, $3, windlass.clock(), windlass.clock())
-ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
-
--- name: engine_gone
-DELETE FROM windlass.engines WHERE id = $1
-
--- name: engine_forget
-DELETE FROM windlass.engines WHERE seen_at < windlass.clock() - interval '1 day'

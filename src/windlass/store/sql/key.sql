@@ -1,9 +1,10 @@
--- Built-in keys: only their digests.
+-- Built-in API keys. Only their digests are stored.
 
 -- name: key_create
--- Nothing comes back when the key is there already: made before, by a commit whose answer was lost.
+-- Returns nothing if the key exists: an earlier commit, whose answer was lost, created it.
 INSERT INTO windlass.keys (id, digest, caller, caller_type, tier, scopes, name, created_at, created_by, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, windlass.clock(), $8, windlass.clock() + make_interval(secs => $9::float8))
+VALUES (:id, :digest, :caller, :caller_type, :tier, :scopes, :name, windlass.clock(), :created_by,
+        windlass.clock() + make_interval(secs => :expires_in_s::float8))
 ON CONFLICT (id) DO NOTHING
 RETURNING *, true AS is_live
 

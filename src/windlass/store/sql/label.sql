@@ -1,11 +1,12 @@
--- Indexed labels. An index is the whole declaration: its name carries the label's, and the catalogue says if it is valid.
+-- Indexed labels. The index is the declaration: its name contains the label's name, and the catalogue says whether it
+-- is valid.
 --
--- A label has two indexes: `jobs_label_NAME` for the lists of one caller, `jobs_all_label_NAME` for lists of all. Both are
--- partial, so a job without the label has no entry in either. One is by text and the other by JSON: so the planner cannot
--- take the wrong one, and walk through the jobs of all callers to find those of one.
+-- A label has two indexes: `jobs_label_NAME` for lists of one caller, `jobs_all_label_NAME` for lists of all callers.
+-- Both are partial, so a job without the label has no entry in either. One index is on text and the other on JSON. So
+-- the planner cannot choose the wrong index, and scan the jobs of all callers to find the jobs of one.
 
 -- name: label_indexed
--- Of the names in $1 those with a valid index; $2 is the index's prefix.
+-- The names in $1 that have a valid index; $2 is the index's prefix.
 SELECT n.name FROM unnest($1::text[]) AS n (name)
 JOIN pg_catalog.pg_class c ON c.relname = $2 || n.name AND c.relnamespace = 'windlass'::regnamespace
 JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid AND i.indrelid = 'windlass.jobs'::regclass AND i.indisvalid
@@ -21,8 +22,8 @@ WHERE i.indrelid = 'windlass.jobs'::regclass AND l.name IS NOT NULL
 GROUP BY l.name ORDER BY l.name
 
 -- name: label_work
--- The statements that give a label ($1) its indexes, in order. An index that was left half made is dropped first. They are
--- text because no transaction, and so no function, can contain CONCURRENTLY; `format` quotes the name.
+-- The statements that create the indexes of a label ($1), in order. An incomplete index is dropped first. They are text
+-- because no transaction, and so no function, can contain CONCURRENTLY; `format` quotes the name.
 SELECT statement FROM (
     VALUES (1, 'jobs_label_' || $1::text,
             format('CREATE INDEX CONCURRENTLY %I ON windlass.jobs (caller, (labels ->> %L), id) WHERE labels ? %L',
@@ -44,11 +45,11 @@ SELECT format('DROP INDEX CONCURRENTLY IF EXISTS windlass.%I', prefix || $1::tex
 FROM unnest(ARRAY['jobs_label_', 'jobs_all_label_']) AS p (prefix)
 
 -- name: label_analyze
--- Statistics of an expression come about with its index, and are gathered by the next ANALYZE only.
+-- An index on an expression enables statistics of the expression, which only the next ANALYZE gathers.
 ANALYZE windlass.jobs
 
 -- name: label_lock
--- Not a lock that is waited for: a statement that waits holds a snapshot, and CONCURRENTLY waits for all snapshots.
+-- Tries the lock without waiting: a waiting statement holds a snapshot, and CONCURRENTLY waits for all snapshots.
 SELECT pg_try_advisory_lock($1)
 
 -- name: label_unlock

@@ -1,7 +1,7 @@
--- What a running attempt says before it ends.
+-- Notes of running attempts.
 
 -- name: note_step
--- The jobs' rows are locked and the attempts were found current.
+-- The jobs' rows are locked, and the attempts were checked to be current.
 UPDATE windlass.steps s
 SET progress = coalesce(d.progress, s.progress), checkpoint = coalesce(d.checkpoint, s.checkpoint)
 FROM unnest($1::uuid[], $2::int[], $3::json[], $4::json[]) AS d (job_id, no, progress, checkpoint)

@@ -1,8 +1,8 @@
--- The outputs of steps as JSON text, in pieces: a reader never has more of a large one in hand than it asks for.
+-- The outputs of steps as JSON text, in slices: a reader never holds more of a large output than it asked for.
 
 -- name: output_sizes
--- The rows that hold the outputs of these steps, in order: a step's own, or those of a fan-out's children. The text comes
--- along only if it is short; a reference to an artifact always is.
+-- The rows with the outputs of these steps, in order: the step's own row, or the rows of a fan-out's children. Only
+-- short texts are included; a reference to an artifact is always short.
 SELECT s.no AS step, s.fan IS NOT NULL AS is_fan, held.no, octet_length(held.body) AS size,
        CASE WHEN octet_length(held.body) <= $3 THEN held.body END AS short,
        coalesce(held.state, s.state) AS state, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
@@ -17,7 +17,7 @@ WHERE s.job_id = $1 AND s.no = ANY ($2) AND s.state = 'COMPLETED'
 ORDER BY s.no, held.index
 
 -- name: output_slices
--- Some bytes of the outputs of some rows, in the order in which they are asked for.
+-- Byte ranges of the outputs of some rows, in the requested order.
 SELECT substring(convert_to(s.output::text, 'UTF8') FROM t.start + 1 FOR t.length) AS body, s.state,
        (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM unnest($2::int[], $3::int[], $4::int[]) WITH ORDINALITY AS t (no, start, length, place)

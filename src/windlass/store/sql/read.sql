@@ -1,16 +1,19 @@
--- What people and programs look at. Nothing here decides anything.
+-- Reads for people and programs. These statements only read.
+
+-- fragment: read_job_age
+-- When the job last changed, by its last event, and when it was read. Found by the event's key, so that no change of a job
+-- has to write it.
+(SELECT e.at FROM windlass.events e WHERE e.job_id = j.id AND e.seq = j.event_seq) AS updated_at,
+(SELECT windlass.clock()) AS read_at
 
 -- name: read_job
-SELECT j.*, r.version AS recipe_version FROM windlass.jobs j
-LEFT JOIN LATERAL (
-    SELECT version FROM windlass.recipes r WHERE r.name = j.recipe AND r.plan = j.plan ORDER BY version DESC LIMIT 1
-) r ON true
+SELECT j.*, v.version AS recipe_version,
+       -- include: read_job_age
+FROM windlass.jobs j
+-- include: list_recipe_version
 WHERE j.id = $1
 
--- name: read_jobs
-SELECT j.*, NULL::int AS recipe_version FROM windlass.jobs j
-WHERE ($1::text IS NULL OR j.caller = $1)
-  AND ($2::text[] IS NULL OR j.state = ANY($2))
+-- fragment: read_jobs_rest
   AND ($3::text IS NULL OR j.recipe = $3)
   AND ($4::jsonb IS NULL OR j.labels @> $4)
   AND ($5::uuid IS NULL OR j.id < $5)
@@ -18,24 +21,29 @@ WHERE ($1::text IS NULL OR j.caller = $1)
 ORDER BY j.id DESC
 LIMIT $7
 
+-- name: read_jobs
+SELECT j.*, NULL::int AS recipe_version,
+       -- include: read_job_age
+FROM windlass.jobs j
+WHERE ($1::text IS NULL OR j.caller = $1)
+  AND ($2::text[] IS NULL OR j.state = ANY($2))
+-- include: read_jobs_rest
+
 -- name: read_jobs_trouble
--- The same for states that are an ending other than COMPLETED: few among many, so they have an index.
-SELECT j.*, NULL::int AS recipe_version FROM windlass.jobs j
+-- Lists jobs in final states other than COMPLETED: these are few among many, so they have an index.
+SELECT j.*, NULL::int AS recipe_version,
+       -- include: read_job_age
+FROM windlass.jobs j
 WHERE j.trouble = ANY($2::text[])
   AND ($1::text IS NULL OR j.caller = $1)
-  AND ($3::text IS NULL OR j.recipe = $3)
-  AND ($4::jsonb IS NULL OR j.labels @> $4)
-  AND ($5::uuid IS NULL OR j.id < $5)
-  AND ($6 OR j.deleted_at IS NULL)
-ORDER BY j.id DESC
-LIMIT $7
+-- include: read_jobs_rest
 
 -- name: read_steps
 SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.steps s WHERE s.job_id = $1 ORDER BY s.no
 
 -- name: read_step_counts
--- A wide fan-out as counts per state.
+-- The children of wide fan-outs, counted by state.
 SELECT node, state, count(*) AS count, sum(failures) AS failures,
        min(started_at) AS started_at, max(finished_at) AS finished_at
 FROM windlass.steps WHERE job_id = $1 AND index IS NOT NULL GROUP BY node, state ORDER BY node, state
@@ -44,22 +52,22 @@ FROM windlass.steps WHERE job_id = $1 AND index IS NOT NULL GROUP BY node, state
 SELECT s.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state
 FROM windlass.steps s WHERE s.job_id = $1 AND s.index IS NULL ORDER BY s.no
 
--- name: read_events
--- The state of an event's step is read only for events that can hold what the step made (store/outputs.py).
+-- fragment: read_events_of
+-- Reads the state of an event's step only for events that may contain the step's content (store/outputs.py).
 SELECT e.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state,
        CASE WHEN e.payload IS NOT NULL AND e.type <> 'step.running' THEN (
            SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = e.no
        ) END AS step_state
 FROM windlass.events e
-WHERE e.job_id = $1 AND e.seq > $2 AND e.seq < coalesce($3::int, 2147483647) ORDER BY e.seq LIMIT $4
+WHERE e.job_id = $1 AND e.seq > $2 AND e.seq < coalesce($3::int, 2147483647)
+
+-- name: read_events
+-- include: read_events_of
+ORDER BY e.seq LIMIT $4
 
 -- name: read_events_newest
-SELECT e.*, (SELECT j.state FROM windlass.jobs j WHERE j.id = $1) AS job_state,
-       CASE WHEN e.payload IS NOT NULL AND e.type <> 'step.running' THEN (
-           SELECT s.state FROM windlass.steps s WHERE s.job_id = $1 AND s.no = e.no
-       ) END AS step_state
-FROM windlass.events e
-WHERE e.job_id = $1 AND e.seq > $2 AND e.seq < coalesce($3::int, 2147483647) ORDER BY e.seq DESC LIMIT $4
+-- include: read_events_of
+ORDER BY e.seq DESC LIMIT $4
 
 -- name: read_ended
 SELECT j.state, j.input, s.no, s.state AS step_state, s.output
@@ -73,7 +81,7 @@ SELECT id FROM windlass.jobs WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2
 SELECT id FROM windlass.jobs WHERE deleted_at IS NULL ORDER BY id DESC LIMIT 1
 
 -- name: read_queue_ahead
--- Steps of the same handler and caller that are claimed before this one.
+-- Steps of the same handler and caller that will be claimed before this step, counted up to 1000.
 SELECT count(*) FROM (
     SELECT FROM windlass.steps s
     WHERE s.state = 'QUEUED' AND s.queue = $1
@@ -86,5 +94,5 @@ SELECT count(*) FROM (
 SELECT count(*) FROM windlass.workers WHERE lost_at IS NULL AND lease_until > windlass.clock() AND $1 = ANY (queues)
 
 -- name: read_owned
--- Whether the job is there for this caller; every caller's when $2 is NULL. What was deleted is not there.
+-- Returns a row if the caller may see the job. $2 NULL means any caller. A deleted job gives no row.
 SELECT FROM windlass.jobs WHERE id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR caller = $2)

@@ -1,4 +1,5 @@
--- Named events that jobs are sent, and the steps that wait for them. The job's row is locked by all that is here.
+-- Events that are sent to jobs, and the steps that wait for them. The caller of every statement holds the job's row
+-- lock.
 
 -- name: waits_put
 INSERT INTO windlass.waits (job_id, no, name, match)
@@ -6,7 +7,7 @@ SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::json[])
 ON CONFLICT (job_id, no) DO UPDATE SET name = excluded.name, match = excluded.match
 
 -- name: waits_drop
--- Row by row: joined with a table that was empty when this was planned, it would read all of it ever after.
+-- Row by row: a join that was planned while the table was empty would always read the whole table.
 DELETE FROM windlass.waits WHERE ctid = ANY (ARRAY(
     SELECT w.at FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
     CROSS JOIN LATERAL (SELECT ctid AS at FROM windlass.waits WHERE job_id = d.job_id AND no = d.no LIMIT 1) AS w
@@ -16,10 +17,10 @@ DELETE FROM windlass.waits WHERE ctid = ANY (ARRAY(
 DELETE FROM windlass.waits WHERE job_id = ANY ($1::uuid[])
 
 -- name: waits_of
--- Who waits longest is not known; the first in the recipe goes first.
+-- The order of waiting is unknown, so the first step of the recipe goes first.
 SELECT w.no, w.match, s.node, s.attempt
 FROM windlass.waits w
--- OFFSET 0: from those that wait to their steps, never the other way.
+-- OFFSET 0 makes the planner go from the waits to their steps, not the other way.
 CROSS JOIN LATERAL (
     SELECT node, attempt FROM windlass.steps WHERE job_id = w.job_id AND no = w.no OFFSET 0
 ) AS s
@@ -33,7 +34,7 @@ SELECT j.state, j.plan FROM windlass.jobs j WHERE j.id = $1 AND j.deleted_at IS 
 SELECT name, body, taken_no FROM windlass.signals WHERE job_id = $1 AND id = $2
 
 -- name: signal_kept
--- How many are kept for nobody so far.
+-- The number of stored events that no step has taken.
 SELECT count(*) FROM windlass.signals WHERE job_id = $1 AND taken_no IS NULL
 
 -- name: signal_put
@@ -44,13 +45,13 @@ VALUES ($1, $2, $3, $4, $5, windlass.clock(), $6)
 SELECT name, match FROM windlass.waits WHERE job_id = $1 AND no = $2
 
 -- name: signal_early
--- Events that came before anybody waited for them, in the order they came.
+-- Events that arrived before a step waited for them, in order of arrival.
 SELECT job_id, id, name, body FROM windlass.signals
 WHERE job_id = ANY ($1::uuid[]) AND name = ANY ($2::text[]) AND taken_no IS NULL
 ORDER BY seq
 
 -- name: signal_take
--- Found row by row, for the same reason.
+-- Row by row, for the reason given at waits_drop.
 UPDATE windlass.signals s SET taken_no = d.no
 FROM (
     SELECT d.no, s.at FROM unnest($1::uuid[], $2::text[], $3::int[]) AS d (job_id, id, no)

@@ -1,28 +1,39 @@
--- Standing in line: the rows of those who do (store/slots.py), and who is next (engine/loops/granter.py).
+-- Slots: the rows of steps that wait for resources or hold them (store/slots.py), and the order in which the granter
+-- grants them (engine/loops/granter.py).
 --
--- The table is often empty, and a plan that was made then is kept. A row that is looked up by its key stands in a
--- subquery with a limit, which can only be done row by row: a join may be turned round, and read everybody who waits.
+-- Columns that are read as a `Slot` (core/slot.py) have its order.
+--
+-- The table is often empty, and PostgreSQL keeps a plan that was made then. So a row is looked up by its key in a
+-- subquery with a limit, which PostgreSQL can only run row by row. A join could be reversed, and read all waiting rows.
 
 -- name: slot_lock
--- The rows as they are before they change, in the order in which everyone locks them.
+-- The rows before they change, locked in the order that every transaction uses.
 SELECT s.*
 FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
 CROSS JOIN LATERAL (
-    SELECT s.job_id, s.no, s.state, s.provider, s.key, s.cost, s.caller, s.recipe, s.jobs FROM windlass.slots s
+    SELECT s.job_id, s.no, s.fence, s.provider, s.places, s.key, s.most, s.takes, s.cost, s.caller, s.recipe, s.jobs,
+           s.state
+    FROM windlass.slots s
     WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1 FOR UPDATE
 ) AS s
 
+-- name: slot_lock_all
+-- The rows of all steps of ended jobs, locked in the same order.
+SELECT s.job_id, s.no, s.fence, s.provider, s.places, s.key, s.most, s.takes, s.cost, s.caller, s.recipe, s.jobs,
+       s.state
+FROM windlass.slots s WHERE s.job_id = ANY($1::uuid[]) ORDER BY s.job_id, s.no FOR UPDATE
+
 -- name: slot_write
--- Rows are $1 to $7 (no state: gone; no key: as it was), what the granter is to look at $8 and $9.
--- One that has a key joins behind it, and has no turn yet (-1). One that has none takes its turn now: that of the first in line, so that the age
--- of the jobs decides; but where keys take turns, those without one are one more of them.
+-- Inserts, updates and deletes rows; a row without a state is deleted. $1 to $9 are the rows, $10 and $11 the changes
+-- that the granter must check. Returns the new rows that are HELD.
+--
+-- A row with a key waits behind its key and has no turn yet (-1). A row without a key gets its turn now: the turn of
+-- the first row in line, so that the age of the jobs decides. If keys take turns, the rows without a key count as one
+-- key.
 WITH want AS MATERIALIZED (
-    SELECT d.job_id, d.no, d.state, d.provider, coalesce(d.key, s.key, '') AS key, d.most, d.cost
-    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::int[], $7::numeric[])
-        AS d (job_id, no, state, provider, key, most, cost)
-    LEFT JOIN LATERAL (
-        SELECT s.key FROM windlass.slots s WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1
-    ) AS s ON true
+    SELECT *
+    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::int[], $7::numeric[], $8::int[], $9::int[])
+        AS d (job_id, no, state, provider, key, most, cost, places, takes)
 ), gone AS (
     DELETE FROM windlass.slots WHERE ctid = ANY (ARRAY(
         SELECT s.ctid FROM want w
@@ -41,7 +52,7 @@ WITH want AS MATERIALIZED (
     ) AS j
     WHERE w.state IS NOT NULL
 ), line AS MATERIALIZED (
-    -- Once for each line: who went before is still in its index until that is vacuumed.
+    -- Once per line: the index still contains rows that left the line, until it is vacuumed.
     SELECT g.provider, g.priority, coalesce((
                SELECT s.turn FROM windlass.slots s
                WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider AND s.priority = g.priority
@@ -58,8 +69,9 @@ WITH want AS MATERIALIZED (
     FROM (SELECT DISTINCT provider, priority FROM joined WHERE is_free) AS g
 ), put AS (
     INSERT INTO windlass.slots
-        (job_id, no, provider, key, most, state, behind, priority, turn, cost, caller, recipe, jobs, since)
-    SELECT w.job_id, w.no, w.provider, w.key, w.most, w.state,
+        (job_id, no, provider, places, key, most, takes, state, fence, behind, priority, turn, cost, caller, recipe, jobs,
+         since)
+    SELECT w.job_id, w.no, w.provider, w.places, w.key, w.most, w.takes, w.state, (w.state = 'HELD')::int,
            CASE WHEN w.state = 'WAITING' AND w.key <> '' THEN 'key' END, w.priority,
            CASE WHEN w.key <> '' THEN -1
                 WHEN NOT w.is_free THEN 0
@@ -75,33 +87,56 @@ WITH want AS MATERIALIZED (
         key = excluded.key,
         most = excluded.most,
         priority = excluded.priority,
-        turn = CASE WHEN excluded.state = 'WAITING' THEN excluded.turn ELSE slots.turn END,
-        -- What is reserved must be what is given back.
-        cost = CASE WHEN excluded.state = 'WAITING' THEN excluded.cost ELSE slots.cost END,
+        turn = excluded.turn,
+        cost = excluded.cost,
         since = CASE WHEN slots.state = excluded.state THEN slots.since ELSE excluded.since END
-    RETURNING job_id, no, state, cost, caller, recipe, jobs
+    RETURNING job_id, no, fence, provider, places, key, most, takes, cost, caller, recipe, jobs, state
 ), change AS (
-    INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($8::text[], $9::text[])
+    INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($10::text[], $11::text[])
 )
-SELECT job_id, no, cost, caller, recipe, jobs FROM put WHERE state = 'HELD' AND cost IS NOT NULL
+SELECT job_id, no, fence, provider, places, key, most, takes, cost, caller, recipe, jobs FROM put WHERE state = 'HELD'
+
+-- fragment: slot_of_steps
+-- The rows of these steps, each found by its primary key.
+WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
+    CROSS JOIN LATERAL (
+        SELECT s.ctid FROM windlass.slots s WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1
+    ) AS s
+))
+
+-- name: slot_move
+-- Moves existing rows to state $3: HELD with the next fence, or IDLE. The amounts stay, because a step must give back
+-- exactly what it took.
+UPDATE windlass.slots
+SET state = $3, behind = NULL, fence = fence + ($3 = 'HELD')::int, since = windlass.clock()
+-- include: slot_of_steps
+
+-- name: slot_held
+-- Returns which of these holdings are still held. The fence excludes an earlier holding of the same step.
+SELECT d.job_id, d.no, d.fence
+FROM unnest($1::uuid[], $2::int[], $3::bigint[]) AS d (job_id, no, fence)
+CROSS JOIN LATERAL (
+    SELECT FROM windlass.slots s
+    WHERE s.job_id = d.job_id AND s.no = d.no AND s.fence = d.fence AND s.state || '' = 'HELD' LIMIT 1
+) AS s
 
 -- name: slot_sweep
 DELETE FROM windlass.slots WHERE job_id = ANY($1::uuid[])
-RETURNING job_id, no, state, provider, key, cost, caller, recipe, jobs
 
 -- name: slot_change
 INSERT INTO windlass.slot_changes (kind, name) SELECT * FROM unnest($1::text[], $2::text[])
 
 -- name: grant_lock
--- One granter at a time, whichever process it is in; the number is nobody else's.
+-- Admits one granter at a time over all processes. No other lock uses this number.
 SELECT pg_try_advisory_xact_lock(6015004)
 
 -- name: grant_wait
 SELECT pg_advisory_xact_lock(6015004)
 
 -- name: grant_todo
--- Whether keys or budgets have changed, and which providers' lines are to be looked at.
-SELECT EXISTS (SELECT FROM windlass.slot_changes WHERE kind = ANY('{caller,job,key,recipe}'::text[])) AS has_keys,
+-- Whether a resource of the kinds $1 has changed, and the providers whose lines the granter must check.
+SELECT EXISTS (SELECT FROM windlass.slot_changes WHERE kind = ANY($1::text[])) AS has_changes,
        ARRAY(
            SELECT c.name FROM (SELECT name FROM windlass.slot_changes WHERE kind = 'provider' LIMIT 1000) AS c
            UNION
@@ -110,9 +145,9 @@ SELECT EXISTS (SELECT FROM windlass.slot_changes WHERE kind = ANY('{caller,job,k
        ) AS providers
 
 -- name: grant_take_changes
--- Whatever came before this statement is seen by those that follow it.
+-- Later statements of the transaction see every write that precedes these changes.
 DELETE FROM windlass.slot_changes WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM windlass.slot_changes WHERE kind = ANY('{caller,job,key,recipe}'::text[]) LIMIT $1
+    SELECT ctid FROM windlass.slot_changes WHERE kind = ANY($2::text[]) LIMIT $1
 ))
 RETURNING kind, name
 
@@ -120,43 +155,56 @@ RETURNING kind, name
 DELETE FROM windlass.slot_changes WHERE kind = 'provider' AND name = $1
 
 -- name: grant_front
--- As many of each key in $1 come to the front of their providers' lines as the key has places left, at most $2: the
--- oldest of the highest priority. Their turns follow those of the same key that are there already; a key that has none
--- there begins with the first in line.
--- A row that is locked is being changed, and whoever changes it says so.
-WITH line AS MATERIALIZED (
-    SELECT k.key, p.provider, p.most - (
-               SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> ''
-           ) AS room
+-- Moves the first steps of each key in $1 to the front of their providers' lines, at most $2 per key and provider. The
+-- rest of the key's capacity must suffice for all of them. Higher priority goes first, then age. No step overtakes the
+-- first step that does not fit: the steps behind it stay, and if it takes more than one, this holds at other providers
+-- too. The moved steps get the turns after the steps of the same key at the front; without any, they start with the
+-- first turn in line. Locked rows are skipped: the transaction that changes them reports the change.
+WITH first AS MATERIALIZED (
+    SELECT k.key, p.*, p.most - h.held AS room
     FROM unnest($1::text[]) AS k (key)
     CROSS JOIN LATERAL (
-        -- The first of the key at each provider where any waits, which need not be one that was declared.
-        WITH RECURSIVE firsts (provider, most) AS (
+        SELECT coalesce(sum(s.takes), 0) AS held FROM windlass.slots s
+        WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> ''
+    ) AS h
+    CROSS JOIN LATERAL (
+        -- The first step of the key at each provider where any step waits; that provider need not be declared.
+        WITH RECURSIVE firsts (provider, most, takes, priority, job_id, no) AS (
             (
-                SELECT s.provider, s.most FROM windlass.slots s
+                SELECT s.provider, s.most, s.takes, s.priority, s.job_id, s.no FROM windlass.slots s
                 WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key' AND s.key = k.key
                 ORDER BY s.provider, s.priority DESC, s.job_id, s.no LIMIT 1
             )
             UNION ALL
-            SELECT n.provider, n.most FROM firsts f
+            SELECT n.* FROM firsts f
             CROSS JOIN LATERAL (
-                SELECT s.provider, s.most FROM windlass.slots s
+                SELECT s.provider, s.most, s.takes, s.priority, s.job_id, s.no FROM windlass.slots s
                 WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key' AND s.key = k.key
                   AND s.provider > f.provider
                 ORDER BY s.provider, s.priority DESC, s.job_id, s.no LIMIT 1
             ) AS n
         )
-        SELECT provider, most FROM firsts
+        SELECT * FROM firsts
     ) AS p
+), line AS MATERIALIZED (
+    SELECT f.key, f.provider, f.room,
+           first_value(f.takes > 1 AND f.takes > f.room) OVER (
+               PARTITION BY f.key ORDER BY f.priority DESC, f.job_id, f.no) AS is_kept
+    FROM first f
 ), seen AS MATERIALIZED (
     SELECT n.job_id, n.no FROM line l
     CROSS JOIN LATERAL (
-        SELECT s.job_id, s.no, s.behind FROM windlass.slots s
-        WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key'
-          AND s.key = l.key AND s.provider = l.provider
-        ORDER BY s.priority DESC, s.job_id, s.no LIMIT greatest(0, least(l.room, $2::bigint))
+        SELECT w.job_id, w.no, w.behind,
+               sum(w.takes) OVER (ORDER BY w.priority DESC, w.job_id, w.no ROWS UNBOUNDED PRECEDING) AS takes
+        FROM (
+            -- Each step takes at least one.
+            SELECT s.job_id, s.no, s.behind, s.takes, s.priority FROM windlass.slots s
+            WHERE s.state = 'WAITING' AND s.key <> '' AND coalesce(s.behind, 'key') = 'key'
+              AND s.key = l.key AND s.provider = l.provider
+            ORDER BY s.priority DESC, s.job_id, s.no LIMIT greatest(0, least(l.room, $2::bigint))
+        ) AS w
     ) AS n
-    WHERE n.behind = 'key'
+    WHERE n.behind = 'key' AND n.takes <= l.room AND NOT l.is_kept
 ), got AS MATERIALIZED (
     SELECT s.* FROM seen
     CROSS JOIN LATERAL (
@@ -164,49 +212,51 @@ WITH line AS MATERIALIZED (
         WHERE s.job_id = seen.job_id AND s.no = seen.no AND s.state || '' = 'WAITING' AND s.behind = 'key'
         LIMIT 1 FOR UPDATE SKIP LOCKED
     ) AS s
+), head AS MATERIALIZED (
+    -- Once per line: the index still contains rows that left the line, until it is vacuumed.
+    SELECT g.provider, g.priority, coalesce((
+               SELECT s.turn FROM windlass.slots s
+               WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider AND s.priority = g.priority
+               ORDER BY s.turn LIMIT 1
+           ), 0) AS turn
+    FROM (SELECT DISTINCT provider, priority FROM got) AS g
+), tail AS MATERIALIZED (
+    SELECT g.provider, g.priority, g.key, (
+               SELECT max(s.turn) + 1 FROM windlass.slots s
+               WHERE s.state = 'WAITING' AND s.provider = g.provider AND s.priority = g.priority AND s.key = g.key
+           ) AS turn
+    FROM (SELECT DISTINCT provider, priority, key FROM got) AS g
 ), moved AS (
     INSERT INTO windlass.slots
         (job_id, no, provider, key, most, state, priority, cost, caller, recipe, jobs, since, turn)
     SELECT g.job_id, g.no, g.provider, g.key, g.most, g.state, g.priority, g.cost, g.caller, g.recipe, g.jobs, g.since,
-           greatest(
-               coalesce((
-                   SELECT s.turn FROM windlass.slots s
-                   WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = g.provider
-                     AND s.priority = g.priority
-                   ORDER BY s.turn LIMIT 1
-               ), 0),
-               (
-                   SELECT max(s.turn) + 1 FROM windlass.slots s
-                   WHERE s.state = 'WAITING' AND s.provider = g.provider AND s.priority = g.priority AND s.key = g.key
-               )
-           ) + row_number() OVER (PARTITION BY g.provider, g.priority, g.key ORDER BY g.job_id, g.no) - 1
+           greatest(h.turn, t.turn)
+               + row_number() OVER (PARTITION BY g.provider, g.priority, g.key ORDER BY g.job_id, g.no) - 1
     FROM got g
-    -- They are all there.
+    JOIN head h ON h.provider = g.provider AND h.priority = g.priority
+    JOIN tail t ON t.provider = g.provider AND t.priority = g.priority AND t.key = g.key
+    -- Every row exists, so this only updates.
     ON CONFLICT (job_id, no) DO UPDATE SET behind = NULL, turn = excluded.turn
     RETURNING provider
 )
 INSERT INTO windlass.slot_changes (kind, name) SELECT DISTINCT 'provider', provider FROM moved
 
 -- name: grant_short
--- Those who wait for money of this budget, in order.
-SELECT job_id, no, provider, key, cost FROM windlass.slots
-WHERE state = 'WAITING' AND behind <> 'key' AND behind = $1
-ORDER BY priority DESC, job_id, no LIMIT $2
+-- The steps that wait for money of this budget, in order.
+SELECT s.job_id, s.no, s.fence, s.provider, s.places, s.key, s.most, s.takes, s.cost, s.caller, s.recipe, s.jobs
+FROM windlass.slots s
+WHERE s.state = 'WAITING' AND s.behind <> 'key' AND s.behind = $1
+ORDER BY s.priority DESC, s.job_id, s.no LIMIT $2
 FOR UPDATE SKIP LOCKED
 
 -- name: grant_back
--- They stand in line again: behind their key, or with the turn that they had.
+-- Puts steps back in line: behind their key, or with their earlier turn.
 UPDATE windlass.slots
 SET behind = CASE WHEN key <> '' THEN 'key' END, turn = CASE WHEN key <> '' THEN -1 ELSE turn END
-WHERE ctid = ANY (ARRAY(
-    SELECT s.ctid FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
-    CROSS JOIN LATERAL (
-        SELECT s.ctid FROM windlass.slots s WHERE s.job_id = d.job_id AND s.no = d.no LIMIT 1
-    ) AS s
-))
+-- include: slot_of_steps
 
 -- name: grant_behind
--- Their jobs are locked, so nobody else writes them.
+-- The jobs or these rows are locked, so no other transaction writes them.
 UPDATE windlass.slots SET behind = $3, turn = CASE WHEN key <> '' THEN -1 ELSE turn END
 WHERE ctid = ANY (ARRAY(
     SELECT s.ctid FROM unnest($1::uuid[], $2::int[]) AS d (job_id, no)
@@ -217,34 +267,34 @@ WHERE ctid = ANY (ARRAY(
 ))
 
 -- name: grant_line
-SELECT job_id, no, key, most, cost, caller, recipe, jobs FROM windlass.slots
-WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
-ORDER BY priority DESC, turn, job_id, no LIMIT $2
+SELECT s.job_id, s.no, s.fence, s.provider, s.places, s.key, s.most, s.takes, s.cost, s.caller, s.recipe, s.jobs,
+       EXISTS (SELECT FROM windlass.budgets) AS is_charged
+FROM windlass.slots s
+WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = $1
+ORDER BY s.priority DESC, s.turn, s.job_id, s.no LIMIT $2
 
 -- name: grant_keys
--- How many hold each of these keys, and the least that one of them says may hold it.
+-- For each key, the held amount and the lowest limit that a holder states.
 SELECT k.key, h.held, h.most
 FROM unnest($1::text[]) AS k (key)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS held, min(s.most) AS most FROM windlass.slots s
+    SELECT coalesce(sum(s.takes), 0) AS held, min(s.most) AS most FROM windlass.slots s
     WHERE s.state = 'HELD' AND s.key = k.key AND s.key <> ''
 ) AS h
 
--- name: grant_has_budgets
-SELECT EXISTS (SELECT FROM windlass.budgets)
-
 -- name: grant_jobs
--- Of these jobs, those that nobody is writing to.
+-- Locks the jobs that no other transaction writes to.
 SELECT id FROM windlass.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: provider_make
 INSERT INTO windlass.providers (name, updated_at) VALUES ($1, windlass.clock()) ON CONFLICT DO NOTHING
 
 -- name: provider_gate
-SELECT concurrency, rate, free_at, paused_until, failures, opened_at, probes, windlass.clock() AS now,
-       EXISTS (SELECT FROM windlass.budgets) AS has_budgets,
-       (SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.provider = $1) AS held
-FROM windlass.providers WHERE name = $1 FOR UPDATE
+-- A step that needs more places than the provider has takes all of them.
+SELECT p.concurrency, p.rate, p.free_at, p.paused_until, p.failures, p.opened_at, p.probes, windlass.clock() AS now,
+       (SELECT coalesce(sum(least(s.places, p.concurrency)), 0) FROM windlass.slots s
+        WHERE s.state = 'HELD' AND s.provider = $1) AS held
+FROM windlass.providers p WHERE p.name = $1 FOR UPDATE
 
 -- name: provider_lock
 SELECT rate, free_at, paused_until, failures, opened_at, probes, windlass.clock() AS now
@@ -264,7 +314,7 @@ WHERE name = $1
 UPDATE windlass.providers SET grant_at = $2 WHERE name = $1 AND grant_at IS DISTINCT FROM $2
 
 -- name: provider_sync
--- Only what differs is written, and only then is the line looked at again.
+-- Writes only rows that differ. Only then must the granter check the line again.
 WITH put AS (
     INSERT INTO windlass.providers AS p (name, concurrency, rate, estimate, updated_at)
     SELECT d.*, windlass.clock()
@@ -290,7 +340,7 @@ SET failures = $2, opened_at = $3, probes = $4, error = $5, updated_at = windlas
 WHERE name = $1
 
 -- name: provider_answered
--- Nothing is written while all is well.
+-- Writes nothing while the breaker is closed and has no failures.
 WITH closed AS (
     UPDATE windlass.providers
     SET failures = 0, opened_at = NULL, probes = 0, updated_at = windlass.clock()
@@ -307,7 +357,8 @@ SELECT p.*, windlass.clock() AS now, (
                SELECT FROM windlass.slots s WHERE s.state = 'WAITING' AND s.provider = p.name LIMIT $2
            ) AS w
        ) AS waiting,
-       (SELECT count(*) FROM windlass.slots s WHERE s.state = 'HELD' AND s.provider = p.name) AS held
+       (SELECT coalesce(sum(least(s.places, p.concurrency)), 0) FROM windlass.slots s
+        WHERE s.state = 'HELD' AND s.provider = p.name) AS held
 FROM windlass.providers p WHERE $1::text IS NULL OR p.name = $1 ORDER BY p.name
 
 -- name: provider_holders
@@ -319,7 +370,7 @@ WHERE s.state = 'HELD' AND s.provider = $1
 ORDER BY s.since, s.job_id, s.no LIMIT $2
 
 -- name: provider_first
-SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, j.plan
+SELECT s.job_id, s.no, t.node, t.index, t.attempt, t.state, s.since, s.places, j.plan
 FROM (
     SELECT * FROM windlass.slots
     WHERE state = 'WAITING' AND behind IS NULL AND provider = $1
@@ -329,15 +380,17 @@ CROSS JOIN LATERAL (SELECT * FROM windlass.steps t WHERE t.job_id = s.job_id AND
 CROSS JOIN LATERAL (SELECT j.plan FROM windlass.jobs j WHERE j.id = s.job_id LIMIT 1) AS j
 
 -- name: why_slot
--- One who waits, with all that may be the reason.
-SELECT s.provider, s.key, s.most, s.state, s.behind, s.priority, s.turn, s.cost, s.since, s.job_id, s.no,
+-- A waiting step with all possible reasons.
+SELECT s.provider, s.places, s.key, s.most, s.takes, s.state, s.behind, s.priority, s.turn, s.cost, s.since, s.job_id, s.no,
        p.concurrency, p.rate, p.free_at, p.paused_until, p.failures, p.opened_at, p.probes, p.error,
-       windlass.clock() AS now
+       windlass.clock() AS now,
+       (SELECT coalesce(sum(least(h.places, p.concurrency)), 0) FROM windlass.slots h
+        WHERE h.state = 'HELD' AND h.provider = s.provider AND s.provider <> '') AS held
 FROM windlass.slots s LEFT JOIN windlass.providers p ON p.name = s.provider
 WHERE s.job_id = $1 AND s.no = $2
 
 -- name: why_ahead
--- How many at the front of a provider's line are before this one.
+-- The number of steps at the front of a provider's line before this step, counted up to 1000.
 SELECT count(*) FROM (
     SELECT FROM windlass.slots s
     WHERE s.state = 'WAITING' AND s.behind IS NULL AND s.provider = $1
@@ -362,6 +415,6 @@ WHERE s.state = 'HELD' AND s.key <> '' AND s.key = $1
 ORDER BY s.since, s.job_id, s.no LIMIT $2
 
 -- name: why_work
--- What a provider was last asked to do for a step.
+-- The last provider job of a step.
 SELECT provider, external_id, state, status, polls, due_at, round
 FROM windlass.provider_jobs WHERE job_id = $1 AND no = $2 ORDER BY round DESC LIMIT 1

@@ -1,20 +1,20 @@
--- Where a job's end is told, and how far that has come: WAITING for the job, DUE, then DELIVERED or DEAD.
+-- Webhooks to clients about the end of a job. States: WAITING for the job, DUE, then DELIVERED or DEAD.
 
 -- name: webhook_put
--- In the transaction that makes the jobs, and only for jobs that it made. $1 jobs, $2 their callers, $3 URLs that
--- `Sender.check` let pass, $4 sealed secrets: `Secret.seal(parse_secret(text))`. A job with a webhook must have a
--- correlation id: the herald learns of its end from the feed, and the feed has only such jobs.
+-- Runs in the transaction that creates the jobs, and only for jobs that it created. $1 are the jobs, $2 their callers,
+-- $3 URLs that passed `Sender.check`, $4 sealed secrets: `Secret.seal(parse_secret(text))`. A job with a webhook must
+-- have a correlation id, because the webhook scheduler learns of its end from the feed, which contains only such jobs.
 INSERT INTO windlass.webhooks (job_id, caller, url, secret, state, created_at)
 SELECT d.job_id, d.caller, d.url, d.secret, 'WAITING', windlass.clock()
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[]) AS d (job_id, caller, url, secret)
 ON CONFLICT DO NOTHING
 
--- name: herald_look
--- Whoever finds the cursor held leaves it: another herald is at it. The cursor moves in the commit that makes the rows
--- due. That commit waits for the disk, and with it for whatever was committed before: a crash cannot undo what the
--- cursor has passed.
+-- name: webhook_schedule
+-- A webhook scheduler that finds the cursor locked gives up: another webhook scheduler is working. The cursor moves in
+-- the commit that makes the rows due. That commit waits for the disk, and so for all earlier commits: a crash cannot
+-- undo an event that the cursor has passed.
 WITH mark AS (
-    SELECT c.txid, c.job_id, c.seq FROM windlass.cursors c WHERE c.name = 'herald' FOR UPDATE SKIP LOCKED
+    SELECT c.txid, c.job_id, c.seq FROM windlass.cursors c WHERE c.name = 'webhook_scheduler' FOR UPDATE SKIP LOCKED
 ), told AS (
     SELECT e.txid, e.job_id, e.seq, e.type
     FROM mark m, LATERAL (
@@ -32,17 +32,17 @@ WITH mark AS (
 ), moved AS (
     UPDATE windlass.cursors c SET txid = l.txid, job_id = l.job_id, seq = l.seq
     FROM (SELECT t.txid, t.job_id, t.seq FROM told t ORDER BY t.txid DESC, t.job_id DESC, t.seq DESC LIMIT 1) l
-    WHERE c.name = 'herald'
+    WHERE c.name = 'webhook_scheduler'
 )
-SELECT EXISTS (SELECT FROM windlass.cursors c WHERE c.name = 'herald') AS is_begun,
+SELECT EXISTS (SELECT FROM windlass.cursors c WHERE c.name = 'webhook_scheduler') AS is_begun,
        (SELECT count(*) FROM told) AS told, (SELECT count(*) FROM due) AS due
 
--- name: herald_begin
--- The first time, and after a restore into another cluster, where the old transaction numbers mean nothing: whatever
--- this snapshot knows to have ended is made due here, and whatever it does not know is still ahead of the new cursor.
+-- name: webhook_schedule_begin
+-- Runs the first time, and after a restore into another cluster, where the old transaction ids mean nothing. Jobs that
+-- have ended in this snapshot become due here; the ends of all other jobs lie ahead of the new cursor.
 WITH mark AS (
     INSERT INTO windlass.cursors (name, txid, job_id, seq)
-    VALUES ('herald', pg_snapshot_xmin(pg_current_snapshot()), '00000000-0000-0000-0000-000000000000', 0)
+    VALUES ('webhook_scheduler', pg_snapshot_xmin(pg_current_snapshot()), '00000000-0000-0000-0000-000000000000', 0)
     ON CONFLICT DO NOTHING
     RETURNING name
 ), due AS (
@@ -54,11 +54,11 @@ WITH mark AS (
 SELECT 0 AS told, (SELECT count(*) FROM due) AS due
 
 -- name: webhook_claim
--- $1 at most this many, $2 the lease in seconds; $3 hosts that this courier is sending to, $4 how many requests to each,
--- $5 how many it may send to a host at a time; $6 to $8 the same for callers. Rows of a host or a caller without a free
--- place are passed over, so slow receivers hold up their own caller only. Callers take turns: the one with the fewest
--- requests under way goes first. Candidates are read without a lock, as a window cannot be locked; whoever locks them
--- first has them.
+-- $1 is the maximum number of rows, $2 the lease in seconds. $3 are the hosts that this sender is sending to, $4 the
+-- requests to each, $5 the maximum per host; $6 to $8 are the same for callers. Rows of a host or a caller at its
+-- maximum are skipped, so slow receivers delay only their own caller. Callers take turns: the caller with the fewest
+-- requests in progress goes first. Candidates are read without a lock, because a window function cannot lock rows; the
+-- first transaction that locks a row gets it.
 WITH busy AS (
     SELECT b.host, b.count FROM unnest($3::text[], $4::int[]) AS b (host, count)
 ), callers AS (
@@ -94,8 +94,8 @@ RETURNING w.job_id, w.caller, w.url, w.host, w.secret, w.attempt, w.failures, wi
           j.recipe, j.state, j.labels, j.error, j.created_at, j.finished_at
 
 -- name: webhook_report
--- What came of one try. A report for a try that is not the last one changes nothing. What died is noted for the audit
--- in the same commit. $8 seconds until the next try.
+-- Reports the result of one delivery. A report for a delivery that is not the last changes nothing. The same commit
+-- adds an audit note for a dead webhook. $8 is the time in seconds until the next delivery.
 WITH told AS (
     UPDATE windlass.webhooks w
     SET state = $3, failures = $4, answer = $5, error = $6,
@@ -110,7 +110,7 @@ WITH told AS (
 SELECT count(*) FROM told
 
 -- name: webhook_next
--- In how many seconds the next one is due; NULL when none is.
+-- The seconds until the next webhook is due; NULL if none is.
 SELECT extract(epoch FROM min(due_at) - windlass.clock())::float8 FROM windlass.webhooks WHERE state = 'DUE'
 
 -- name: webhook_get
@@ -118,7 +118,7 @@ SELECT job_id, url, state, attempt, failures, due_at, answer, error, created_at,
 FROM windlass.webhooks WHERE job_id = $1
 
 -- name: webhook_redeliver
--- The schedule begins anew; the numbers of tries go on, so that a late report of an earlier one still changes nothing.
+-- Restarts the schedule. The delivery numbers continue, so that a late report of an earlier delivery changes nothing.
 UPDATE windlass.webhooks SET state = 'DUE', due_at = windlass.clock(), failures = 0, ended_at = NULL
 WHERE job_id = $1 AND state <> 'WAITING'
 RETURNING job_id

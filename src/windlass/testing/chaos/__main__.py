@@ -1,4 +1,4 @@
-"""`python -m windlass.testing.chaos`: real processes under SIGKILL and SIGSTOP, then their history is checked."""
+"""`python -m windlass.testing.chaos`: kills and stops real processes, then checks their history."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _main() -> int:
     parser.add_argument("--loud", action="store_true", help="print every fault")
     given = parser.parse_args()
     seed = random.SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
-    # What the submitters meet is expected, and counted.
+    # Errors that the submitters meet are expected, and counted.
     logging.basicConfig(level=logging.ERROR)
 
     async def guarded() -> bool:
         task = asyncio.current_task()
         assert task is not None
-        # Ended from outside, it must still end what it started.
+        # A SIGTERM must still end the processes that the run started.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         return await run(seed, given.minutes, _say, is_loud=given.loud)
 

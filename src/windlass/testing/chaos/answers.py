@@ -1,4 +1,4 @@
-"""What every job of the workload must come to, worked out without running it."""
+"""The expected result of every job of the workload, computed without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from windlass.testing.chaos.workload import BULK, WIDE
 
 SKIPPED = {"skipped": True}
-# How a job may fail although nothing is wrong with Windlass, by recipe.
+# By recipe: the error with which a job may fail without a fault of Windlass.
 FAILS_WITH = {"forsaken": "wait_timeout", "doomed": "permanent", "poison": "worker_lost"}
 
 
@@ -67,5 +67,5 @@ ANSWERS: dict[str, Callable[[int], Any]] = {
 
 
 def answer(recipe: str, n: int) -> Any:
-    """The output of a completed job; a recipe that always fails has none."""
+    """Return the output of a completed job; a recipe that always fails has none."""
     return ANSWERS[recipe](n)

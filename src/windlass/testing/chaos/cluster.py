@@ -1,4 +1,4 @@
-"""The cluster under attack: PostgreSQL, engines, workers, the API, a provider, and the hand that hurts them."""
+"""The cluster under attack: PostgreSQL, engines, workers, the API and a provider; it injects the faults."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ WORKER_CONCURRENCY = 20
 SECRET = "chaos" * 8
 WORKLOAD = "windlass.testing.chaos.workload"
 OTHER_WORKLOAD = "windlass.testing.chaos.other_workload"
-# So many may be stopped at once; some must go on, or nothing would happen that a fault could hit.
+# At most this many are stopped at once; some must run, or a fault would hit nothing.
 WORKERS_STOPPED_MAX = 2
 ENGINES_STOPPED_MAX = 1
 SUPERVISE_EVERY_S = 0.05
-# How many cards are tried before a turn is given up.
+# How many cards are tried before a turn is skipped.
 TRIES = 5
 STOP_WITHIN_S = 60.0
 ORPHANS_WITHIN_S = 10.0
@@ -43,16 +43,19 @@ ORPHANS_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """A worker that was killed, and when."""
+    """A worker that was killed, and when. With `is_machine`, all of its processes were killed, as when a machine is
+    lost.
+    """
 
     pid: int
     at_s: float
+    is_machine: bool = False
 
 
 class Cluster:
-    """Members, server, and what was done to them."""
+    """The members, the server, and the faults injected so far."""
 
-    def __init__(self, folder: Path, chance: random.Random, seed: int) -> None:
+    def __init__(self, folder: Path, rng: random.Random, seed: int) -> None:
         self.folder = folder
         self.outside = Outside(folder, seed)
         self.journal = folder / "journal"
@@ -61,9 +64,9 @@ class Cluster:
         self.played: Counter[Fault] = Counter()
         self.kills: list[Kill] = []
         self.dismissed: list[int] = []
-        self._chance = chance
-        self._deck = Deck(chance)
-        # What must still be undone, and when by itself.
+        self._rng = rng
+        self._deck = Deck(rng)
+        # The stopped processes to resume, by the timer that resumes them.
         self._pending: dict[asyncio.TimerHandle, Callable[[], None]] = {}
 
     @property
@@ -78,12 +81,12 @@ class Cluster:
 
     @property
     def apis(self) -> list[Member]:
-        """The member that takes webhooks."""
+        """The member that receives webhooks."""
         return self._named("api")
 
     @property
     def providers(self) -> list[Member]:
-        """The member that does the work outside. It is not ours, and dies all the same."""
+        """The member that is the provider. It is no part of Windlass, and is killed too."""
         return self._named("provider")
 
     def _named(self, name: str) -> list[Member]:
@@ -93,7 +96,7 @@ class Cluster:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Start engines and workers, on a server that is up and migrated, and keep them running."""
+        """Start engines and workers on a migrated server, and keep them running."""
         (self.folder / "logs").mkdir()
         self.journal.mkdir()
         self.outside.write_config()
@@ -132,14 +135,14 @@ class Cluster:
             await asyncio.sleep(SUPERVISE_EVERY_S)
 
     async def heal(self) -> None:
-        """End every fault that is still under way: all processes run, and the server answers."""
+        """End every fault that still lasts: all processes run, and the server answers."""
         for timer in list(self._pending):
             self._undo(timer)
         await self.server.heal()
         await self.outside.heal()
 
     async def dismiss(self) -> list[str]:
-        """SIGTERM to everyone; the answer is who did not leave in good order, and what they left behind."""
+        """Send SIGTERM to every member; return complaints about bad exit codes and processes left behind."""
         complaints: list[str] = []
         for member in self.members:
             member.is_wanted = False
@@ -200,7 +203,7 @@ class Cluster:
                 if await self._play(fault):
                     return fault
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-                # Its victim ended by itself, or the server is away: then it is another card's turn.
+                # The victim ended meanwhile, or the server is away: another card is tried.
                 pass
             self._deck.put_back(fault)
         return None
@@ -211,7 +214,7 @@ class Cluster:
                 return self._count_stopped(self.workers) < WORKERS_STOPPED_MAX and bool(self._awake(self.workers))
             case Fault.ENGINE_STOPPED:
                 return self._count_stopped(self.engines) < ENGINES_STOPPED_MAX and bool(self._awake(self.engines))
-            case Fault.WORKER_KILLED | Fault.PULSE_KILLED | Fault.PULSE_STOPPED:
+            case Fault.WORKER_KILLED | Fault.MACHINE_KILLED | Fault.HEARTBEAT_KILLED | Fault.HEARTBEAT_STOPPED:
                 return bool(self._awake(self.workers))
             case Fault.CHILD_KILLED:
                 return any(member.busy_child() for member in self._awake(self.workers))
@@ -244,14 +247,14 @@ class Cluster:
                 return self._hurt_one(fault, self.providers)
             case Fault.CHILD_KILLED:
                 busy = [pid for member in self._awake(self.workers) if (pid := member.busy_child()) is not None]
-                return bool(busy) and send(self._chance.choice(busy), signal.SIGKILL)
+                return bool(busy) and send(self._rng.choice(busy), signal.SIGKILL)
             case _:
                 return self._hurt_one(fault, self.workers)
 
     def _hurt_one(self, fault: Fault, members: list[Member]) -> bool:
-        # One may have ended by itself a moment ago.
+        # The only member may have ended a moment ago.
         awake = self._awake(members)
-        return bool(awake) and self._hurt_member(fault, self._chance.choice(awake))
+        return bool(awake) and self._hurt_member(fault, self._rng.choice(awake))
 
     def _hurt_member(self, fault: Fault, member: Member) -> bool:
         pid = member.pid
@@ -260,14 +263,18 @@ class Cluster:
                 if pid is not None and member.is_worker:
                     self.kills.append(Kill(pid, time.time()))
                 return member.kill()
-            case Fault.PULSE_KILLED | Fault.PULSE_STOPPED:
-                pulse = member.pulse()
-                if pulse is None:
+            case Fault.MACHINE_KILLED:
+                if pid is not None:
+                    self.kills.append(Kill(pid, time.time(), is_machine=True))
+                return member.kill(whole_group=True)
+            case Fault.HEARTBEAT_KILLED | Fault.HEARTBEAT_STOPPED:
+                heartbeat = member.heartbeat()
+                if heartbeat is None:
                     return False
-                if fault is Fault.PULSE_KILLED:
-                    return send(pulse, signal.SIGKILL)
-                self._after(self._deck.stop_s(fault), lambda: self._wake_pulse(member, pulse))
-                return send(pulse, signal.SIGSTOP)
+                if fault is Fault.HEARTBEAT_KILLED:
+                    return send(heartbeat, signal.SIGKILL)
+                self._after(self._deck.stop_s(fault), lambda: self._wake_heartbeat(member, heartbeat))
+                return send(heartbeat, signal.SIGSTOP)
             case _:
                 halted = member.halt(whole_group=fault is Fault.MACHINE_STOPPED)
                 if halted is not None:
@@ -275,15 +282,15 @@ class Cluster:
                 return halted is not None
 
     @staticmethod
-    def _wake_pulse(member: Member, pulse: int) -> None:
-        if pulse in member.everyone() or pulse in member.left_behind():
-            send(pulse, signal.SIGCONT)
+    def _wake_heartbeat(member: Member, heartbeat: int) -> None:
+        if heartbeat in member.everyone() or heartbeat in member.left_behind():
+            send(heartbeat, signal.SIGCONT)
 
     async def _hurt_backend(self, fault: Fault) -> bool:
         backends = await self.server.backends()
         if not backends:
             return False
-        victim = self._chance.choice(backends)
+        victim = self._rng.choice(backends)
         match fault:
             case Fault.BACKEND_KILLED:
                 return await self.server.kill_backend(victim)

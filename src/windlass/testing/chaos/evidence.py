@@ -1,4 +1,4 @@
-"""What is looked at after the run: every job with its steps and events, its output, the workers, the journal."""
+"""The evidence of a run: every job with its steps, events and output, the workers, and the journal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPEN = tuple(state for state in JobState if state not in JOB_TERMINAL)
 
 @dataclass(frozen=True, slots=True)
 class JobHistory:
-    """All that the database knows of a job; steps and events in order."""
+    """A job as the database holds it; steps and events in order."""
 
     view: read.JobView
     plan: Plan
@@ -37,7 +37,7 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All of it. `outputs` has the completed jobs' own; one that cannot be read is an error instead."""
+    """All evidence. `outputs` holds the outputs of completed jobs; for an unreadable output, it holds the error."""
 
     tables: Tables
     jobs: Mapping[UUID, JobHistory]
@@ -65,7 +65,7 @@ async def gather(windlass: Windlass, journal: Path, entries: Sequence[Entry] = (
 
 
 async def job_history(windlass: Windlass, job_id: UUID) -> JobHistory:
-    """One job, as it is now."""
+    """Read one job in its current state."""
     db = windlass.db
     view = await read.job(db, job_id)
     events: list[read.EventView] = []
@@ -82,17 +82,17 @@ async def _output(windlass: Windlass, job_id: UUID) -> Any:
 
 
 async def still_open(windlass: Windlass) -> list[read.JobView]:
-    """The jobs that have not ended, up to a page of them."""
+    """Return at most a page of the jobs that have not ended."""
     return await read.jobs(windlass.db, states=OPEN, limit=read.PAGE_MAX)
 
 
 async def is_open_outside(windlass: Windlass) -> bool:
-    """Whether providers still work for us, or have told what was not applied yet."""
+    """Tell whether providers still work for a job, or a provider event is not applied yet."""
     async with windlass.db.connection() as connection:
         return await count_open(connection) > 0
 
 
 async def dump(windlass: Windlass, job_id: UUID) -> str:
-    """A job's history as text, with what its open steps wait for."""
+    """Return a job's history as text, with what its open steps wait for."""
     found = await job_history(windlass, job_id)
     return history(found.view, found.plan, found.steps, found.events, await explain.why(windlass.db, job_id))

@@ -1,7 +1,7 @@
-"""What handlers write down of themselves, outside the database: who started which attempt, and who came to its end.
+"""The journal of the handlers, outside the database: which process started which attempt, and which attempts ended.
 
-One file per process, one line per word, each written in one go, so that a SIGKILL can cut off no more than the last
-line. The database can be wrong about what ran; this cannot.
+Each process has one file. Each line is one write, so a SIGKILL can cut off no more than the last line. The database can
+be wrong about the attempts that ran; the journal cannot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _files: dict[int, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One word of one attempt: `start`, or `end` when its handler came to a result."""
+    """One line of an attempt: `start`, or `end` when its handler returned a result."""
 
     word: str
     job_id: UUID
@@ -36,7 +36,7 @@ class Line:
 
 @contextmanager
 def journal(ctx: Context) -> Iterator[None]:
-    """Write down that the attempt starts and, unless it raises, that it ends."""
+    """Write that the attempt starts and, unless it raises, that it ends."""
     _write("start", ctx)
     yield
     _write("end", ctx)
@@ -53,7 +53,7 @@ def _write(word: str, ctx: Context) -> None:
 
 
 def read_journal(folder: Path) -> list[Line]:
-    """Every line of every process, in the order of time; a line that was cut off is left out."""
+    """Return every line of every process, in the order of time; a line that was cut off is left out."""
     lines: list[Line] = []
     for path in sorted(folder.glob("*.log")):
         whole, _, _ = path.read_text().rpartition("\n")

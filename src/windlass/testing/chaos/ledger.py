@@ -1,4 +1,4 @@
-"""What the submitters know: which jobs they asked for, which were accepted, and what they did to them since."""
+"""The submitters' records: the jobs they submitted, the jobs that were accepted, and their later calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(slots=True)
 class Wish:
-    """A job that was asked for, under an idempotency key. Each answer that came back is kept."""
+    """A submitted job, under an idempotency key. Each answer to the submit is kept."""
 
     key: str
     recipe: str
@@ -19,25 +19,25 @@ class Wish:
 
 @dataclass(slots=True)
 class Ledger:
-    """Everything that was asked for. What has no answer may or may not have happened."""
+    """Every call of the submitters. A call without an answer may or may not have taken effect."""
 
     wishes: dict[str, Wish] = field(default_factory=dict)
-    # Jobs whose cancellation was asked for.
+    # Jobs with a requested cancellation.
     cancelled: set[UUID] = field(default_factory=set)
-    # The new jobs of retries, by the job that they retry; and those among them whose call returned.
+    # The retried job by the new job; and the new jobs whose call returned.
     retries: dict[UUID, UUID] = field(default_factory=dict)
     retried: set[UUID] = field(default_factory=set)
-    # What senders of events heard, by job and id.
+    # The answers to senders of events, by job and id.
     signals: dict[tuple[UUID, str], str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    # Answers that nobody should ever get.
+    # Answers that a caller should never get.
     surprises: list[str] = field(default_factory=list)
 
     @property
     def accepted(self) -> list[UUID]:
-        """The jobs whose submission was answered, in the order of the answers' wishes."""
+        """The jobs with an answered submit, in the order of the submits."""
         return [job_id for wish in self.wishes.values() for job_id in dict.fromkeys(wish.answers)]
 
     def count(self, what: str) -> None:
-        """One more of these."""
+        """Count one more of these."""
         self.counts[what] = self.counts.get(what, 0) + 1

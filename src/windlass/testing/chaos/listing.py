@@ -1,4 +1,4 @@
-"""Which processes there are, and which belong to whom."""
+"""Lists the processes of this machine, their parents and their groups."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Row:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it is only a name that nobody has reaped yet."""
+        """Tell whether the process is dead and only waits to be reaped."""
         return self.state.startswith("Z")
 
 
 def listing() -> list[Row]:
-    """Every process of this machine."""
+    """List every process of this machine."""
     command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,pgid=,state=,command="]
     shown = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
     rows = (line.split(None, 4) for line in shown.splitlines())
@@ -34,12 +34,12 @@ def listing() -> list[Row]:
 
 
 def children(parent: int, word: str) -> list[int]:
-    """The live children of a process whose command holds this word."""
+    """Return the live children of a process whose command contains this word."""
     return [row.pid for row in listing() if row.parent == parent and word in row.command and not row.is_dead]
 
 
 def is_child(pid: int, parent: int) -> bool:
-    """Whether this very process is a live child of that one: a number may have changed hands."""
+    """Tell whether this process is a live child of that parent: another process may have reused the number."""
     return any(row.pid == pid and row.parent == parent and not row.is_dead for row in listing())
 
 

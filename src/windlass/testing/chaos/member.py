@@ -1,8 +1,8 @@
-"""One process of the cluster (a worker, an engine, the API, the provider), started again whenever it ends, as an
-operator's supervisor would.
+"""One process of the cluster (a worker, an engine, the API, the provider), restarted whenever it ends, as an operator's
+supervisor would.
 
-Each is the leader of a process group of its own, which its pulse and its handlers' processes belong to as well. So
-what it leaves behind can be found, and nothing else is ever touched.
+Each member leads a separate process group, with its heartbeat and its handlers' processes. So the processes that it
+leaves behind can be found, and no other process is ever touched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESTART_AFTER_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """A process that ended without having been killed."""
+    """A process that ended without being killed."""
 
     name: str
     pid: int
@@ -47,12 +47,12 @@ class Member:
 
     @property
     def is_worker(self) -> bool:
-        """Whether it runs steps."""
+        """Tell whether the member runs steps."""
         return self.name.startswith("worker")
 
     @property
     def pid(self) -> int | None:
-        """Its process, while there is one."""
+        """The process id, while the process runs."""
         return self.process.pid if self.process is not None and self.process.poll() is None else None
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Member:
         self.is_stopped = self._is_killed = False
 
     def supervise(self) -> None:
-        """Take note of a process that ended, and start another one a moment later."""
+        """Record a process that ended, and start another process a moment later."""
         if self.process is not None and (code := self.process.poll()) is not None:
             if not self._is_killed and self.is_wanted:
                 self.exits.append(Exited(self.name, self.process.pid, code, time.time()))
@@ -79,15 +79,18 @@ class Member:
         if self.process is None and self.is_wanted and time.monotonic() - self._ended_s > RESTART_AFTER_S:
             self.start()
 
-    def kill(self) -> bool:
-        """SIGKILL. Its children are left to find out for themselves."""
+    def kill(self, *, whole_group: bool = False) -> bool:
+        """SIGKILL the process, or its whole group; without the group, its children must notice by themselves."""
         if (pid := self.pid) is None:
             return False
         self._is_killed = True
+        # The children first: a heartbeat that outlives its worker hands the worker's steps back at once.
+        for child in [one for one in self.everyone() if one != pid] if whole_group else []:
+            send(child, signal.SIGKILL)
         return send(pid, signal.SIGKILL)
 
     def halt(self, *, whole_group: bool) -> int | None:
-        """SIGSTOP it, or all of its group; returns the process, for `go_on`."""
+        """SIGSTOP the process, or its whole group; return the process id, for `go_on`."""
         if (pid := self.pid) is None:
             return None
         for one in self.everyone() if whole_group else [pid]:
@@ -96,7 +99,7 @@ class Member:
         return pid
 
     def go_on(self, pid: int) -> None:
-        """SIGCONT what `halt` stopped, if it is still there."""
+        """SIGCONT the processes that `halt` stopped, if they still exist."""
         for row in listing():
             if row.group == pid and not row.is_dead:
                 send(row.pid, signal.SIGCONT)
@@ -104,23 +107,23 @@ class Member:
             self.is_stopped = False
 
     def everyone(self) -> list[int]:
-        """The processes of its present group, itself among them."""
+        """Return the processes of the current group, the leader among them."""
         pid = self.pid
         return [row.pid for row in listing() if row.group == pid and not row.is_dead]
 
-    def pulse(self) -> int | None:
-        """The process that renews its lease."""
+    def heartbeat(self) -> int | None:
+        """Return the process that renews the worker's lease."""
         pid = self.pid
-        found = [] if pid is None else children(pid, "windlass.worker.pulse")
+        found = [] if pid is None else children(pid, "windlass.worker.heartbeat")
         return found[0] if found else None
 
     def busy_child(self) -> int | None:
-        """A process that it started for `cpu=True` handlers."""
+        """Return a process that the worker started for `cpu=True` handlers."""
         pid = self.pid
         found = [] if pid is None else children(pid, "windlass.worker.child")
         return found[-1] if found else None
 
     def left_behind(self) -> list[int]:
-        """Processes of any group it ever led whose leader is gone."""
+        """Return the processes of former groups whose leader is gone."""
         gone = set(self.groups) - {self.pid}
         return [row.pid for row in listing() if row.group in gone and not row.is_dead]

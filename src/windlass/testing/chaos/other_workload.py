@@ -12,14 +12,14 @@ from windlass.worker.context import Context
 
 @wl.step(retry=PATIENT)
 async def greet(n: int, ctx: Context) -> int:
-    """Nothing but a number."""
+    """Add one."""
     with journal(ctx):
         return n + 1
 
 
 @wl.step(retry=PATIENT)
 def reply(n: int, ctx: Context) -> int:
-    """The same in a thread."""
+    """Add two, in a thread."""
     with journal(ctx):
         return n + 2
 

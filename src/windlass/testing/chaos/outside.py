@@ -1,4 +1,4 @@
-"""What lies outside the cluster of a chaos run: a provider that fails, and the address at which it tells its news."""
+"""The provider of a chaos run, which fails on purpose, and the address at which it sends its webhooks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from windlass.testing.fake_provider import Entry, FakeProvider, Fault, read_journal
 
-# The providers by the names that recipes use: the adapter, where the fake speaks its protocol, places, requests/s.
+# The providers by the names that recipes use: adapter, protocol of the fake provider, slots, requests a second.
 PROVIDERS = {"painter": ("http", "generic", 5, 50), "singer": ("replicate", "replicate", 4, 50)}
 SECRET_VARIABLE = "CHAOS_WEBHOOK_SECRET"
 SINGERS_SECRET = "whsec_" + base64.b64encode(b"a secret of its own, for singers").decode()
 CREDENTIAL_VARIABLE = "CHAOS_CREDENTIAL"
 CREDENTIAL = "chaos-credential"
-# Polls are often, so that a webhook and a poll meet; a wait is short, so that some work comes too late.
+# Frequent polls, so that a webhook and a poll meet; a short wait, so that some results come too late.
 _FILE = """\
   {name}:
     adapter: {adapter}
@@ -31,7 +31,7 @@ _FILE = """\
     poll: [1s, 2s, 4s]
     webhook: {{profile: standard, secret_env: {secret}}}
 """
-# What goes wrong with the provider beyond being killed. The first that fits is the only one that is rolled for.
+# The provider's faults beyond being killed. Only the first fault that fits an operation is rolled for.
 FAULTS = (
     Fault("start", "lose_after", chance=0.06),
     Fault("start", "lose", chance=0.04),
@@ -55,7 +55,7 @@ STEER_EVERY_S = 0.5
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """Return a port without a listener."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -63,7 +63,7 @@ def free_port() -> int:
 
 
 class Outside:
-    """The provider's address, journal and faults, and where the API answers."""
+    """The provider's address, journal and faults, and the port of the API."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self._folder = folder
@@ -77,13 +77,13 @@ class Outside:
 
     @property
     def command(self) -> list[str]:
-        """How the provider is started."""
+        """The command that starts the provider."""
         place = ["--port", str(self._port), "--journal", str(self.journal), "--seed", str(self._seed)]
         return [sys.executable, "-m", "windlass.testing.fake_provider", *place]
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the provider and everyone who speaks with it must know."""
+        """The variables of the provider and of every process that talks to it."""
         return {
             "FAKE_PROVIDER_CREDENTIAL": CREDENTIAL,
             "FAKE_PROVIDER_SECRET": self._hand.secret,
@@ -96,7 +96,7 @@ class Outside:
         }
 
     def write_config(self) -> None:
-        """The providers.yaml of the run."""
+        """Write the providers.yaml of the run."""
         text = "providers:\n"
         for name, (adapter, protocol, places, rate) in PROVIDERS.items():
             url = self._hand.base_url(protocol)
@@ -109,11 +109,11 @@ class Outside:
         (self._folder / "providers.yaml").write_text(text)
 
     def torment(self) -> None:
-        """Let it play its faults from now on; one that is started again is told again."""
+        """Set the provider's faults from now on, again after each restart of the provider."""
         self._steering = asyncio.create_task(self._steer())
 
     async def heal(self) -> None:
-        """No more of them."""
+        """Clear the provider's faults."""
         if self._steering is not None:
             self._steering.cancel()
             await asyncio.gather(self._steering, return_exceptions=True)
@@ -132,5 +132,5 @@ class Outside:
             await asyncio.sleep(STEER_EVERY_S)
 
     def entries(self) -> list[Entry]:
-        """What the provider wrote down."""
+        """Read the provider's journal."""
         return read_journal(self.journal)

@@ -1,4 +1,4 @@
-"""`windlass`, with batches so small that a run of a minute has work in several of them."""
+"""Runs `windlass` with batches so small that a run of a minute fills several of them."""
 
 from __future__ import annotations
 

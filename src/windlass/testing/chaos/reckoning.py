@@ -1,4 +1,4 @@
-"""What must hold of the work that was done outside: the provider's own journal is held against the tables."""
+"""The rules for provider work: compares the provider's journal with the tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from windlass.testing.chaos.lines import Row
 from windlass.testing.chaos.outside import PROVIDERS
 from windlass.testing.fake_provider import Entry
 
-# Of a provider that looks nothing up by its key: work of which nobody ever learned what it is called there, because the
-# request that began it was cut off. It cannot be cancelled, its row says so, and there it stays.
+# This provider cannot look up work by key. When the request that started the work was cut off, Windlass never learned
+# its id and cannot cancel it. Its row says so, and stays open.
 _CANNOT_FIND = "singer"
 _NAMELESS = f"{GAVE_UP}: {NEVER_TOLD}"
 _OPEN = (
@@ -30,7 +30,7 @@ _OPEN = (
 
 @dataclass(frozen=True, slots=True)
 class OutsideEvidence:
-    """What the provider wrote down, and what the database knows of it."""
+    """The provider's journal, and the rows of the database about it."""
 
     entries: Sequence[Entry] = ()
     work: Sequence[Row] = ()
@@ -42,7 +42,7 @@ class OutsideEvidence:
 
 
 async def gather_outside(connection: asyncpg.Connection, entries: Sequence[Entry]) -> OutsideEvidence:
-    """Read all of it."""
+    """Read all evidence about provider work."""
     return OutsideEvidence(
         entries,
         await connection.fetch("SELECT * FROM windlass.provider_jobs ORDER BY job_id, no, round"),
@@ -57,12 +57,12 @@ async def gather_outside(connection: asyncpg.Connection, entries: Sequence[Entry
 
 
 async def count_open(connection: asyncpg.Connection) -> int:
-    """How much is left to be done outside."""
+    """Count the provider work and provider events that are still open."""
     return int(await connection.fetchval(_OPEN))
 
 
 def complaints(found: OutsideEvidence, signals: Mapping[tuple[UUID, str], str]) -> Iterator[tuple[str, str]]:
-    """Each rule that did not hold, and how."""
+    """Yield each broken rule, and how it was broken."""
     yield from _work(found)
     yield from _events(found)
     yield from _signals(found, signals)
@@ -85,7 +85,7 @@ def _work(found: OutsideEvidence) -> Iterator[tuple[str, str]]:
     for entry in taken:
         row = rows.get(entry.key)
         if row is None:
-            yield "unrecorded", f"the provider was given {entry.key}, of which nothing is known"
+            yield "unrecorded", f"the provider was given {entry.key}, which has no row"
         elif row["external_id"] is not None and row["external_id"] != entry.id:
             yield "misnamed", f"{entry.key} is {entry.id} at the provider, and {row['external_id']} here"
     for key, row in rows.items():
@@ -95,7 +95,7 @@ def _work(found: OutsideEvidence) -> Iterator[tuple[str, str]]:
 
 
 def _events(found: OutsideEvidence) -> Iterator[tuple[str, str]]:
-    """No webhook that was answered with success is lost, and one at most settles its step."""
+    """Check that no webhook answered with success is lost, and that at most one webhook settles a step."""
     kept = {row["id"] for row in found.events}
     for entry in found.entries:
         if entry.kind == "webhook" and 200 <= entry.answer < 300 and entry.event not in kept:
@@ -128,7 +128,7 @@ def _key(row: Row) -> str:
 
 
 def account(found: OutsideEvidence) -> list[str]:
-    """What happened outside, for people."""
+    """Summarise the provider work for the report."""
     kinds = Counter(entry.kind for entry in found.entries)
     faults = Counter(entry.way for entry in found.entries if entry.kind == "fault")
     states = Counter(row["state"] for row in found.events)

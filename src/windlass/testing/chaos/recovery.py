@@ -1,4 +1,4 @@
-"""How long the steps of a killed worker waited until they ran again. Pure."""
+"""The recovery times of killed workers' steps: from the kill until the step runs again. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from windlass.views.read import EventView
 
 
 def recovery_times(evidence: Evidence, kills: Sequence[Kill]) -> list[float]:
-    """For every step that ran when its worker was killed: the seconds until its next attempt began.
+    """Return the seconds from each kill to the next attempt of every step that the worker was running.
 
-    Steps that never ran again (their job was cancelled, their last attempt had reported) are left out.
+    Steps that never ran again are left out: their job was cancelled, or their last attempt had reported.
     """
     killed: dict[UUID, float] = {}
     for kill in kills:
         for worker in evidence.workers:
-            # A process that lost its lease came back under a new id; the last one before the kill is meant.
+            # A process that lost its lease returns under a new id; the last id before the kill counts.
             if worker.pid == kill.pid and worker.started_at.timestamp() <= kill.at_s:
                 killed[worker.id] = kill.at_s
     return sorted(wait_s for job in evidence.jobs.values() for wait_s in _waits(job, killed))

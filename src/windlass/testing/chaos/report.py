@@ -18,9 +18,10 @@ VIOLATIONS_SHOWN = 40
 
 
 def summary(cluster: Cluster, evidence: Evidence, ledger: Ledger) -> str:
-    """Faults, jobs, attempts and times."""
+    """Return a summary of faults, jobs, attempts and times."""
     server = cluster.server
-    recovered = recovery_times(evidence, cluster.kills)
+    processes = recovery_times(evidence, [kill for kill in cluster.kills if not kill.is_machine])
+    machines = recovery_times(evidence, [kill for kill in cluster.kills if kill.is_machine])
     starts = [line for line in evidence.journal if line.word == "start"]
     steps = {(line.job_id, line.step, line.index) for line in starts}
     exits = Counter(f"exit {one.code}" for member in cluster.members for one in member.exits)
@@ -33,7 +34,8 @@ def summary(cluster: Cluster, evidence: Evidence, ledger: Ledger) -> str:
         f"attempts: {len(starts)} began for {len(steps)} steps",
         *account(evidence.outside),
         f"claims undone by a crash of PostgreSQL: {undone_claims(evidence)} begun",
-        f"steps of killed workers ran again after: {_times(recovered)}",
+        f"steps of killed worker processes ran again after: {_times(processes)}",
+        f"steps of workers killed with their heartbeat ran again after: {_times(machines)}",
         f"PostgreSQL answered again after: {_times(server.outages)}",
         f"processes that ended by themselves: {', '.join(f'{n} with {c}' for c, n in sorted(exits.items())) or 'none'}",
     ]
@@ -41,7 +43,7 @@ def summary(cluster: Cluster, evidence: Evidence, ledger: Ledger) -> str:
 
 
 def verdict_text(violations: Sequence[Violation]) -> str:
-    """The violations by rule, and the first of them in full."""
+    """List the violations by rule, and the first of them in full."""
     by_rule = Counter(violation.rule for violation in violations)
     lines = [f"{len(violations)} VIOLATIONS", *(f"  {count:>5}  {rule}" for rule, count in by_rule.most_common())]
     lines += [f"- {violation}" for violation in violations[:VIOLATIONS_SHOWN]]

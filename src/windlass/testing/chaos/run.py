@@ -1,4 +1,4 @@
-"""One chaos run from beginning to end: start, torment, heal, drain, look, judge."""
+"""One chaos run from beginning to end: start, inject faults, heal, drain, gather evidence, judge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from windlass.testing.chaos.report import summary, verdict_text
 from windlass.testing.chaos.verdict import Violation, judge
 
 DRAIN_S = 120.0
-# Without a single event for this long, nothing more will come.
+# After this long without an event, the run is stuck.
 STILL_S = 75.0
 STUCK_SHOWN = 3
 DEADLY = "deadly"
@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 
 async def run(seed: int, minutes: float, say: Say, *, is_loud: bool = False) -> bool:
-    """Run, print what happened, and say whether everything held. The data of a run that failed is kept."""
+    """Run, print a report, and return whether every rule held. A failed run keeps its data."""
     folder = _folder()
     cluster = Cluster(folder, random.Random(f"faults {seed}"), seed)
     say(f"chaos: seed {seed}, {minutes:g} min, in {folder}")
@@ -91,7 +91,7 @@ async def _on_server(cluster: Cluster, seed: int, minutes: float, say: Say, tell
 
 def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="windlass-chaos-"))
-    folder.chmod(0o711)  # the server of a run by root belongs to another user, and must pass through
+    folder.chmod(0o711)  # as root, the server runs as another user and must pass through
     return folder
 
 
@@ -100,7 +100,7 @@ def _silent(_: str) -> None:
 
 
 async def _drain(windlass: Windlass, folder: Path, say: Say) -> list[Violation]:
-    """Wait until every job has ended. What does not end is shown, not only counted."""
+    """Wait until every job has ended. Jobs that do not end are shown, not only counted."""
     until_s = time.monotonic() + DRAIN_S
     moved_s, seen = time.monotonic(), -1
     while True:
@@ -129,7 +129,7 @@ async def _drain(windlass: Windlass, folder: Path, say: Say) -> list[Violation]:
 
 
 def _faults(cluster: Cluster, minutes: float, poisoned: Collection[int]) -> list[Violation]:
-    """A run that did not do what it is for has shown nothing. `poisoned` are the processes that ran poison."""
+    """Report a run without enough faults: it proves nothing. `poisoned` are the processes that ran a poison job."""
     found = [
         Violation("no chaos", None, f"{member.name} ended by itself with {one.code}")
         for member in cluster.members

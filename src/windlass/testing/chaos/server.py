@@ -1,4 +1,4 @@
-"""The PostgreSQL of a chaos run: fsync on, and a victim like everyone else."""
+"""The PostgreSQL of a chaos run: fsync is on, and faults hit it too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECT_S = 2.0
 
 
 class Server:
-    """Starts it, hurts it, and starts it again. `crashes` holds the times at which its memory was lost."""
+    """Starts, crashes and restarts the server. `crashes` holds the times of lost shared memory."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "pg"
@@ -28,19 +28,19 @@ class Server:
         self._is_healed = asyncio.Event()
         self.dsn = ""
         self.crashes: list[float] = []
-        # From a crash to the first connection after it.
+        # Seconds from a crash to the first connection after it.
         self.outages: list[float] = []
 
     @property
     def is_up(self) -> bool:
-        """Whether no crash is being repaired right now."""
+        """Tell whether no crash is being repaired now."""
         return self._repair is None or self._repair.done()
 
     async def start(self) -> str:
-        """Start it; returns its DSN."""
+        """Start the server; return its DSN."""
         self.dsn = await asyncio.to_thread(self._postgres.start)
         connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
-        # When which transaction was committed: for the log of the lines (`lines.py`).
+        # The slot log (`lines.py`) needs commit timestamps.
         await connection.execute("ALTER SYSTEM SET track_commit_timestamp = on")
         await connection.close()
         await asyncio.to_thread(self._postgres.stop)
@@ -56,7 +56,7 @@ class Server:
             await self._read_only
 
     async def stop(self) -> None:
-        """Stop it in good order."""
+        """Stop the server with an orderly shutdown."""
         await self.whole()
         await asyncio.to_thread(self._postgres.stop)
 
@@ -74,7 +74,7 @@ class Server:
         return True
 
     def leave(self, seconds: float) -> bool:
-        """Shut the server down in good order, and start it again after this time."""
+        """Shut the server down in order, and start it again after this time."""
         if not self.is_up or self._postgres.pid is None:
             return False
         self._repair = asyncio.create_task(self._away_for(seconds, time.time()))
@@ -89,24 +89,24 @@ class Server:
         return True
 
     async def kill_backend(self, pid: int) -> bool:
-        """SIGKILL one backend: the postmaster throws away all shared memory and recovers."""
+        """SIGKILL one backend: the postmaster discards all shared memory and recovers."""
         if not self.is_up or not self._is_ours(pid) or not send(pid, signal.SIGKILL):
             return False
         self._repair = asyncio.create_task(self._wait_for_recovery(time.time()))
         return True
 
     def halt_backend(self, pid: int) -> bool:
-        """SIGSTOP one backend, with whatever locks it holds."""
+        """SIGSTOP one backend, with any locks that it holds."""
         return self._is_ours(pid) and send(pid, signal.SIGSTOP)
 
     def release_backend(self, pid: int) -> None:
-        """SIGCONT it."""
-        # Its postmaster may have died meanwhile, so it may be an orphan by now.
+        """SIGCONT a stopped backend."""
+        # Its postmaster may have died meanwhile, so the backend may be an orphan by now.
         if any(row.pid == pid and row.command.startswith("postgres:") for row in listing()):
             send(pid, signal.SIGCONT)
 
     async def backends(self) -> list[int]:
-        """The backends that serve Windlass, whoever's they are."""
+        """Return the backends that serve Windlass, for any process."""
         connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
         try:
             rows = await connection.fetch(
@@ -117,7 +117,7 @@ class Server:
             connection.terminate()
 
     async def terminate_backend(self, pid: int) -> bool:
-        """Have the server itself end a backend."""
+        """Let the server end a backend."""
         connection = await asyncpg.connect(self.dsn, timeout=CONNECT_S)
         try:
             return bool(await connection.fetchval("SELECT pg_terminate_backend($1)", pid, timeout=CONNECT_S))
@@ -136,7 +136,7 @@ class Server:
         await self._answers(since_s)
 
     async def _away_for(self, seconds: float, since_s: float) -> None:
-        # An orderly shutdown loses nothing, so it is no crash: an attempt that begins twice is not excused by it.
+        # An orderly shutdown loses nothing, so it is no crash: it does not excuse an attempt that begins twice.
         await asyncio.to_thread(self._postgres.stop)
         await asyncio.sleep(seconds)
         self._postgres = EmbeddedPostgres(self._path, durable=True)
@@ -151,7 +151,8 @@ class Server:
                 await self._set_read_only("off")
                 return
             except Exception:
-                # The server may be down at this moment, which the driver reports in many ways. It must end in any case.
+                # The server may be down now, which the driver reports in many ways. The read-only phase must end in any
+                # case.
                 await asyncio.sleep(0.1)
 
     async def _set_read_only(self, value: Literal["on", "off"]) -> None:

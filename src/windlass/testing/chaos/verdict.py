@@ -1,8 +1,8 @@
-"""What must hold after a chaos run. Pure: evidence in, violations out.
+"""The rules that must hold after a chaos run. Pure: evidence in, violations out.
 
-The history checker (`windlass.testing.checker`) says whether events and rows are sound in themselves. Here they are
-held against what nobody inside the system knows: what the submitters were told, what the handlers wrote down of
-themselves, and what each job should have come to.
+The history checker (`windlass.testing.checker`) tells whether events and rows are consistent. This module compares them
+with facts from outside the system: the answers to submitters, the handlers' journal, and the expected result of each
+job.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
+from windlass.core.outcome import TIMEOUTS
 from windlass.core.plan import NodeKind
 from windlass.core.states import JobState, StepState
 from windlass.core.wait import WaitKind
@@ -23,18 +24,19 @@ from windlass.testing.chaos.ledger import Ledger
 from windlass.testing.chaos.reckoning import complaints
 from windlass.testing.checker import check_tables
 
-# The only handler of the workload that asks to be run again later.
+# The only handler of the workload that snoozes.
 SNOOZER = "snoozing"
-# A claim does not wait for the disk. When PostgreSQL loses its memory, the claims of its last moments are undone, and
-# their attempts have no event; they are begun again under the same number. The worker may have begun them this long
-# after the claim (it may have been stopped meanwhile), or this long before the crash.
+# A claim does not wait for the disk. When PostgreSQL loses its memory, the claims of its last moments are undone. Their
+# attempts have no event, and begin again under the same number. A worker may begin such an attempt up to
+# CLAIM_UNDONE_BEFORE_S after the crash, since it may have been stopped meanwhile, or up to CLAIM_UNDONE_AFTER_S before
+# it.
 CLAIM_UNDONE_AFTER_S = 2.0
 CLAIM_UNDONE_BEFORE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that did not hold, of which job if of one, and how."""
+    """A rule that did not hold, its job if it concerns one, and how it was broken."""
 
     rule: str
     job_id: UUID | None
@@ -47,7 +49,7 @@ class Violation:
 def judge(
     evidence: Evidence, ledger: Ledger, *, crashes: Sequence[float] = (), dismissed: Collection[int] = ()
 ) -> list[Violation]:
-    """Everything that is wrong. `dismissed` are the processes that were told to stop, and were not killed."""
+    """Return every violation. `dismissed` are the processes that were told to stop, and were not killed."""
     found = [Violation("history", None, text) for text in check_tables(evidence.tables, is_serial=False)]
     for job in evidence.jobs.values():
         found += _outcome(job, evidence, ledger)
@@ -61,13 +63,13 @@ def judge(
 
 
 def undone_claims(evidence: Evidence) -> int:
-    """How many attempts began whose claim a crash of PostgreSQL undid: unknown to the events, or begun twice."""
+    """Count the started attempts whose claim a crash of PostgreSQL undid: without an event, or begun twice."""
     starts = [line for line in evidence.journal if line.word == "start"]
     attempts = {(line.job_id, line.step, line.index, line.attempt) for line in starts}
     return len(starts) - len(attempts) + sum(not _is_known(line, evidence) for line in starts)
 
 
-# What the submitters were told.
+# The submitters' answers.
 
 
 def _submissions(evidence: Evidence, ledger: Ledger) -> Iterator[Violation]:
@@ -76,12 +78,12 @@ def _submissions(evidence: Evidence, ledger: Ledger) -> Iterator[Violation]:
         if job.view.idempotency_key is not None:
             by_key[job.view.idempotency_key].append(job.view.id)
         elif job.view.parent_job is None and job.view.id not in ledger.retries:
-            yield Violation("unasked", job.view.id, "nobody submitted it")
+            yield Violation("unasked", job.view.id, "no caller submitted it")
     for key, ids in by_key.items():
         if len(ids) > 1:
             yield Violation("doubled", ids[0], f"key {key} made {len(ids)} jobs")
         if key not in ledger.wishes:
-            yield Violation("unasked", ids[0], f"nobody submitted with key {key}")
+            yield Violation("unasked", ids[0], f"no caller submitted with key {key}")
     for wish in ledger.wishes.values():
         if len(set(wish.answers)) > 1:
             yield Violation(
@@ -97,7 +99,7 @@ def _submissions(evidence: Evidence, ledger: Ledger) -> Iterator[Violation]:
         yield Violation("lost", job_id, "it was accepted as a retry, and is not there")
 
 
-# What a job came to.
+# The result of each job.
 
 
 def _outcome(job: JobHistory, evidence: Evidence, ledger: Ledger) -> Iterator[Violation]:
@@ -113,10 +115,11 @@ def _outcome(job: JobHistory, evidence: Evidence, ledger: Ledger) -> Iterator[Vi
                 yield Violation("outcome", view.id, f"{view.recipe} failed: {view.error}")
         case JobState.CANCELLED:
             if view.id not in ledger.cancelled and not _has_ended_parent(job, evidence):
-                yield Violation("outcome", view.id, f"{view.recipe} was cancelled, and nobody asked for it")
+                yield Violation("outcome", view.id, f"{view.recipe} was cancelled without a request")
         case JobState.TIMEOUT:
-            if view.deadline_at is None:
-                yield Violation("outcome", view.id, f"{view.recipe} ran past a deadline that it does not have")
+            is_step = (view.error or {}).get("code") in TIMEOUTS and _may_fail(job)
+            if view.deadline_at is None and not is_step:
+                yield Violation("outcome", view.id, f"{view.recipe} timed out without a deadline or such a step")
         case JobState.EXPIRED:
             yield Violation("outcome", view.id, f"{view.recipe} expired within minutes")
         case _:
@@ -135,7 +138,7 @@ def _has_ended_parent(job: JobHistory, evidence: Evidence) -> bool:
     return parent is not None and parent.view.state is not JobState.COMPLETED and parent.view.is_finished
 
 
-# Who holds what.
+# The steps that workers hold.
 
 
 def _workers(evidence: Evidence, dismissed: Collection[int]) -> Iterator[Violation]:
@@ -147,7 +150,7 @@ def _workers(evidence: Evidence, dismissed: Collection[int]) -> Iterator[Violati
 
 
 def _claims(evidence: Evidence) -> Iterator[Violation]:
-    """A worker that claims a step which it does not have puts it off."""
+    """Yield steps that a worker snoozed without being asked: it claimed a step that its app does not have."""
     for job in evidence.jobs.values():
         for event in job.events:
             is_put_off = event.type == "step.parked" and (event.payload or {}).get("waiting_for") == WaitKind.SNOOZE
@@ -160,7 +163,7 @@ def _can_snooze(job: JobHistory, no: int) -> bool:
     return job.plan.nodes[step.node].run == SNOOZER
 
 
-# What the handlers wrote down.
+# The handlers' journal.
 
 
 def _handlers(evidence: Evidence, crashes: Sequence[float]) -> Iterator[Violation]:
@@ -180,7 +183,7 @@ def _handlers(evidence: Evidence, crashes: Sequence[float]) -> Iterator[Violatio
     for job in evidence.jobs.values():
         for step in job.steps:
             node = job.plan.nodes[step.node]
-            # Where a provider does the work, its handler may be lost after it has asked.
+            # A provider's step may complete although its handler was lost after the request.
             is_task = node.kind is NodeKind.TASK and step.fan is None and not node.provider
             has_run = is_task and step.state is StepState.COMPLETED and step.attempt > 0
             if has_run and (job.view.id, step.no, step.attempt) not in ended:
@@ -223,5 +226,5 @@ def _is_known(line: Line, evidence: Evidence) -> bool:
 
 
 def _is_undone(line: Line, crashes: Sequence[float]) -> bool:
-    """Whether a crash was near enough to this start to have undone its claim."""
+    """Tell whether a crash was near enough to this start to have undone its claim."""
     return any(line.at_s - CLAIM_UNDONE_BEFORE_S < at < line.at_s + CLAIM_UNDONE_AFTER_S for at in crashes)

@@ -1,7 +1,7 @@
 """The app that the workers of a chaos run serve: every kind of handler and of graph, small enough to run by hundreds.
 
-Whatever a handler computes follows from its arguments alone, so what a job must come to is known beforehand
-(`answers.py`). Only whether an attempt fails on the way is left to chance, and that chance follows from the attempt.
+A handler's result depends on its arguments alone, so the expected result of a job is known (`answers.py`). Whether an
+attempt fails is random, and the attempt seeds the randomness.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ APPROVED = "approved"
 
 
 def luck(ctx: Context, sides: int) -> int:
-    """A die whose throw is the same whenever the same attempt throws it."""
+    """Roll a die; the same attempt always rolls the same number."""
     return zlib.crc32(f"{ctx.key}#{ctx.attempt}".encode()) % sides
 
 
 @wl.step(retry=PATIENT)
 async def quick(n: int, ctx: Context) -> int:
-    """Nothing but a number."""
+    """Add one."""
     with journal(ctx):
         return n + 1
 
 
 @wl.step(retry=PATIENT)
 def threaded(n: int, ctx: Context) -> int:
-    """In a thread, and not at once."""
+    """Double the number, in a thread, after a short wait."""
     with journal(ctx):
         time.sleep(0.02)
         return n * 2
@@ -46,7 +46,7 @@ def threaded(n: int, ctx: Context) -> int:
 
 @wl.step(cpu=True, retry=PATIENT, timeout="30s")
 def crunch(n: int, ctx: Context) -> int:
-    """In a process of its own, and busy."""
+    """Keep a separate process busy."""
     with journal(ctx):
         value = n
         for _ in range(20_000):
@@ -56,7 +56,7 @@ def crunch(n: int, ctx: Context) -> int:
 
 @wl.step(retry=PATIENT)
 async def flaky(n: int, ctx: Context) -> int:
-    """Fails one attempt in three."""
+    """Fail one attempt in three."""
     with journal(ctx):
         if luck(ctx, 3) == 0:
             raise wl.Transient("bad luck")
@@ -65,7 +65,7 @@ async def flaky(n: int, ctx: Context) -> int:
 
 @wl.step(retry=PATIENT)
 async def slow(n: int, ctx: Context) -> int:
-    """Takes one to three seconds, and says how far it is."""
+    """Take one to three seconds, and report progress."""
     with journal(ctx):
         for part in range(4):
             ctx.progress(25 * part, "on the way")
@@ -75,7 +75,7 @@ async def slow(n: int, ctx: Context) -> int:
 
 @wl.step(retry=PATIENT)
 def slow_threaded(n: int, ctx: Context) -> int:
-    """The same in a thread."""
+    """Take one or two seconds, in a thread."""
     with journal(ctx):
         time.sleep(1 + n % 2)
         return n + 1000
@@ -83,7 +83,7 @@ def slow_threaded(n: int, ctx: Context) -> int:
 
 @wl.step(retry=PATIENT)
 async def snoozing(n: int, ctx: Context) -> Any:
-    """Asks to be run again a little later, until it has been asked often enough."""
+    """Snooze once or twice, then return."""
     with journal(ctx):
         times = int(ctx.checkpoint or 0)
         if times < 1 + n % 2:
@@ -94,69 +94,69 @@ async def snoozing(n: int, ctx: Context) -> Any:
 
 @wl.step(parks=True)
 async def parking(n: int, ctx: Context) -> wl.Parked:
-    """Waits for word that nobody will send."""
+    """Wait for a signal that never comes."""
     with journal(ctx):
         return wl.Parked(f"word {n}", within_s=PARKED_WITHIN_S)
 
 
 @wl.step
 async def hopeless(n: int, ctx: Context) -> int:
-    """Fails for good."""
+    """Fail for good."""
     with journal(ctx):
         raise wl.Permanent(f"{n} can never be")
 
 
 @wl.step(retry=PATIENT)
 async def bulky(n: int, ctx: Context) -> dict[str, Any]:
-    """An output too big for a row."""
+    """Return an output too big for a row."""
     with journal(ctx):
         return {"n": n, "text": "x" * BULK}
 
 
 @wl.step(retry=PATIENT)
 async def measure(bulk: dict[str, Any], ctx: Context) -> int:
-    """Looks at what `bulky` made."""
+    """Measure the output of `bulky`."""
     with journal(ctx):
         return len(bulk["text"]) + int(bulk["n"])
 
 
 @wl.step(retry=PATIENT)
 async def items(n: int, ctx: Context) -> list[int]:
-    """A list to fan out over."""
+    """Return a list to fan out over."""
     with journal(ctx):
         return list(range(n, n + 3 + n % 6))
 
 
 @wl.step(retry=PATIENT)
 def add_up(numbers: list[int], ctx: Context) -> int:
-    """The join."""
+    """Join a fan-out."""
     with journal(ctx):
         return sum(numbers)
 
 
-@wl.step(provider="painter", retry=PATIENT, wait="40s", timeout="30s", concurrency="studio", limit=2)
+@wl.step(provider="painter", retry=PATIENT, wait="40s", timeout="30s", places=2, concurrency="studio", limit=5, takes=2)
 async def painted(n: int, ctx: Context) -> Any:
-    """Has a provider do it; at most two do so at once, though the provider has more places."""
+    """Use a provider, with two of its slots. Two of these steps run at once, and one unit of the key is left."""
     with journal(ctx):
         return await ctx.provider.start(model="paint", input=errand(n))
 
 
 @wl.step(retry=PATIENT)
 async def told(made: dict[str, Any], ctx: Context) -> int:
-    """Looks at what a provider made."""
+    """Read a provider's output."""
     with journal(ctx):
         return int(made["echo"]["n"])
 
 
 @wl.step(retry=PATIENT)
 async def errands(n: int, ctx: Context) -> list[dict[str, Any]]:
-    """What providers are asked for, one each."""
+    """Return the inputs for several provider steps."""
     with journal(ctx):
         return [errand(item) for item in range(n, n + 2 + n % 3)]
 
 
 def errand(n: int) -> dict[str, Any]:
-    """What a provider is asked for; some of it takes a while."""
+    """Return the input for a provider; some inputs take a while."""
     return {"n": n, "fake": {"seconds": 3.0 if n % 9 == 0 else n % 5 / 4}}
 
 
@@ -185,13 +185,13 @@ def fan(n: int) -> Any:
 
 @wl.recipe
 def cpu_fan(n: int) -> Any:
-    """The same in processes."""
+    """As many processes as a list has items, then the join."""
     return add_up(crunch.map(items(n)))
 
 
 @wl.recipe
 def choice(n: int) -> Any:
-    """One of two branches, and what comes after both."""
+    """One of two branches, and a step after both."""
     first = quick(n)
     even = threaded(first).when(first % 2 == 0)
     odd = flaky(first).when(first % 2 == 1)
@@ -220,59 +220,59 @@ def family(n: int) -> Any:
 
 @wl.recipe
 def forsaken(n: int) -> Any:
-    """Waits outside for word that never comes; fails."""
+    """Wait for a signal that never comes; fail."""
     return quick(parking(n))
 
 
 @wl.recipe
 def doomed(n: int) -> Any:
-    """Fails, and nothing after it can run; the other branch does."""
+    """Fail one branch, after which nothing can run; the other branch completes."""
     return add_up([hopeless(n), slow(n)])
 
 
 @wl.recipe
 def picture(n: int) -> Any:
-    """What a provider makes, and what comes of it."""
+    """A provider's output, and the steps after it."""
     return quick(told(painted(n)))
 
 
 @wl.recipe
 def album(n: int) -> Any:
-    """Providers at work side by side, without a handler."""
+    """Provider steps side by side, without a handler."""
     songs = told.map(singer.map(errands(n), model="choir/sing"))
     return add_up([told(painter(model="cover", input=errand_of(n))), add_up(songs)])
 
 
 @wl.step(retry=PATIENT)
 async def errand_of(n: int, ctx: Context) -> dict[str, Any]:
-    """One of them."""
+    """Return the input for one provider step."""
     with journal(ctx):
         return errand(n)
 
 
 @wl.recipe
 def approval(n: int) -> Any:
-    """Goes on when it is told so, however early that is."""
+    """Continue when the event arrives, however early that is."""
     word = wl.wait_for(APPROVED, match={"n": n})
     return quick(n).after(word)
 
 
 @wl.step(retry=PATIENT)
 async def many(n: int, ctx: Context) -> list[int]:
-    """A list longer than one batch of the router."""
+    """Return a list longer than one batch of the router."""
     with journal(ctx):
         return list(range(n, n + WIDE))
 
 
 @wl.recipe
 def wide(n: int) -> Any:
-    """A fan-out whose children are born in several batches, while the first of them already end."""
+    """A fan-out whose children are created in several batches, while the first children already end."""
     return add_up(quick.map(many(n)))
 
 
 @wl.step(retry=PATIENT)
 async def deadly(n: int, ctx: Context) -> int:
-    """Kills the process that runs it."""
+    """Kill the process that runs it."""
     with journal(ctx):
         os.kill(os.getpid(), signal.SIGKILL)
         return n
@@ -280,11 +280,11 @@ async def deadly(n: int, ctx: Context) -> int:
 
 @wl.recipe
 def poison(n: int) -> Any:
-    """Can never complete, and must not take another job with it."""
+    """A job that can never complete, and must not take another job with it."""
     return deadly(n)
 
 
-# Submitted at fixed places in the order of jobs, as a few of them do for a minute.
+# Submitted at fixed positions in the order of jobs, since a few of them are enough for a minute.
 POISON = poison
 RECIPES = (
     wide,

@@ -1,4 +1,4 @@
-"""Where the webhooks of a test arrive."""
+"""A server that receives the webhooks of a test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITHIN_S = 30.0
 
 
 class Mailbox:
-    """Where webhooks arrive."""
+    """Keeps received webhooks until the test reads them."""
 
     def __init__(self, status: int = 200) -> None:
         self.url = ""
@@ -22,22 +22,22 @@ class Mailbox:
         self._letters: asyncio.Queue[Request] = asyncio.Queue()
 
     async def take(self, request: Request) -> Reply:
-        """One arrived."""
+        """Receive a webhook."""
         self._letters.put_nowait(request)
         return reply({"status": "applied"}, self._status)
 
     @property
     def count(self) -> int:
-        """How many wait to be read."""
+        """The number of unread webhooks."""
         return self._letters.qsize()
 
     async def next(self) -> Request:
-        """The next one."""
+        """Return the next webhook."""
         async with asyncio.timeout(WITHIN_S):
             return await self._letters.get()
 
     async def end_of(self, adapter: ProviderAdapter) -> WebhookNews:
-        """The next one that tells an end, verified and read."""
+        """Return the next webhook that reports an end, verified and parsed."""
         while True:
             letter = await self.next()
             await adapter.verify_webhook(letter.headers, letter.body, time.time())
@@ -48,7 +48,7 @@ class Mailbox:
 
 @asynccontextmanager
 async def mailbox(status: int = 200) -> AsyncIterator[Mailbox]:
-    """A server that keeps what it is asked, and answers this."""
+    """Run a server that keeps its requests, and answers each with this status."""
     mail = Mailbox(status)
     server, open_ones = await serve(mail.take, "127.0.0.1", 0)
     mail.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/webhooks/test"

@@ -1,4 +1,4 @@
-"""What goes wrong between an adapter and its provider."""
+"""Tests of failures between an adapter and its provider."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from windlass.testing.fake_provider import FakeProvider, Fault
 
 
 class MishapTests(Stage):
-    """Errors: each with what it means."""
+    """Errors: each has the right meaning."""
 
     @pytest.mark.parametrize("on", ["start", "status"])
     def test_too_many_requests_wait_as_long_as_the_provider_says(self, run: Any, fake: FakeProvider, on: str) -> None:
-        """In seconds or as a date; the attempt does not count, and nothing is held against the provider."""
+        """The wait is in seconds or a date; the attempt does not count, and the breaker counts no failure."""
 
         async def test() -> None:
             later = format_datetime(datetime.now(UTC) + timedelta(seconds=120), usegmt=True)
@@ -42,7 +42,7 @@ class MishapTests(Stage):
 
     @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 410, 413, 422])
     def test_a_refusal_is_final(self, run: Any, fake: FakeProvider, status: int) -> None:
-        """The same request would be refused again."""
+        """The provider would refuse the same request again."""
 
         async def test() -> None:
             error = await self._error_of(fake, "start", Fault("start", "status", times=1, status=status))
@@ -54,7 +54,7 @@ class MishapTests(Stage):
     @pytest.mark.parametrize("on", ["start", "status"])
     @pytest.mark.parametrize("status", [500, 502, 503, 504])
     def test_a_failure_of_the_provider_passes(self, run: Any, fake: FakeProvider, on: str, status: int) -> None:
-        """And may have begun the work."""
+        """A retry may succeed, and the provider may have started the work."""
 
         async def test() -> None:
             error = await self._error_of(fake, on, Fault(on, "status", times=1, status=status))
@@ -65,7 +65,7 @@ class MishapTests(Stage):
     @pytest.mark.parametrize("on", ["start", "status"])
     @pytest.mark.parametrize("kind", ["lose", "lose_after", "cut"])
     def test_a_connection_that_breaks_is_no_answer(self, run: Any, fake: FakeProvider, on: str, kind: str) -> None:
-        """Nor is one that breaks in the middle."""
+        """A connection that breaks within an answer is no answer either."""
 
         async def test() -> None:
             error = await self._error_of(fake, on, Fault(on, kind, times=1))
@@ -74,7 +74,7 @@ class MishapTests(Stage):
         run(test())
 
     def test_a_provider_that_is_not_there_is_no_answer(self, run: Any, fake: FakeProvider) -> None:
-        """Nobody listens at its address."""
+        """The provider's address has no listener."""
 
         async def test() -> None:
             async with self.made(fake, base_url="http://127.0.0.1:9") as adapter:
@@ -85,7 +85,7 @@ class MishapTests(Stage):
         run(test())
 
     def test_a_provider_that_is_late_is_no_answer(self, run: Any, fake: FakeProvider) -> None:
-        """It has the time of its configuration."""
+        """The timeout of the configuration applies."""
 
         async def test() -> None:
             await fake.fail(Fault("start", "delay", seconds=WITHIN_S, times=1))
@@ -100,7 +100,7 @@ class MishapTests(Stage):
     @pytest.mark.parametrize("on", ["start", "status"])
     @pytest.mark.parametrize("kind", ["garbage", "shape", "huge"])
     def test_an_answer_that_cannot_be_read_ends_nothing(self, run: Any, fake: FakeProvider, on: str, kind: str) -> None:
-        """No JSON, another shape, too much of it."""
+        """The answer is no JSON, has another shape, or is too long."""
 
         async def test() -> None:
             fault = Fault(on, kind, times=1, size=17 << 20)
@@ -112,7 +112,7 @@ class MishapTests(Stage):
 
     @pytest.mark.parametrize("kind", ["stale", "forget", "nonsense"])
     def test_a_provider_that_talks_nonsense_has_not_failed(self, run: Any, fake: FakeProvider, kind: str) -> None:
-        """What it says next counts."""
+        """Only the next answer counts."""
         self._needs_polling()
 
         async def test() -> None:
@@ -126,7 +126,7 @@ class MishapTests(Stage):
 
     @pytest.mark.parametrize("kind", ["status", "forget", "lose", "garbage"])
     def test_an_end_that_cannot_be_fetched_is_no_failure(self, run: Any, fake: FakeProvider, kind: str) -> None:
-        """Where the output is asked for by itself, that question may fail, and says nothing of the work."""
+        """An output fetched in a separate request may fail to arrive; that says nothing about the work."""
         self._needs_polling()
 
         async def test() -> None:
@@ -145,7 +145,7 @@ class MishapTests(Stage):
         run(test())
 
     def test_nobody_sees_the_credential(self, run: Any, fake: FakeProvider) -> None:
-        """Not in an error, even if the provider repeats it, nor in what is printed of the adapter."""
+        """No error shows it, even if the provider repeats it, nor does the repr of the adapter."""
 
         async def test() -> None:
             told = json.dumps({"error": {"message": f"{CREDENTIAL} is no good"}, "detail": f"{CREDENTIAL} is no good"})
@@ -158,7 +158,7 @@ class MishapTests(Stage):
         run(test())
 
     def test_a_wrong_credential_is_refused(self, run: Any, fake: FakeProvider) -> None:
-        """And it is final: it will be as wrong the next time."""
+        """The error is final: a retry would send the same credential."""
 
         async def test() -> None:
             async with self.made(fake, credential=Hidden("wrong")) as adapter:

@@ -1,4 +1,4 @@
-"""What the tests of an adapter are given: a fake provider of its protocol, the adapter, requests, a mailbox."""
+"""The fixtures of an adapter's tests: a fake provider of its protocol, the adapter, requests, a mailbox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Stage:
-    """Which adapter it is, and what its tests are given."""
+    """The adapter under test, and the fixtures of its tests."""
 
     adapter: ClassVar[str]
     protocol: ClassVar[str]
@@ -41,19 +41,19 @@ class Stage:
     webhook_profile: ClassVar[str | None] = None
     has_fal_keys: ClassVar[bool] = False
 
-    # What the tests are given
+    # Fixtures
 
     @pytest.fixture(scope="class")
     @classmethod
     def runner(cls) -> Iterator[asyncio.Runner]:
-        """The loop of the class: its fake provider lives as long."""
+        """The event loop of the class, which its fake provider shares."""
         with asyncio.Runner() as runner:
             yield runner
 
     @pytest.fixture(scope="class")
     @classmethod
     def fake(cls, runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeProvider]:
-        """The fake provider, one for the class."""
+        """The fake provider of the class."""
         folder: Path = tmp_path_factory.mktemp("provider")
         fake = FakeProvider(
             folder / "journal",
@@ -70,14 +70,14 @@ class Stage:
 
     @pytest.fixture
     def run(self, runner: asyncio.Runner, fake: FakeProvider) -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
-        """Runs a test's coroutine against a provider that has forgotten the test before."""
+        """Run a test's coroutine against a provider that has forgotten the previous test."""
         runner.run(fake.reset())
         if self.webhook_profile in list(SignatureProfile):
             runner.run(fake.behave(webhook_profile=self.webhook_profile))
         yield runner.run
 
     def config(self, fake: FakeProvider, **more: Any) -> ProviderConfig:
-        """How the provider is configured; override it for what your adapter needs besides."""
+        """Return the provider's configuration; override it for further settings of your adapter."""
         webhook = WebhookConfig(self.webhook_profile, "SECRETS", (Hidden(fake.secret),))
         given: dict[str, Any] = {
             "name": self.protocol,
@@ -91,15 +91,15 @@ class Stage:
         return ProviderConfig(**{**given, **more})
 
     def request(self, key: str | None = None, webhook_url: str | None = None) -> StartRequest:
-        """A request that the provider takes."""
+        """Return a request that the provider accepts."""
         return StartRequest(key or f"wl-{uuid4()}-0-1", self.model, dict(self.input), webhook_url, {"job": "test"})
 
     async def receive_at(self, fake: FakeProvider, url: str) -> None:
-        """Have webhooks sent there, where that is no part of the request."""
+        """Have webhooks sent to this URL, for a protocol whose requests cannot name one."""
 
     @asynccontextmanager
     async def made(self, fake: FakeProvider, **more: Any) -> AsyncIterator[ProviderAdapter]:
-        """An adapter, closed at the end."""
+        """Yield an adapter, and close it at the end."""
         config = self.config(fake, **more)
         adapter = adapter_class(config)(config)
         try:
@@ -107,7 +107,7 @@ class Stage:
         finally:
             await adapter.close()
 
-    # What the tests share
+    # Helpers
 
     def _needs_polling(self) -> None:
         if self.is_sync:
@@ -125,7 +125,7 @@ class Stage:
     async def _error_of(
         self, fake: FakeProvider, on: str, fault: Fault, *, may_be_unknown: bool = False
     ) -> ProviderError:
-        """What is raised when this goes wrong. Of a status, an adapter may also say UNKNOWN."""
+        """Return the error that this fault raises. For a status request, an adapter may also return UNKNOWN."""
         async with self.made(fake) as adapter:
             id = ""
             if on == "status":
@@ -151,7 +151,7 @@ class Stage:
 
 
 async def ended(adapter: ProviderAdapter, started: Started) -> Said:
-    """What came of it."""
+    """Return the terminal status of the work."""
     if started.said is not None and started.said.status.is_terminal:
         return started.said
     async with asyncio.timeout(WITHIN_S):
@@ -163,7 +163,7 @@ async def ended(adapter: ProviderAdapter, started: Started) -> Said:
 
 
 def external_id(started: Started) -> str:
-    """What the provider calls the work."""
+    """Return the provider's id of the work."""
     assert started.external_id, "start_job gave no external id"
     return started.external_id
 

@@ -1,4 +1,4 @@
-"""Work, keys and cancelling: what an adapter does when nothing goes wrong."""
+"""Tests of an adapter without failures: work, keys and cancelling."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from windlass.testing.fake_provider import FakeProvider, Fault
 
 
 class WorkTests(Stage):
-    """Work from its beginning to its end."""
+    """Work from its start to its end."""
 
     def test_work_is_begun_and_ends(self, run: Any, fake: FakeProvider) -> None:
-        """Begun, asked about, done: with an output that is JSON and a cost that is a decimal."""
+        """Work starts, is polled, and ends with a JSON output and a decimal cost."""
 
         async def test() -> None:
             async with self.made(fake) as adapter:
@@ -37,7 +37,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_work_that_runs_has_not_ended(self, run: Any, fake: FakeProvider) -> None:
-        """Asked any number of times."""
+        """Every poll of running work reports that it runs."""
         self._needs_polling()
 
         async def test() -> None:
@@ -52,7 +52,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_work_that_fails_says_why(self, run: Any, fake: FakeProvider) -> None:
-        """In words for people, and with a code."""
+        """The failure has a readable message and a code."""
 
         async def test() -> None:
             await fake.behave(outcome="failed", error="the paint is dry")
@@ -68,7 +68,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_work_that_is_not_known_has_not_failed(self, run: Any, fake: FakeProvider) -> None:
-        """UNKNOWN ends nothing; and what was never there needs no cancelling."""
+        """UNKNOWN ends nothing, and unknown work needs no cancelling."""
         self._needs_polling()
 
         async def test() -> None:
@@ -82,7 +82,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_an_id_leads_nowhere_else(self, run: Any, fake: FakeProvider) -> None:
-        """Whatever is in an external id, it stays a part of an address below the provider's own."""
+        """Any text in an external id stays a part of a URL below the provider's base URL."""
         self._needs_polling()
 
         async def test() -> None:
@@ -111,7 +111,7 @@ class WorkTests(Stage):
     # Keys
 
     def test_the_same_key_is_the_same_work(self, run: Any, fake: FakeProvider) -> None:
-        """If the provider honours keys. The key is sent in any case."""
+        """This holds if the provider honours keys. The key is sent in any case."""
 
         async def test() -> None:
             await fake.behave(seconds=None)
@@ -126,7 +126,9 @@ class WorkTests(Stage):
         run(test())
 
     def test_work_whose_answer_was_lost_is_found_again(self, run: Any, fake: FakeProvider) -> None:
-        """By its key, if the provider honours keys or lists its work; there is one piece of work in the end."""
+        """The key finds it, if the provider honours keys or lists its work; the provider has one piece of work in the
+        end.
+        """
         self._needs_polling()
 
         async def test() -> None:
@@ -149,7 +151,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_nothing_is_found_for_a_key_that_was_never_used(self, run: Any, fake: FakeProvider) -> None:
-        """Even if there is other work."""
+        """Other work does not match."""
 
         async def test() -> None:
             async with self.made(fake) as adapter:
@@ -161,7 +163,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_work_is_listed(self, run: Any, fake: FakeProvider) -> None:
-        """What is there since a moment, and what is not."""
+        """Listing since a moment returns the work started since then, and no older work."""
         self._needs_polling()
 
         async def test() -> None:
@@ -179,7 +181,7 @@ class WorkTests(Stage):
     # Cancelling
 
     def test_work_is_cancelled_once_or_more_often(self, run: Any, fake: FakeProvider) -> None:
-        """Afterwards it is not going on, and whoever asks again is told the same."""
+        """Afterwards the work does not run, and cancelling again gives the same answer."""
         self._needs_polling()
 
         async def test() -> None:
@@ -196,7 +198,7 @@ class WorkTests(Stage):
         run(test())
 
     def test_work_that_has_ended_may_be_cancelled(self, run: Any, fake: FakeProvider) -> None:
-        """Which changes nothing."""
+        """The cancel changes nothing."""
         self._needs_polling()
 
         async def test() -> None:

@@ -1,4 +1,4 @@
-"""`python -m windlass.testing.failover --rounds 20 --mode sync`: real failovers under load, and what they cost."""
+"""`python -m windlass.testing.failover --rounds 20 --mode sync`: real failovers under load, and their cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windlass.testing.failover.rounds import Cost, run_rounds
 
 
 def main() -> int:
-    """Run, print a line for each round, and exit with 1 if anything is wrong."""
+    """Run, print a line for each round, and return 1 if a rule was broken."""
     parser = argparse.ArgumentParser(prog="failover", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--mode", choices=("sync", "async"), default="sync")
@@ -41,7 +41,7 @@ def tell(line: str) -> None:
 
 
 def told(cost: Cost) -> str:
-    """One failover in a line."""
+    """Describe one failover in a line."""
     return (
         f"{cost.accepted} accepted, {cost.lost} lost;"
         f" {cost.acknowledged} steps acknowledged, {cost.run_again} run again;"
@@ -51,7 +51,7 @@ def told(cost: Cost) -> str:
 
 
 def total(costs: list[Cost]) -> str:
-    """All of them together."""
+    """Describe all failovers together."""
     return (
         f"{sum(c.accepted for c in costs)} accepted, {sum(c.lost for c in costs)} lost;"
         f" {sum(c.acknowledged for c in costs)} steps acknowledged, {sum(c.run_again for c in costs)} run again;"

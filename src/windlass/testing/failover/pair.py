@@ -1,7 +1,7 @@
-"""A primary and its streaming standby on this machine, and what a failover does to them.
+"""A primary and its streaming standby on this machine, and failovers between them.
 
-Two sites have a folder and a socket each, so that one database URL names both for as long as the pair lives. A failover
-kills the primary as a lost machine would, promotes the standby, and makes a new standby of it where the primary was.
+Two sites have a folder and a socket each, so one database URL names both for the life of the pair. A failover kills the
+primary as a lost machine would, and promotes the standby. Then the old primary's site gets a new standby.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where one server lives."""
+    """The folders of one server."""
 
     name: str
     data: Path
@@ -47,18 +47,18 @@ class Site:
 
     @property
     def pid(self) -> int | None:
-        """Its postmaster."""
+        """The process id of its postmaster."""
         found = running(self.data)
         return None if found is None else found.pid
 
     @property
     def dsn(self) -> str:
-        """This server alone."""
+        """The DSN of this server alone."""
         return f"postgresql://postgres@/postgres?host={quote(str(self.sockets), safe='/')}&port={PORT}"
 
 
 class Pair:
-    """See the module. `is_synchronous` says whether a commit waits for the standby."""
+    """A primary and its standby. `is_synchronous` tells whether a commit waits for the standby."""
 
     def __init__(self, folder: Path, *, is_synchronous: bool) -> None:
         self.is_synchronous = is_synchronous
@@ -74,12 +74,12 @@ class Pair:
 
     @property
     def dsn(self) -> str:
-        """Both servers: a client finds the one that accepts writes."""
+        """The DSN of both servers: a client finds the server that accepts writes."""
         hosts = ",".join(quote(str(site.sockets), safe="/") for site in sorted_sites(self.primary, self.standby))
         return f"postgresql://postgres@/postgres?host={hosts}&port={PORT},{PORT}"
 
     async def start(self) -> None:
-        """Make the primary and its standby."""
+        """Create the primary and its standby."""
         await self._run("initdb", "-D", str(self.primary.data), "-U", "postgres", "--auth=trust", "--no-sync")
         await self._launch(self.primary)
         await self._add_standby()
@@ -90,7 +90,7 @@ class Pair:
             self._kill(site)
 
     async def hold_back(self) -> int:
-        """Let the standby fall behind from now on: stop the process that sends the log. Gives its process id."""
+        """Let the standby fall behind: stop the process that sends the log, and return its process id."""
         connection = await asyncpg.connect(self.primary.dsn)
         try:
             pid: int = await connection.fetchval("SELECT pid FROM pg_stat_replication")
@@ -100,7 +100,7 @@ class Pair:
         return pid
 
     async def fail_over(self, *, sender: int | None = None) -> None:
-        """Kill the primary as a lost machine is lost, and promote the standby. `sender` is a stopped log sender."""
+        """Kill the primary like a lost machine, and promote the standby. `sender` is a stopped log sender."""
         self._kill(self.primary)
         if sender is not None and is_alive(sender):
             os.kill(sender, signal.SIGKILL)
@@ -181,7 +181,7 @@ class Pair:
         return child
 
     def _kill(self, site: Site) -> None:
-        """SIGKILL the postmaster and what it started: none of them says goodbye."""
+        """SIGKILL the postmaster and its children, so that none of them closes a connection in order."""
         pid = site.pid
         if pid is None:
             return
@@ -198,7 +198,7 @@ class Pair:
 
 
 def sorted_sites(*sites: Site) -> list[Site]:
-    """In an order that a failover does not change."""
+    """Return the sites in an order that a failover does not change."""
     return sorted(sites, key=lambda site: site.name)
 
 

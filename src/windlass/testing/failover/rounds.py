@@ -1,14 +1,15 @@
-"""Failovers under load, and what each one cost.
+"""Failovers under load, and the cost of each.
 
-A round submits jobs of two steps all the time, runs them on two workers, kills the primary, promotes the standby and
-lets every job that is left come to its end. What was acknowledged before the kill is compared with what is there then:
+A round submits jobs of two steps all the time, runs them on two workers, kills the primary, and promotes the standby.
+Then it waits until every remaining job has ended. It compares the facts acknowledged before the kill with the tables
+afterwards:
 
 | counted | is |
 |---|---|
 | `lost` | jobs whose submit was answered and that are gone |
-| `run_again` | steps whose success was acknowledged to their worker, and whose handler ran once more after that |
-| `refused` | reports that the new primary did not take: late ones of attempts whose claim was lost with the tail |
-| `wrong` | effects that no acknowledged fact allows. Always 0, whatever was lost |
+| `run_again` | steps with a success acknowledged to their worker, whose handler ran again after that |
+| `refused` | late reports that the new primary refused, of attempts whose claim was lost with the tail |
+| `wrong` | effects that no acknowledged fact allows. Always 0, with any loss |
 """
 
 from __future__ import annotations
@@ -49,7 +50,14 @@ SUBMITTERS = 4
 SECRET_CHECK = b"failover"
 PATIENT = wl.Retry(max_attempts=20, base_s=0.1, factor=1.0)
 
-# When the handler of a step began, by job and step number, in this process.
+# The open steps of open jobs, for the report of a round that does not end.
+_LEFT = """
+SELECT j.id, j.state, j.version, s.no, s.state, s.attempt, s.worker, w.lost_at, clock_timestamp() - w.lease_until
+FROM windlass.jobs j JOIN windlass.steps s ON s.job_id = j.id LEFT JOIN windlass.workers w ON w.id = s.worker
+WHERE j.finished_at IS NULL ORDER BY j.id, s.no LIMIT 20
+"""
+
+# The start times of a step's handler in this process, by job and step.
 _BEGUN: dict[tuple[UUID, str], list[float]] = {}
 
 
@@ -61,13 +69,13 @@ async def _work(n: int, ctx: Context) -> int:
 
 @wl.step(retry=PATIENT)
 async def begin(n: int, ctx: Context) -> int:
-    """The first step."""
+    """Run the first step."""
     return await _work(n, ctx)
 
 
 @wl.step(retry=PATIENT)
 async def finish(n: int, ctx: Context) -> int:
-    """The second one."""
+    """Run the second step."""
     return await _work(n, ctx)
 
 
@@ -83,7 +91,7 @@ app.add([two_steps])
 
 @dataclass
 class Cost:
-    """What one failover cost."""
+    """The cost of one failover."""
 
     accepted: int = 0
     lost: int = 0
@@ -98,12 +106,12 @@ class Cost:
 
 @dataclass
 class Heard:
-    """What this process was told before and after the failover."""
+    """The answers that this process got before and after the failover."""
 
     accepted: set[UUID] = field(default_factory=set)
-    # Successes that took effect: the step, and when its worker was told.
+    # Successes that took effect: the step, and when its worker got the answer.
     done: dict[tuple[UUID, str], float] = field(default_factory=dict)
-    # Effects after the failover: which worker ended which attempt.
+    # Effects after the failover: the worker that ended each attempt.
     ended: dict[tuple[UUID, int, int], UUID | None] = field(default_factory=dict)
     refused: int = 0
     is_after: bool = False
@@ -183,7 +191,7 @@ class Round:
             heard.ended[report.job_id, report.no, report.attempt] = report.worker
 
     async def _submit(self, windlass: Windlass) -> None:
-        """Submit all the time; what is answered was accepted."""
+        """Submit all the time; an answered submit was accepted."""
         while not self._is_over.is_set():
             is_after = self._heard.is_after
             try:
@@ -191,7 +199,7 @@ class Round:
             except DatabaseUnavailable:
                 continue
             if not is_after:
-                self._heard.accepted.add(job.id)
+                self._heard.accepted.add(job.job_id)
             await asyncio.sleep(SUBMIT_EVERY_S)
 
     async def _fail_over(self, cost: Cost) -> None:
@@ -233,7 +241,7 @@ class Round:
 
 
 def _foreign_ends(tables: Tables, heard: Heard) -> list[str]:
-    """Attempts that another worker than the one in the database ended."""
+    """Find attempts that a worker ended without having claimed them."""
     claimed: dict[tuple[UUID, int, int], str] = {}
     for events in tables.events.values():
         for event in events:
@@ -253,18 +261,26 @@ async def _timeline(db: Database) -> int:
 
 
 async def _until_ended(db: Database) -> None:
-    async with asyncio.timeout(END_WITHIN_S):
-        while True:
-            query = "SELECT count(*) FROM windlass.jobs WHERE finished_at IS NULL"
-            if not await db.run(lambda connection, query=query: connection.fetchval(query)):  # type: ignore[misc]
-                return
-            await asyncio.sleep(0.1)
+    try:
+        async with asyncio.timeout(END_WITHIN_S):
+            while True:
+                if not await _fetch(db, "SELECT 1 FROM windlass.jobs WHERE finished_at IS NULL LIMIT 1"):
+                    return
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        left = await _fetch(db, _LEFT)
+        raise TimeoutError(f"after {END_WITHIN_S:g} s these are open: {[tuple(row) for row in left]}") from None
+
+
+async def _fetch(db: Database, query: str) -> list[Any]:
+    rows: list[Any] = await db.run(lambda connection: connection.fetch(query))
+    return rows
 
 
 async def run_rounds(
     folder: Path, *, is_synchronous: bool, rounds: int, on_round: Callable[[Cost], None] = lambda _: None
 ) -> list[Cost]:
-    """So many failovers of one pair, one after the other; what each cost. `on_round` is called after each."""
+    """Run this many failovers of one pair in a row; return the cost of each. `on_round` is called after each."""
     pair = Pair(folder, is_synchronous=is_synchronous)
     numbers = itertools.count(1)
     costs: list[Cost] = []

@@ -1,7 +1,7 @@
 """`python -m windlass.testing.fake_provider --port 0 --journal FILE`: prints its address as a line of JSON, and runs.
 
-The credential that it asks for and the secret that it signs with come from FAKE_PROVIDER_CREDENTIAL and
-FAKE_PROVIDER_SECRET (`whsec_…`); without them it asks for none, and signs nothing.
+FAKE_PROVIDER_CREDENTIAL is the credential that it requires, FAKE_PROVIDER_SECRET (`whsec_…`) the secret that it signs
+with. Without them it requires no credential and signs nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from windlass.testing.fake_provider.wire import Reply, Request, reply, serve
 
 
 def arguments(given: list[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m windlass.testing.fake_provider")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
@@ -46,7 +46,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 
 def speeches(service: FakeService, more: list[str]) -> list[Speech]:
-    """The protocols that are spoken: ours, and those that were named."""
+    """Return the protocols: the bundled ones, and the named ones."""
     found: list[Speech] = [
         FalSpeech(service), ReplicateSpeech(service), OpenAISpeech(service), GenericSpeech(service),
     ]  # fmt: skip
@@ -94,7 +94,7 @@ async def run(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the provider."""
     args = arguments(sys.argv[1:])
     try:
         import uvloop

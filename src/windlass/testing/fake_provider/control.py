@@ -1,10 +1,10 @@
-"""How a test steers the provider: faults, the manner of the work, what it counts, an end by word of mouth.
+"""The control routes, by which a test sets faults and the manner of work, reads counters, and ends work.
 
 GET  /control           {"counts", "works", "statuses", "faults", "webhooks_under_way"}
-POST /control/faults    a list of faults, in place of those that were set
+POST /control/faults    a list of faults, which replace the faults set before
 POST /control/manner    how work goes from now on
 POST /control/finish    {"ids": […] or absent for all, "outcome": "succeeded"}
-POST /control/webhook   {"url": …}: where OpenAI-style batches tell their end
+POST /control/webhook   {"url": …}: where OpenAI-style batches send their webhooks
 POST /control/reset     forget everything but the journal
 POST /control/crash     end as if killed
 """
@@ -23,13 +23,13 @@ from windlass.testing.fake_provider.work import Manner
 
 
 class Control:
-    """The control route."""
+    """Answers the requests below /control."""
 
     def __init__(self, service: FakeService) -> None:
         self._service = service
 
     async def answer(self, request: Request, path: str) -> Reply:
-        """The answer to a request below /control."""
+        """Answer a request below /control."""
         if request.method == "GET":
             return reply(self._state())
         try:

@@ -17,7 +17,7 @@ _NOT_FOUND = {"detail": "Request not found"}
 
 
 class FalSpeech:
-    """The protocol."""
+    """Speaks the protocol of FAL."""
 
     name = "fal"
 
@@ -25,7 +25,7 @@ class FalSpeech:
         self._service = service
 
     async def answer(self, request: Request, path: str) -> Reply | None:
-        """The answer to a request below /fal."""
+        """Answer a request below /fal."""
         if path == ".well-known/jwks.json":
             return self._keys()
         if not self._service.is_allowed(request, "Key"):
@@ -44,7 +44,7 @@ class FalSpeech:
         return reply({"detail": "Not Found"}, 404)
 
     def news(self, work: Work, status: ProviderStatus) -> bytes | None:
-        """Only the end is told."""
+        """Return the body of a webhook; only the end sends one."""
         if not status.is_terminal:
             return None
         told: dict[str, Any] = {"request_id": work.id, "gateway_request_id": work.id}
@@ -72,7 +72,7 @@ class FalSpeech:
 
     def _find(self, app: str, id: str) -> Work | None:
         work = self._service.works.get(id)
-        # As there, the app must be the right one, without the rest of the model's path.
+        # As at FAL, the path must name the right app, without the rest of the model's path.
         return work if work is not None and work.protocol == self.name and work.extra["app"] == app else None
 
     async def _status(self, app: str, id: str, lie: str) -> Reply:

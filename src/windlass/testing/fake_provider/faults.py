@@ -1,4 +1,4 @@
-"""What goes wrong on request: which fault, at which operation, how often.
+"""The faults that a test can plant: kind, operation, and how often.
 
 Operations: `start`, `status` (and its result), `cancel`, `list`, `webhook`; `any` is all of them but webhooks.
 
@@ -10,17 +10,17 @@ Operations: `start`, `status` (and its result), `cancel`, `list`, `webhook`; `an
 | crash | any | the process ends at once, before it does anything |
 | crash_after | any | does it, keeps it, and the process ends before it answers |
 | delay | any, webhook | answers (sends) `seconds` later |
-| garbage | any | does it, and answers what is no JSON |
+| garbage | any | does it, and answers text that is no JSON |
 | shape | any | does it, and answers JSON of another shape |
 | cut | any | does it, and the answer ends in its middle |
 | huge | any | does it, and answers with `size` bytes |
-| stale | status | says that it runs, whatever is true |
-| forget | status | says that it never heard of it (404) |
-| nonsense | status | says a word that nobody knows |
+| stale | status | reports that it runs, in any state |
+| forget | status | answers 404, as for unknown work |
+| nonsense | status | reports an unknown status |
 | drop | webhook | does not send it |
 | double | webhook | sends it twice, with the same id |
 | early | webhook | sends the end before `start` is answered |
-| reorder | webhook | sends the news of the beginning after those of the end |
+| reorder | webhook | sends the webhook of the beginning after the webhook of the end |
 | forge | webhook | sends it with a signature that is wrong |
 """
 
@@ -38,7 +38,7 @@ KINDS = (
 
 
 class Fault(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A fault: `times` it happens (for ever without), each time with this `chance`, after it was skipped `after` times.
+    """A fault happens `times` times (without it, for ever), each time with this `chance`, after `after` skips.
 
     `protocol` limits it to one of fal, replicate, openai, generic.
     """
@@ -61,23 +61,23 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Faults:
-    """The faults that are set, and the chance that rolls them."""
+    """The faults that are set; picks the fault of each operation."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._set: list[Fault] = []
 
     def set(self, faults: list[Fault]) -> None:
-        """These, and no others."""
+        """Set these faults, and remove the former ones."""
         self._set = list(faults)
 
     @property
     def all(self) -> list[Fault]:
-        """Those that still can happen."""
+        """The faults that can still happen."""
         return self._set
 
     def pick(self, operation: str, protocol: str, *kinds: str) -> Fault | None:
-        """The fault that happens now, if one does: of these kinds, or of any."""
+        """Return the fault that happens now, if any: of these kinds, or of any kind."""
         for fault in self._set:
             if not self._fits(fault, operation, protocol) or (kinds and fault.kind not in kinds):
                 continue

@@ -1,4 +1,4 @@
-"""A plain job API, as many services have one: post a job, look at it, fetch its result, delete it."""
+"""A plain job API, as many services have: post a job, poll it, fetch its result, delete it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORDS = {
 
 
 class GenericSpeech:
-    """The protocol."""
+    """Speaks a plain job API."""
 
     name = "generic"
 
@@ -30,7 +30,7 @@ class GenericSpeech:
         self._service = service
 
     async def answer(self, request: Request, path: str) -> Reply | None:
-        """The answer to a request below /generic."""
+        """Answer a request below /generic."""
         if not self._service.is_allowed(request, "Bearer"):
             return reply({"error": "who are you?"}, 401)
         act = self._service.act
@@ -50,7 +50,7 @@ class GenericSpeech:
         return reply({"error": "not found"}, 404)
 
     def news(self, work: Work, status: ProviderStatus) -> bytes | None:
-        """The job as it is."""
+        """Return the body of a webhook: the job in its current state."""
         return msgspec.json.encode(self._job(work, status))
 
     async def _create(self, request: Request) -> Reply:

@@ -1,7 +1,7 @@
-"""What the provider took and told, one JSON line each, kept on disk before it is answered.
+"""The provider's journal of requests and answers, one JSON line each, on disk before the answer goes out.
 
-A checker reads it afterwards; the provider itself reads it when it is started again, and so forgets nothing. The lines
-of one moment share one `fsync`.
+A checker reads it afterwards. The provider reads it when it restarts, and so forgets nothing. Lines written at the same
+time share one `fsync`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 class Entry(msgspec.Struct, omit_defaults=True):
     """One line.
 
-    `kind`: accepted (new work), repeated (the same key again, and the same work), told (an answer to a question about
+    `kind`: accepted (new work), repeated (the same key again, and the same work), told (an answer to a poll of
     work; `status`, `way`), cancelled, ended, webhook (one was sent; `event`, `status`, `answer` of the receiver),
     fault (one was played; `way`), begun (the process started).
     """
@@ -42,7 +42,7 @@ _decoder = msgspec.json.Decoder(Entry)
 
 
 def read_journal(path: str | Path) -> list[Entry]:
-    """All whole lines; the last may have been cut by a crash."""
+    """Return all complete lines; a crash may have cut the last line."""
     try:
         text = Path(path).read_bytes()
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def read_journal(path: str | Path) -> list[Entry]:
 
 
 class Journal:
-    """Appends entries; `kept` returns once all that were added are on disk."""
+    """Appends entries; `kept` returns once all added entries are on disk."""
 
     def __init__(self, path: str | Path, *, is_durable: bool = True) -> None:
         self.path = Path(path)
@@ -64,13 +64,13 @@ class Journal:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, entry: Entry) -> None:
-        """Note something; it is on disk a moment later."""
+        """Add an entry; it is on disk a moment later."""
         self._lines.append(_encoder.encode(entry) + b"\n")
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._write())
 
     async def kept(self) -> None:
-        """Wait until everything that was added is on disk."""
+        """Wait until every added entry is on disk."""
         if self._task is not None:
             future = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
@@ -105,7 +105,7 @@ class Journal:
 
 
 def _drop_torn_end(path: Path) -> None:
-    """A line that a crash cut would swallow the next one."""
+    """Drop an incomplete last line: the next line would be appended to it."""
     if not path.exists():
         return
     text = path.read_bytes()

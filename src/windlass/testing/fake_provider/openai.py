@@ -30,7 +30,7 @@ _BATCH_WORDS = {
 
 
 class OpenAISpeech:
-    """The protocol."""
+    """Speaks the protocol of OpenAI."""
 
     name = "openai"
 
@@ -38,7 +38,7 @@ class OpenAISpeech:
         self._service = service
 
     async def answer(self, request: Request, path: str) -> Reply | None:
-        """The answer to a request below /openai."""
+        """Answer a request below /openai."""
         if not self._service.is_allowed(request, "Bearer"):
             return _error(401, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key")
         path = path.removeprefix("v1/")
@@ -61,14 +61,14 @@ class OpenAISpeech:
         return _error(404, f"Invalid URL ({request.method} /{path})", "invalid_request_error", "unknown_url")
 
     def news(self, work: Work, status: ProviderStatus) -> bytes | None:
-        """A batch's end, without what came of it."""
+        """Return the body of a webhook: the end of a batch, without its output."""
         if not status.is_terminal or not work.extra:
             return None
         word = _BATCH_WORDS[status]
         told = {"id": f"evt_{work.id}", "object": "event", "type": f"batch.{word}", "data": {"id": work.id}}
         return msgspec.json.encode({**told, "created_at": int(work.ended_at)})
 
-    # At once
+    # Synchronous requests
 
     async def _at_once(self, request: Request, path: str) -> Reply:
         body = request.json()
@@ -159,7 +159,7 @@ class OpenAISpeech:
             if line["body"].get("fails"):
                 told = {"status_code": 400, "request_id": uuid4().hex, "body": {"error": {"message": "it fails"}}}
             lines.append({"id": uuid4().hex, "custom_id": line.get("custom_id"), "response": told, "error": None})
-        # In another order than they were asked, as there.
+        # In another order than the requests, as at OpenAI.
         return Reply(200, b"".join(msgspec.json.encode(line) + b"\n" for line in reversed(lines)))
 
     def _find(self, id: str) -> Work | None:
@@ -187,7 +187,7 @@ class OpenAISpeech:
 
 
 def answer_of(path: str, work: Work) -> dict[str, Any]:
-    """What a model answers."""
+    """Return a model's answer."""
     manner = work.manner
     usage = {"prompt_tokens": manner.tokens_in, "total_tokens": manner.tokens_in + manner.tokens_out}
     if path == "embeddings":
@@ -238,7 +238,7 @@ def _manner_in(lines: list[Any]) -> dict[str, Any]:
 
 
 def _part(body: bytes, boundary: str, name: str) -> bytes | None:
-    """One part of a form."""
+    """Return one part of a form."""
     for part in body.split(b"--" + boundary.encode()):
         head, gap, content = part.partition(b"\r\n\r\n")
         if gap and f'name="{name}"'.encode() in head:

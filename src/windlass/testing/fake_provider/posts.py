@@ -1,4 +1,4 @@
-"""Posts webhooks over connections that are kept open: a thousand a second must not be what a measurement measures."""
+"""Posts webhooks over persistent connections, so that a load measurement does not measure the sender."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Poster:
-    """A few connections to each receiver."""
+    """Keeps a few connections to each receiver."""
 
     def __init__(self) -> None:
         self._idle: dict[tuple[str, str, int], list[_Line]] = {}
         self._places = asyncio.Semaphore(CONNECTIONS_MAX)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status of the receiver's answer, 0 if there was none."""
+        """Post, and return the status of the receiver's answer, 0 if there was none."""
         async with self._places:
             try:
                 async with asyncio.timeout(WITHIN_S):
@@ -30,7 +30,7 @@ class Poster:
                 return 0
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for lines in self._idle.values():
             for _, writer in lines:
                 writer.close()
@@ -50,7 +50,7 @@ class Poster:
             try:
                 return await self._exchange(line, request, idle)
             except (OSError, asyncio.IncompleteReadError):
-                # It was closed while nobody looked, most likely; a new one will tell.
+                # The receiver most likely closed the idle connection; a new connection will tell.
                 line[1].close()
         context = ssl.create_default_context() if parts.scheme == "https" else None
         line = await asyncio.open_connection(place[1], port, ssl=context)

@@ -1,4 +1,4 @@
-"""The fake provider as a test has it: started, steered, killed and started again, always as a process of its own."""
+"""The fake provider for a test: starts, controls, kills and restarts it, always as a separate process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class FakeProvider:
     """`async with FakeProvider(folder / "journal") as provider: …`
 
     `url` is its address; the protocols are below `/fal`, `/replicate/v1`, `/openai/v1` and `/generic`, see `base_url`.
-    `speeches` are protocols of your own: a name, which is also the path, and `module:Class` of a `Speech`.
-    Its journal outlives it: `start` after `kill` begins at the same port with everything that was taken.
+    `speeches` are further protocols: a name, which is also the path, and `module:Class` of a `Speech`.
+
+    Its journal outlives it: `start` after `kill` uses the same port and knows all accepted work.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class FakeProvider:
         self.journal = Path(journal)
         self.credential = credential
         self.secret = secret
-        # By protocol, for those with a secret of their own.
+        # By protocol, for protocols with a separate secret.
         self.secrets = dict(secrets or {})
         self.url = ""
         self._port = port
@@ -67,17 +68,17 @@ class FakeProvider:
         await self.stop()
 
     def base_url(self, protocol: str) -> str:
-        """Where a protocol is spoken: fal, replicate, openai, generic, or one of your own."""
+        """Return the base URL of a protocol: fal, replicate, openai, generic, or a further one."""
         tail = {"replicate": "replicate/v1", "openai": "openai/v1"}
         return f"{self.url}/{tail.get(protocol, protocol)}"
 
     @property
     def pid(self) -> int | None:
-        """Of the process, while it runs."""
+        """The process id, while the process runs."""
         return None if self._process is None or self._process.returncode is not None else self._process.pid
 
     async def start(self) -> None:
-        """Start it, at the port of the last time; returns once it listens."""
+        """Start the process, at the port of the last start; return once it listens."""
         command = [sys.executable, "-m", "windlass.testing.fake_provider", "--port", str(self._port)]
         command += ["--journal", str(self.journal), *self._flags]
         environ = {**os.environ, "FAKE_PROVIDER_CREDENTIAL": self.credential, "FAKE_PROVIDER_SECRET": self.secret}
@@ -95,7 +96,7 @@ class FakeProvider:
         self._port = urlsplit(self.url).port or 0
 
     async def stop(self) -> None:
-        """End it in peace."""
+        """End the process with SIGTERM."""
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
             try:
@@ -106,13 +107,13 @@ class FakeProvider:
         await self.ended()
 
     async def kill(self) -> None:
-        """End it as a machine ends that loses its power."""
+        """Kill the process, as a power failure would."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
         await self.ended()
 
     async def ended(self) -> int | None:
-        """Wait until it has ended: by itself, for example of a planted crash."""
+        """Wait until the process has ended, for example by a planted crash."""
         if self._process is None:
             return None
         if self._process.stdout is not None:
@@ -120,15 +121,17 @@ class FakeProvider:
         return await self._process.wait()
 
     async def fail(self, *faults: Fault) -> None:
-        """Play these faults, and no others; without any, play none."""
+        """Replace the faults with these; without any, play none."""
         await self._control("POST", "faults", msgspec.json.encode(faults))
 
     async def behave(self, **manner: Any) -> None:
-        """How work goes from now on: `seconds`, `queued_s`, `outcome`, `output`, `honours_keys`, …; see `Manner`."""
+        """Set the manner of work from now on: `seconds`, `queued_s`, `outcome`, `output`, `honours_keys`, …; see
+        `Manner`.
+        """
         await self._control("POST", "manner", msgspec.json.encode(manner))
 
     async def finish(self, ids: Iterable[str] | None = None, outcome: str = "succeeded") -> int:
-        """End work that waits for somebody to say so; how many that were."""
+        """End work that waits for the test to end it; return the number of pieces."""
         wanted: dict[str, Any] = {"outcome": outcome}
         if ids is not None:
             wanted["ids"] = list(ids)
@@ -136,7 +139,7 @@ class FakeProvider:
         return int(answer["finished"])
 
     async def tell_batches_to(self, url: str) -> None:
-        """Where OpenAI-style batches tell their end, which is a setting of the account there."""
+        """Set the webhook URL of OpenAI-style batches, which is a setting of the account there."""
         await self._control("POST", "webhook", msgspec.json.encode({"url": url}))
 
     async def reset(self) -> None:
@@ -144,15 +147,15 @@ class FakeProvider:
         await self._control("POST", "reset", b"")
 
     async def state(self) -> dict[str, Any]:
-        """What it counts."""
+        """Return the counters and states of the provider."""
         return await self._control("GET", "", b"")
 
     def entries(self, kind: str | None = None) -> list[Entry]:
-        """What its journal says, of one kind or all of it."""
+        """Return the journal's entries, of one kind or all."""
         return [entry for entry in read_journal(self.journal) if kind in (None, entry.kind)]
 
     def accepted(self, protocol: str | None = None) -> Mapping[str, int]:
-        """How many pieces of work were taken for each key: more than one is what must not be."""
+        """Count the accepted pieces of work for each key: more than one is a fault."""
         found: dict[str, int] = {}
         for entry in self.entries("accepted"):
             if protocol not in (None, entry.protocol):

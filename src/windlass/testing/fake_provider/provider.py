@@ -1,4 +1,4 @@
-"""The provider behind its protocols: takes work, says where it stands, sends webhooks, and plays the faults."""
+"""The provider behind its protocols: accepts work, reports its status, sends webhooks, and plays the faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Do = Callable[[str], Awaitable[Reply]]
 
 
 class FakeService:
-    """Everything that the protocols share."""
+    """The common part of all protocols."""
 
     def __init__(self, journal: Journal, *, url: str, seed: int, credential: str, sender: Sender) -> None:
         self.url = url
@@ -40,7 +40,7 @@ class FakeService:
         self.speeches: dict[str, Speech] = {}
 
     def recall(self) -> None:
-        """What an earlier process took. Webhooks that were not taken by their receiver are sent again."""
+        """Restore the work of an earlier process. Webhooks without a successful answer are sent again."""
         told = set()
         for entry in read_journal(self.journal.path):
             self.works.recall(entry)
@@ -59,7 +59,7 @@ class FakeService:
     # Operations
 
     async def act(self, operation: str, protocol: str, do: Do) -> Reply | None:
-        """One operation of a protocol, with whatever goes wrong with it. `do` is told which lie to tell."""
+        """Run one operation of a protocol, with the fault planted for it. `do` gets the lie to tell."""
         self.counts[operation] += 1
         fault = self.faults.pick(operation, protocol)
         if fault is None:
@@ -99,18 +99,18 @@ class FakeService:
         return answer
 
     def crash(self) -> None:
-        """End as a process ends that is killed."""
+        """End like a killed process."""
         self.journal.flush()
         os._exit(CRASH_CODE)
 
     def is_allowed(self, request: Request, scheme: str) -> bool:
-        """Whether the request carries the credential."""
+        """Tell whether the request carries the credential."""
         return not self.credential or request.headers.get("authorization") == f"{scheme} {self.credential}"
 
     async def begin(
         self, protocol: str, key: str, model: str, input: Any, webhook: str, *, id: str = "", extra: Any = None
     ) -> Work:
-        """Take work, or, for a key that was seen, the work that was taken with it."""
+        """Accept work, or return the work that was accepted under the same key."""
         known = self.works.of_key(protocol, key) if self.works.manner.honours_keys else None
         if known is not None:
             self.note("repeated", known)
@@ -130,7 +130,7 @@ class FakeService:
         return work
 
     def stand(self, work: Work, lie: str = "", way: str = "poll") -> ProviderStatus:
-        """Where the work stands, as it is told to whoever asks."""
+        """Return the status of the work, as a poll reports it."""
         status = work.status(self.works.now())
         if status.is_terminal:
             self.end(work, status)
@@ -139,13 +139,13 @@ class FakeService:
         return told
 
     def end(self, work: Work, status: ProviderStatus) -> None:
-        """It has ended; from now on it stays so."""
+        """Record the end of the work; its status changes no more."""
         if not work.is_end_noted:
             work.forced, work.is_end_noted, work.ended_at = status, True, self.works.now()
             self.note("ended", work, status=status)
 
     async def cancel(self, work: Work) -> bool:
-        """Stop work; False if it has ended before."""
+        """Stop work; return False if it had ended before."""
         status = work.status(self.works.now())
         if status.is_terminal:
             self.end(work, status)
@@ -158,7 +158,7 @@ class FakeService:
         return True
 
     def finish(self, work: Work, outcome: str) -> None:
-        """Somebody says that it is done."""
+        """End work on the test's request."""
         if work.status(self.works.now()).is_terminal:
             return
         work.manner = msgspec.structs.replace(work.manner, outcome=outcome)

@@ -1,4 +1,4 @@
-"""Replicate-style predictions: create, get, cancel, list, and webhooks for the events that were asked for."""
+"""Replicate-style predictions: create, get, cancel, list, and webhooks for the requested events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = {
 
 
 class ReplicateSpeech:
-    """The protocol."""
+    """Speaks the protocol of Replicate."""
 
     name = "replicate"
 
@@ -31,7 +31,7 @@ class ReplicateSpeech:
         self._service = service
 
     async def answer(self, request: Request, path: str) -> Reply | None:
-        """The answer to a request below /replicate."""
+        """Answer a request below /replicate."""
         if not self._service.is_allowed(request, "Bearer"):
             return reply({"title": "Unauthenticated", "detail": "You did not pass a valid token", "status": 401}, 401)
         parts = path.removeprefix("v1/").split("/")
@@ -50,7 +50,7 @@ class ReplicateSpeech:
         return reply({"detail": "The requested resource could not be found.", "status": 404}, 404)
 
     def news(self, work: Work, status: ProviderStatus) -> bytes | None:
-        """The prediction as it is, for the events of the filter."""
+        """Return the body of a webhook: the prediction in its current state, for the events of the filter."""
         event = "completed" if status.is_terminal else "start"
         wanted = (work.extra or {}).get("events") or ["start", "output", "logs", "completed"]
         return msgspec.json.encode(self._prediction(work, status)) if event in wanted else None

@@ -1,4 +1,4 @@
-"""When webhooks are sent, how they are signed, and what goes wrong on their way."""
+"""Schedules and signs webhooks, and plays the faults of their delivery."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class FalKeys:
         self._key = Ed25519PrivateKey.generate()
 
     def public(self) -> bytes:
-        """The public half, as it is."""
+        """Return the raw public key."""
         return self._key.public_key().public_bytes_raw()
 
     def headers(self, request_id: str, body: bytes, now_s: float) -> dict[str, str]:
-        """What is sent with a body."""
+        """Return the headers for a body."""
         stamp = str(int(now_s))
         signed = "\n".join([request_id, "user_fake", stamp, hashlib.sha256(body).hexdigest()]).encode()
         return {
@@ -44,9 +44,9 @@ class FalKeys:
 
 
 class Sender:
-    """Sends webhooks. `secret` is what they are signed with, as people write it; `fal_keys` sign FAL's besides.
+    """Sends webhooks. `secret` signs them, in its textual form; `fal_keys` also sign FAL's webhooks.
 
-    `by_protocol` has the secrets of protocols with one of their own.
+    `by_protocol` has the secrets of protocols with a separate secret.
     """
 
     def __init__(
@@ -62,17 +62,17 @@ class Sender:
 
     @property
     def under_way(self) -> int:
-        """How many are being sent."""
+        """The number of webhooks being sent."""
         return len(self._tasks)
 
     def close(self) -> None:
-        """Stop."""
+        """Cancel all sending, and close the connections."""
         for task in self._tasks:
             task.cancel()
         self._poster.close()
 
     def plan(self, teller: Teller, work: Work) -> None:
-        """Send the news of its beginning and of its end when their time comes."""
+        """Schedule the webhooks of the work's beginning and end."""
         loop = asyncio.get_running_loop()
         now = teller.works.now()
         if not work.is_end_noted:
@@ -83,16 +83,16 @@ class Sender:
             loop.call_later(max(0.0, done_at - now), self._end_in_time, teller, work)
 
     def soon(self, teller: Teller, work: Work) -> None:
-        """Send the news of its end."""
+        """Start to send the webhook of the work's end."""
         self._told.add(work.id)
         self._begin(self.send_end(teller, work))
 
     def _end_in_time(self, teller: Teller, work: Work) -> None:
         if work.id in self._told:
-            return  # somebody ended it before, and had the news sent
+            return  # the work was ended earlier, and its webhook was sent
         status = work.status(teller.works.now())
         if not status.is_terminal:
-            # The loop's clock and the calendar's do not agree to the microsecond.
+            # The loop's clock and the wall clock differ by microseconds.
             asyncio.get_running_loop().call_later(_TICK_S, self._end_in_time, teller, work)
             return
         teller.end(work, status)
@@ -110,7 +110,7 @@ class Sender:
         await self._send(teller, work, body, "begin")
 
     async def send_end(self, teller: Teller, work: Work) -> None:
-        """Send the news of its end, now."""
+        """Send the webhook of the work's end now."""
         body = teller.speeches[work.protocol].news(work, work.status(teller.works.now()))
         if body is None:
             return

@@ -1,4 +1,4 @@
-"""What the parts of the fake provider know of one another."""
+"""The interfaces between the parts of the fake provider."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Speech(Protocol):
     name: str
 
     async def answer(self, request: Request, path: str) -> Reply | None:
-        """The answer to a request; None hangs up."""
+        """Answer a request; None closes the connection."""
         ...
 
     def news(self, work: Work, status: ProviderStatus) -> bytes | None:
-        """What a webhook says at this point, None if it says nothing then."""
+        """Return the body of the webhook for this status; None if there is none."""
         ...
 
 
 class Teller(Protocol):
-    """What a sender of webhooks needs to know."""
+    """The part of the provider that a sender of webhooks needs."""
 
     works: Works
     faults: Faults
@@ -36,5 +36,5 @@ class Teller(Protocol):
         ...
 
     def end(self, work: Work, status: ProviderStatus) -> None:
-        """It has ended."""
+        """Record the end of the work."""
         ...

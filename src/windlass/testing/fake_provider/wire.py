@@ -17,7 +17,7 @@ _REASONS = {200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 400: 
 
 @dataclass(slots=True)
 class Request:
-    """What was asked. Header names are lower case; `target` is the path and the query as they were sent."""
+    """A request. Header names are lower case; `target` is the path and the query as sent."""
 
     method: str = ""
     target: str = ""
@@ -27,7 +27,7 @@ class Request:
     body: bytes = b""
 
     def json(self) -> Any:
-        """The body's value, None if it has none."""
+        """Decode the body; None if it is no JSON."""
         try:
             return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered. With `cut` the body ends before its announced length, and the connection with it."""
+    """An answer. With `cut` the body ends before its announced length, and the connection is closed."""
 
     status: int = 200
     body: bytes = b""
@@ -45,7 +45,7 @@ class Reply:
 
 
 def reply(value: Any, status: int = 200, **headers: str) -> Reply:
-    """An answer in JSON."""
+    """Return a JSON answer."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(status, msgspec.json.encode(value), {"content-type": "application/json", **named})
 
@@ -54,7 +54,7 @@ Handler = Callable[[Request], Awaitable[Reply | None]]
 
 
 class Connection(asyncio.Protocol):
-    """One connection; its requests are answered in their order. A handler that answers None has it hung up."""
+    """One connection; it answers its requests in order. A handler that returns None closes it."""
 
     def __init__(self, handler: Handler, open_ones: set[Connection]) -> None:
         self._handler = handler
@@ -69,46 +69,46 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asked by the loop."""
+        """Called by the loop."""
         self._transport = transport  # type: ignore[assignment]
         self._open_ones.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Asked by the loop. What is being done is done to its end: a provider does not notice either."""
+        """Called by the loop. A running request is finished: a real provider does not notice either."""
         self._transport = None
         self._open_ones.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        """Asked by the loop."""
+        """Called by the loop."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """End the connection without another word."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def on_message_begin(self) -> None:
-        """Asked by the parser."""
+        """Called by the parser."""
         self._request, self._url, self._parts, self._size = Request(), b"", [], 0
 
     def on_url(self, url: bytes) -> None:
-        """Asked by the parser."""
+        """Called by the parser."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Asked by the parser."""
+        """Called by the parser."""
         self._request.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """Asked by the parser."""
+        """Called by the parser."""
         if self._request.headers.get("expect") == "100-continue" and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Asked by the parser."""
+        """Called by the parser."""
         self._size += len(body)
         if self._size > BODY_MAX_BYTES:
             self.hang_up()
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
-        """Asked by the parser."""
+        """Called by the parser."""
         request = self._request
         request.target = self._url.decode("latin-1")
         parts = urlsplit(request.target)
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(handler: Handler, host: str, port: int) -> tuple[asyncio.Server, set[Connection]]:
-    """A server that listens."""
+    """Start a server; return it and its open connections."""
     loop = asyncio.get_running_loop()
     open_ones: set[Connection] = set()
     server = await loop.create_server(lambda: Connection(handler, open_ones), host, port, backlog=4096)

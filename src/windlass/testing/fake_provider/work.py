@@ -1,6 +1,6 @@
-"""The work that the provider has: what was asked, under which key, and where it stands by now.
+"""The provider's work: its request, its key, and its status.
 
-Nothing is run and no timer is kept per piece: where work stands follows from the time since it was taken.
+Nothing runs, and no piece of work has a timer: its status depends on the time since it was accepted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from windlass.testing.fake_provider.journal import Entry
 
 
 class Manner(msgspec.Struct, forbid_unknown_fields=True):
-    """How work goes. `seconds` None: until somebody says so. A piece may have its own manner: `input.fake`.
+    """The behaviour of work. With `seconds` None, work runs until the test ends it. `input.fake` overrides it for one
+    piece.
 
-    `outcome`: succeeded, failed, refused (by its content). `output` None: an echo of the input.
+    `outcome`: succeeded, failed, refused (by its content). With `output` None, the output echoes the input.
     """
 
     queued_s: float = 0.0
@@ -31,7 +32,7 @@ class Manner(msgspec.Struct, forbid_unknown_fields=True):
     billed_s: float = 1.5
     tokens_in: int = 12
     tokens_out: int = 34
-    # Of the provider, not of one piece:
+    # For the whole provider, not for one piece:
     honours_keys: bool = True
     webhook_tries: int = 5
     webhook_again_s: float = 0.5
@@ -58,7 +59,7 @@ class Work(msgspec.Struct):
     is_end_noted: bool = False
 
     def status(self, now: float) -> ProviderStatus:
-        """Where it stands."""
+        """Return the status."""
         if self.forced:
             return ProviderStatus(self.forced)
         manner = self.manner
@@ -70,13 +71,13 @@ class Work(msgspec.Struct):
         return ProviderStatus.SUCCEEDED if manner.outcome == "succeeded" else ProviderStatus.FAILED
 
     def done_at(self) -> float | None:
-        """When it ends by itself."""
+        """Return when it ends without a request; None if it does not."""
         if self.manner.seconds is None:
             return None
         return self.created_at + self.manner.queued_s + self.manner.seconds
 
     def output(self) -> Any:
-        """What came of it."""
+        """Return the output."""
         if self.manner.output is not None:
             return self.manner.output
         told: dict[str, Any] = {"echo": self.input, "model": self.model}
@@ -86,7 +87,7 @@ class Work(msgspec.Struct):
 
 
 class Works:
-    """All of it, by id and by key."""
+    """All work, by id and by key."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.now = clock
@@ -102,17 +103,17 @@ class Works:
         return iter(self._by_id.values())
 
     def get(self, id: str) -> Work | None:
-        """The work of this id."""
+        """Return the work of this id."""
         return self._by_id.get(id)
 
     def of_key(self, protocol: str, key: str) -> Work | None:
-        """The work that was begun with this key."""
+        """Return the work that was started with this key."""
         return self._by_key.get((protocol, key)) if key else None
 
     def take(
         self, protocol: str, key: str, model: str, input: Any, webhook: str, *, id: str = "", extra: Any = None
     ) -> Work:
-        """New work."""
+        """Accept new work."""
         manner = self.manner
         own = input.get("fake") if isinstance(input, dict) else None
         if isinstance(own, dict):
@@ -128,12 +129,12 @@ class Works:
             self._by_key.setdefault((work.protocol, work.key), work)
 
     def forget(self) -> None:
-        """Everything."""
+        """Forget all work."""
         self._by_id.clear()
         self._by_key.clear()
 
     def recall(self, entry: Entry) -> None:
-        """What the journal of an earlier process says."""
+        """Restore work from a journal entry of an earlier process."""
         if entry.kind == "accepted":
             extra = dict(entry.extra or {})
             manner = msgspec.convert(extra.pop("manner", {}), Manner)

@@ -1,4 +1,4 @@
-"""`python -m windlass.testing.sim --seeds 1000`: run seeds, say what failed, and how to see it again."""
+"""`python -m windlass.testing.sim --seeds 1000`: runs seeds, and tells which failed and how to repeat them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN_MAX = 10
 
 
 def main() -> int:
-    """Exit code 0 when every seed is right, 1 when one is not."""
+    """Return 0 when every seed is right, 1 when one is wrong."""
     arguments = _arguments()
     if arguments.seed is not None:
         return _one(arguments.seed)
@@ -53,7 +53,7 @@ def _all(seeds: range, processes: int) -> Iterator[Outcome]:
     if processes < 2 or len(shares) < 2:
         yield from run_seeds(seeds)
         return
-    # Fresh interpreters, and one server for all of them, which this process ends.
+    # Fresh interpreters share one server, which this process ends.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:
         for outcomes in pool.map(partial(run_seeds, server=server_dsn()), shares):

@@ -1,4 +1,4 @@
-"""The other processes of a simulation: those who submit, control and answer, and the engines."""
+"""The other processes of a simulation: submitters, controllers, external answers, and engines."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from windlass.store.artifact import Artifacts, Ref, ref_of
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Answer, Log, Told
 from windlass.testing.sim.reruns import rerun_from
-from windlass.testing.sim.worker import is_away
 from windlass.views import explain, read
+from windlass.worker.resolve import is_away
 
 CALLERS = ("ada", "bob", "cy")
 
 
 class PlainResolver:
-    """Fills templates that hold plain paths only, which is all that the simulated recipes use."""
+    """Resolves templates of plain paths, the only templates of the simulated recipes."""
 
     async def resolve_async(self, template: Template, scope: Mapping[str, Any], caller: str = "") -> Any:
-        """The value of the template."""
+        """Return the value of the template."""
         return template.resolve(scope, _no_evaluator)
 
 
@@ -41,7 +41,7 @@ def _no_evaluator(text: str, _: Any) -> Any:
 
 
 class MemoryArtifacts(Artifacts):
-    """Artifacts that are gone with the run."""
+    """Artifacts that end with the run."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
@@ -53,17 +53,17 @@ class MemoryArtifacts(Artifacts):
         return ref
 
     async def get(self, ref: Ref) -> bytes:
-        """The bytes that were kept."""
+        """Return the kept bytes."""
         return self._kept[ref.sha256]
 
     async def part(self, ref: Ref, start: int, length: int) -> bytes:
-        """Some of them."""
+        """Return a part of the kept bytes."""
         return self._kept[ref.sha256][start : start + length]
 
 
 @dataclass
 class Stage:
-    """What every process of a run shares; `is_kind` is true in the last phase."""
+    """The shared state of all processes of a run; `is_kind` is true in the last phase."""
 
     db: SimDatabase
     log: Log
@@ -72,11 +72,11 @@ class Stage:
     is_kind: bool = False
     cancel_chance: float = 0.4
     jobs: list[UUID] = field(default_factory=list)
-    # Those among them that wait to be told something, or will.
+    # The jobs that wait for an event, now or later.
     listening: list[UUID] = field(default_factory=list)
 
     async def patiently(self, rng: random.Random, action: Callable[[], Any]) -> Any:
-        """Do it until the database answers; None when it is refused."""
+        """Repeat the action until the database answers; return None when it is refused."""
         while True:
             try:
                 return await action()
@@ -89,7 +89,7 @@ class Stage:
 
 
 async def run_submitter(stage: Stage, rng: random.Random, wishes: list[Submission]) -> None:
-    """Submit everything in `wishes`; what was not answered is still in it, and another incarnation asks again."""
+    """Submit everything in `wishes`. Unanswered submissions stay in it, and the restarted process repeats them."""
     while wishes:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 3.0))
         batch = wishes[: rng.choice([1, 1, 2, 3])]
@@ -107,7 +107,7 @@ async def run_submitter(stage: Stage, rng: random.Random, wishes: list[Submissio
 
 
 def wishes_of(stage: Stage, rng: random.Random, count: int) -> list[Submission]:
-    """What is to be submitted: now and then a key comes again, with the same body or with another."""
+    """Return the submissions of a run: some repeat a key, with the same body or with another."""
     wishes: list[Submission] = []
     for number in range(count):
         old = rng.choice(wishes) if wishes and rng.random() < 0.2 else None
@@ -133,7 +133,7 @@ def wishes_of(stage: Stage, rng: random.Random, count: int) -> list[Submission]:
 
 
 async def run_controller(stage: Stage, rng: random.Random) -> None:
-    """Cancel, pause, resume, retry and look, at random; in the last phase only let go what was paused."""
+    """Cancel, pause, resume, retry and explain at random; in the last phase only resume paused jobs."""
     while True:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 4.0))
         if stage.is_kind:
@@ -159,12 +159,12 @@ async def _control(stage: Stage, rng: random.Random, job: UUID) -> None:
                 stage.jobs.append(new)
         case "look":
             await stage.patiently(rng, lambda: explain.why(db, job))
-            # With chances of its own, so that all else goes as it would without. Most have not ended yet.
-            own = random.Random(job.int)
-            for one in own.sample(stage.jobs, min(4, len(stage.jobs))):
+            # With separate randomness, so that the rest of the run does not change. Most jobs have not ended yet.
+            own_rng = random.Random(job.int)
+            for one in own_rng.sample(stage.jobs, min(4, len(stage.jobs))):
                 new = stage.ids.new()
                 log.retried[new] = one
-                if await rerun_from(stage.patiently, db, log, own, one, new) is not None:
+                if await rerun_from(stage.patiently, db, log, own_rng, one, new) is not None:
                     stage.jobs.append(new)
                     break
         case "delete":
@@ -179,14 +179,14 @@ async def _resume_all(stage: Stage, rng: random.Random) -> None:
 
 
 async def run_outsider(stage: Stage, rng: random.Random) -> None:
-    """Answer for the work that goes on outside: once, twice, too late, or for an attempt that never was."""
+    """Answer for external work: once, twice, too late, or for an attempt that never was."""
     query = (
         "SELECT job_id, no, attempt FROM windlass.steps"
         " WHERE state = 'PARKED' AND waiting_for LIKE $1 ORDER BY job_id, no"
     )
     while True:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 4.0))
-        # What a provider does is its own to tell, and now and then somebody else is faster.
+        # A provider reports its own work; sometimes this process is faster.
         which = "external:outside" if rng.random() < 0.9 else "external:%"
         rows = await stage.patiently(rng, partial(_fetch, stage.db, query, which))
         if not rows:
@@ -200,7 +200,7 @@ async def run_outsider(stage: Stage, rng: random.Random) -> None:
             key = (chosen["job_id"], chosen["no"], attempt)
             stage.log.send(key, outcome)
             report = Report(*key, outcome, source="outside")
-            settled = await stage.patiently(rng, partial(settle, stage.db, [report], chance=rng.random))
+            settled = await stage.patiently(rng, partial(settle, stage.db, [report], spread=rng.random))
             stage.log.told.append(Told(key, outcome, "outside", settled.took_effect[0]))
 
 
@@ -209,8 +209,8 @@ async def _fetch(db: SimDatabase, query: str, *given: Any) -> Any:
 
 
 async def run_engine(stage: Stage, rng: random.Random) -> None:
-    """The engine's duties as they are due, and now and then one that nobody asked for."""
-    loops = Loops(stage.db, MemoryArtifacts(), PlainResolver(), new_id=stage.ids.new, chance=rng.random)
+    """Run the engine's duties when they are due, and now and then a random duty."""
+    loops = Loops(stage.db, MemoryArtifacts(), PlainResolver(), new_id=stage.ids.new, spread=rng.random)
     while True:
         wait_s = 1.0
         try:

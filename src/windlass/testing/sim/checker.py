@@ -1,4 +1,4 @@
-"""What must be true when a simulation is over: every complaint is a sentence, none means that all is well."""
+"""The rules that must hold after a simulation. Each complaint is a sentence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from windlass.core.errors import WrongState
 from windlass.core.lease import COUNTED_PART, is_gap
 from windlass.core.outcome import Cancel, Failure, Parked, Success
 from windlass.core.states import StepState
@@ -19,18 +20,19 @@ from windlass.testing.sim.reruns import check_reruns
 from windlass.testing.sim.scheduler import START
 from windlass.testing.sim.suspects import check_suspects
 
-# How soon word travels from job to job once nothing goes wrong any more.
+# How soon a message travels from job to job once the faults have ended.
 HEARD_WITHIN_S = 20.0
 
 
 def check(tables: Tables, log: Log, *, is_serial: bool = True) -> list[str]:
-    """Every complaint. `is_serial` says that no two operations overlapped."""
+    """Return every complaint. `is_serial` tells that no two operations overlapped."""
     return [
         *log.violations,
         *check_tables(tables, log.sent, is_serial=is_serial),
         *_submissions(tables, log),
         *_reports(tables, log),
         *_attempts(log),
+        *_blameless(tables),
         *_orphans(tables, log),
         *_leases(log),
         *check_reruns(tables, log),
@@ -72,7 +74,7 @@ def _submissions(tables: Tables, log: Log) -> list[str]:
 
 
 def _reports(tables: Tables, log: Log) -> list[str]:
-    """What was heard must be what is stored, and be heard once."""
+    """Check that each accepted report is stored, and took effect once."""
     wrong = []
     heard: dict[tuple[Any, bool], int] = defaultdict(int)
     steps = {(row["job_id"], row["no"]): row for rows in tables.steps.values() for row in rows}
@@ -83,7 +85,7 @@ def _reports(tables: Tables, log: Log) -> list[str]:
         job_id, no, attempt = told.key
         if told.worker is not None and str(told.worker) != claimed_by.get(told.key):
             wrong.append(f"the report of {told.worker} ended {told.key}, which {claimed_by.get(told.key)} had claimed")
-        # One attempt may first say that it waits outside, and then end.
+        # One attempt may first report that it waits for an external answer, and then end.
         heard[told.key, isinstance(told.outcome, Parked)] += 1
         step = steps[job_id, no]
         match told.outcome:
@@ -101,7 +103,7 @@ def _reports(tables: Tables, log: Log) -> list[str]:
 
 
 def _claims(tables: Tables) -> dict[Key, str]:
-    """The worker of every attempt, by the database's own account."""
+    """Return the worker of every attempt, from the events."""
     begun = [event for events in tables.events.values() for event in events if event["type"] == "step.running"]
     return {(e["job_id"], e["no"], e["attempt"]): msgspec.json.decode(e["payload"])["worker"] for e in begun}
 
@@ -118,8 +120,18 @@ def _attempts(log: Log) -> list[str]:
     return wrong
 
 
+def _blameless(tables: Tables) -> list[str]:
+    """Check that no step fails because its worker mistook the attempt."""
+    return [
+        f"step {step['no']} of {step['job_id']} failed because its attempt was not the current one"
+        for steps in tables.steps.values()
+        for step in steps
+        if step["state"] == "FAILED" and msgspec.json.decode(step["error"] or "{}").get("code") == WrongState.code
+    ]
+
+
 def _orphans(tables: Tables, log: Log) -> list[str]:
-    """A child whose parent has ended is cancelled as soon as an engine looks."""
+    """Check that a child of an ended parent is cancelled as soon as an engine acts."""
     wrong = []
     for job in tables.jobs.values():
         parent = tables.jobs.get(job["parent_job"])
@@ -127,13 +139,15 @@ def _orphans(tables: Tables, log: Log) -> list[str]:
             continue
         since = max(parent["finished_at"], START + timedelta(seconds=log.calm_at))
         ended = [event for event in tables.events[job["id"]] if event["type"] == f"job.{job['state'].lower()}"]
-        if job["finished_at"] > since + timedelta(seconds=HEARD_WITHIN_S) and ended[-1]["source"] != "relay":
+        if job["finished_at"] > since + timedelta(seconds=HEARD_WITHIN_S) and ended[-1]["source"] != "parent_notifier":
             wrong.append(f"child {job['id']} went on for long after its parent had ended, and is {job['state']}")
     return wrong
 
 
 def _leases(log: Log) -> list[str]:
-    """A lost worker's lease is never extended; no worker is lost before it was silent for a lease, outages apart."""
+    """Check that a lost worker's lease is never extended, and that no worker is lost before a lease of silence, outages
+    apart.
+    """
     wrong = []
     for worker, at in log.lost.items():
         moments = log.leases[worker]

@@ -1,4 +1,4 @@
-"""The member of the cast that follows the feed, and what must be true of what it wrote down."""
+"""The process of a simulation that follows the feed, and the rules for its records."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import asyncpg
 
 from windlass.engine import feed
 from windlass.engine.loops.auditor import Auditor
-from windlass.engine.loops.herald import Herald
+from windlass.engine.loops.webhook_scheduler import WebhookScheduler
 from windlass.engine.submit import Submission, Webhook
 from windlass.pure.audit import GENESIS, Record, verify
 from windlass.store.database import Database
 from windlass.testing.checker import Tables
 from windlass.testing.sim.cast import Stage
-from windlass.testing.sim.worker import is_away
+from windlass.worker.resolve import is_away
 
 # Transactions of other simulations on the same server hold the horizon back for a moment.
 _LOOKS_MAX = 500
@@ -26,14 +26,14 @@ _RECORDS = {"job.submitted": "job_submitted", "job.completed": "job_completed", 
 
 
 def with_webhook(wish: Submission) -> Submission:
-    """Whoever is followed also wants to be told."""
+    """Give a followed submission a webhook too."""
     webhook = None if wish.correlation_id is None else Webhook("https://example.org/told", b"sealed")
     return wish._replace(webhook=webhook)
 
 
 async def run_clerk(stage: Stage, rng: random.Random) -> None:
-    """The auditor and the herald, each a batch at a time."""
-    duties = (Auditor(stage.db), Herald(stage.db))
+    """Run the auditor and the webhook scheduler, each a batch at a time."""
+    duties = (Auditor(stage.db), WebhookScheduler(stage.db))
     while True:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 3.0))
         try:
@@ -44,8 +44,8 @@ async def run_clerk(stage: Stage, rng: random.Random) -> None:
 
 
 async def check_followed(db: Database, connection: asyncpg.Connection, tables: Tables) -> list[str]:
-    """Let the followers come to the end of the feed; then every complaint."""
-    duties = (Auditor(db), Herald(db))
+    """Let the followers reach the end of the feed; then return every complaint."""
+    duties = (Auditor(db), WebhookScheduler(db))
     for _ in range(_LOOKS_MAX):
         for duty in duties:
             await duty.run_once()
@@ -58,9 +58,9 @@ async def check_followed(db: Database, connection: asyncpg.Connection, tables: T
 
 
 async def _behind(connection: asyncpg.Connection) -> int:
-    """Events of the feed, below the horizon or not, that a follower has not come to."""
+    """Count the events of the feed that a follower has not read, below the horizon or not."""
     count = 0
-    for duty in ("auditor", "herald"):
+    for duty in ("auditor", "webhook_scheduler"):
         at = await feed.cursor(connection, duty)
         count += await connection.fetchval(
             "SELECT count(*) FROM windlass.events WHERE (txid, job_id, seq) > ($1::text::xid8, $2, $3)"
@@ -83,7 +83,7 @@ def _record(row: asyncpg.Record) -> Record:
 
 
 async def _records(connection: asyncpg.Connection, tables: Tables) -> list[str]:
-    """A record for each followed beginning and end of a job, one and no more."""
+    """Check that each followed job has exactly one record of its beginning and one of its end."""
     wanted: Counter[tuple[UUID, str]] = Counter()
     for job_id, events in tables.events.items():
         for event in events:

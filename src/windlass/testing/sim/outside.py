@@ -1,4 +1,4 @@
-"""Those of the cast who bring news from outside: webhooks, signals to jobs, and whoever gives or takes money."""
+"""The processes that bring external news: webhooks, signals to jobs, polls, and budgets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from windlass.engine.submit import Submission
 from windlass.providers.poller import Poller
 from windlass.testing.sim.cast import CALLERS, MemoryArtifacts, Stage
 from windlass.testing.sim.plans import EVENTS
-from windlass.testing.sim.worker import is_away
 from windlass.testing.sim.world import Letter, World
+from windlass.worker.resolve import is_away
 
 LOOK_EVERY_S = 30.0
 PLENTY = Decimal(1_000_000)
 
 
 async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
-    """Take in the webhooks that have come. One that was not answered for comes again."""
+    """Receive the webhooks that have arrived. An unanswered webhook arrives again."""
     while True:
         arrived = world.due_letters()
         if not arrived:
@@ -35,7 +35,7 @@ async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
         chosen = rng.sample(arrived, min(len(arrived), rng.choice([1, 1, 2, 4])))
         batch = list({letter.event_id: letter for letter in chosen}.values())
         answers = [answer_of(one) for one in batch]
-        applied = await stage.patiently(rng, partial(external.answer, stage.db, answers, chance=rng.random))
+        applied = await stage.patiently(rng, partial(external.answer, stage.db, answers, spread=rng.random))
         for letter, what in zip(batch, applied, strict=True):
             world.letters = [one for one in world.letters if one is not letter]
             stage.log.answered.add(letter.event_id)
@@ -46,14 +46,14 @@ async def run_receiver(stage: Stage, world: World, rng: random.Random) -> None:
 
 
 def answer_of(letter: Letter) -> external.Answer:
-    """A webhook as the edge hands it on."""
+    """Return a webhook as the API hands it on."""
     event = InEvent(letter.event_id, {"x-event": letter.event_id}, msgspec.json.encode(letter.said))
     provider = letter.external_id.partition("-")[0]
     return external.Answer(provider, letter.external_id, letter.said, "webhook", letter.key, event)
 
 
 async def _check_replay(stage: Stage, world: World, letter: Letter, what: Applied) -> None:
-    """What is refused as a replay must have had its effect."""
+    """Check that an event refused as a replay had its effect."""
     if what is not Applied.REPLAYED or not letter.said.status.is_terminal:
         return
     key = world.wares[letter.external_id].key
@@ -67,7 +67,7 @@ async def _check_replay(stage: Stage, world: World, letter: Letter, what: Applie
 
 
 async def run_signaller(stage: Stage, rng: random.Random) -> None:
-    """Tell jobs what they wait for: too early, twice, what does not fit; in the last phase what does."""
+    """Send jobs the events that they wait for: too early, twice, or not matching; in the last phase matching."""
     while True:
         await stage.db.scheduler.sleep(rng.expovariate(1 / 5.0))
         if stage.is_kind:
@@ -77,7 +77,7 @@ async def run_signaller(stage: Stage, rng: random.Random) -> None:
 
 
 async def tell(stage: Stage, rng: random.Random, job_id: UUID, name: str, flag: bool) -> None:
-    """Send a job an event, now and then twice under one id."""
+    """Send a job an event, sometimes twice under one id."""
     stage.log.signals += 1
     id = f"s{stage.log.signals}"
     body = {"flag": flag, "ok": True, "items": [1], "signal": id}
@@ -100,7 +100,7 @@ async def _tell_all(stage: Stage, rng: random.Random) -> None:
 
 
 async def run_treasurer(stage: Stage, rng: random.Random) -> None:
-    """Set budgets, and raise them; in the last phase there is plenty."""
+    """Set budgets, and raise them; in the last phase every budget is ample."""
     scopes = [("caller", caller) for caller in CALLERS] + [("recipe", plan.recipe) for plan in stage.plans]
     while not stage.is_kind:
         scope, name = rng.choice(scopes)
@@ -109,7 +109,7 @@ async def run_treasurer(stage: Stage, rng: random.Random) -> None:
         await stage.patiently(rng, partial(budgets.set, stage.db, scope, name, most))
         await stage.db.scheduler.sleep(min(rng.expovariate(1 / 20.0), 30.0))
     while True:
-        # Those of jobs as well, which came with them.
+        # Raise the budgets of jobs as well, which the submits brought.
         for view in await stage.patiently(rng, partial(budgets.list, stage.db)):
             if view.most < PLENTY:
                 await stage.patiently(rng, partial(budgets.set, stage.db, view.scope, view.name, PLENTY))
@@ -117,17 +117,17 @@ async def run_treasurer(stage: Stage, rng: random.Random) -> None:
 
 
 def with_budget(wish: Submission, rng: random.Random) -> Submission:
-    """Some jobs may cost only so much."""
+    """Give some jobs a budget."""
     return wish._replace(budget=Decimal(rng.choice([2, 4, 8]))) if rng.random() < 0.15 else wish
 
 
 async def run_poller(stage: Stage, world: World, rng: random.Random) -> None:
-    """The real poller, one request at a time."""
+    """Run the real poller, one request at a time."""
     poller = Poller(
         stage.db,
         world.providers,
         MemoryArtifacts(),
-        chance=rng.random,
+        spread=rng.random,
         clock_s=lambda: stage.db.scheduler.now,
         at_once=1,
     )

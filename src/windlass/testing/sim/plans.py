@@ -1,7 +1,7 @@
-"""The recipes that simulated jobs are made from: chains, diamonds, fan-outs, conditions, timers and child recipes; and
-those that have work done outside, stand in line for it, or wait to be told something.
+"""The recipes of simulated jobs: chains, diamonds, fan-outs, conditions, timers and child recipes.
 
-They are made from fixed seeds and registered once, so that a run's history does not depend on what ran before it.
+Some recipes use providers, wait for slots, or wait for events. Fixed seeds generate them, and they are registered once,
+so a run's history does not depend on earlier runs.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ LEAVES = 12
 PLANS = 60
 OUTER_PLANS = 40
 _NAMES = "abcdefg"
-# A handler for each node's name; and two kinds of workers, each with a part of them.
+# A handler for each node's name; and two kinds of workers, each with a part of the handlers.
 HANDLERS = _NAMES
 PARTS = ("abcd", "defg")
 EVENTS = ("go", "stop")
-# Keys that steps of many jobs share, and how many may run under each.
-KEYS = (("one-${inputs.seconds}", 1), ("two", 2))
-# What an attempt may cost.
+# Keys that steps of many jobs share, the limit of each, and the amount that a step takes.
+KEYS = (("one-${inputs.seconds}", 1, 1), ("few", 3, 1), ("few", 3, 2))
+# The slots of its provider that a step takes; some steps take more than the provider has.
+PLACES = (1, 1, 1, 2, 3)
+# The expected cost of an attempt.
 COST = 2.0
 QUEUES = ("main_processing", "background_processing")
 
 
 def library() -> list[Plan]:
-    """Every plan; the first LEAVES of them start no child jobs, and the others only those before them."""
+    """Return every plan. The first LEAVES plans start no child jobs, and the others only earlier plans."""
     plans: list[Plan] = []
     for number in range(PLANS):
         rng = random.Random(f"plan {number}")
@@ -41,7 +43,9 @@ def library() -> list[Plan]:
 
 
 def outer_library() -> list[Plan]:
-    """Plans whose steps are done by providers, share keys, cost money, wait for events; some are others' children."""
+    """Return plans whose steps use providers, share keys, cost money or wait for events. Some are child recipes of
+    others.
+    """
     plans: list[Plan] = []
     leaves = [plan.recipe for plan in library()[:LEAVES]]
     for number in range(OUTER_PLANS):
@@ -59,18 +63,20 @@ def outer_library() -> list[Plan]:
 def _outer_node(rng: random.Random, node: Node) -> Node:
     if node.kind is not NodeKind.TASK:
         return node
-    # Where something comes before it, the event can be early.
+    # After a dependency, the event can be early.
     if node.each is None and rng.random() < (0.35 if node.needs else 0.1):
         match = {"flag": "${inputs.flag}"} if rng.random() < 0.6 else {}
         wait_s = rng.choice([None, 30.0, 60.0])
         return replace(node, kind=NodeKind.EVENT, run=rng.choice(EVENTS), with_=match, wait_s=wait_s)
     provider = rng.choice(["alpha", "alpha", "beta", ""])
-    key, limit = rng.choice(KEYS) if rng.random() < 0.4 or not provider else (None, 1)
+    key, limit, takes = rng.choice(KEYS) if rng.random() < 0.4 or not provider else (None, 1, 1)
     return replace(
         node,
         provider=provider,
         concurrency=key,
         limit=limit,
+        takes=takes,
+        places=rng.choice(PLACES) if provider else 1,
         cost=rng.choice([None, None, COST]),
         wait_s=rng.choice([None, 25.0, 50.0]),
     )

@@ -1,4 +1,4 @@
-"""What must be true in the end of the work that was done outside, of the lines, of the money and of the signals."""
+"""The rules that must hold in the end for provider work, slots, costs and signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from windlass.testing.sim.world import Ware, World
 
 Row = Mapping[str, Any]
 
-# What was true of work that is said to have ended thus. A provider may forget what it has told.
+# By recorded status: the possible true status. A provider may forget work that it has reported.
 _ENDS = {
     status: (ProviderStatus(status), ProviderStatus.UNKNOWN)
     for status in ("SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN")
@@ -31,7 +31,7 @@ _ENDS = {
 
 
 async def still_open(connection: asyncpg.Connection) -> int:
-    """How much is left to do outside once all jobs have ended."""
+    """Count the provider work and provider events left after all jobs have ended."""
     return int(
         await connection.fetchval(
             "SELECT (SELECT count(*) FROM windlass.provider_jobs WHERE state <> 'ENDED')"
@@ -41,7 +41,7 @@ async def still_open(connection: asyncpg.Connection) -> int:
 
 
 async def check_outside(connection: asyncpg.Connection, tables: Tables, log: Log, world: World) -> list[str]:
-    """Every complaint."""
+    """Return every complaint."""
     work = await connection.fetch("SELECT * FROM windlass.provider_jobs ORDER BY job_id, no, round")
     events = await connection.fetch("SELECT * FROM windlass.provider_events ORDER BY provider, id")
     signals = await connection.fetch("SELECT * FROM windlass.signals ORDER BY seq")
@@ -68,7 +68,7 @@ def _key(row: Row) -> WorkKey:
 
 
 def _work(work: list[Row], world: World) -> list[str]:
-    """One piece of work for each round, one round after the other, and nothing goes on that nobody waits for."""
+    """Check that each round has one piece of work, that rounds follow each other, and that no such work goes on."""
     wrong = []
     rounds: dict[tuple[UUID, int], list[int]] = defaultdict(list)
     for row in work:
@@ -78,14 +78,14 @@ def _work(work: list[Row], world: World) -> list[str]:
     known = {_key(row) for row in work}
     for ware in world.wares.values():
         if ware.key not in known:
-            wrong.append(f"{ware.id} was done for {ware.key}, of which nothing is known")
+            wrong.append(f"{ware.id} was done for {ware.key}, which has no row")
         if not ware.is_over(world.scheduler.now):
-            wrong.append(f"{ware.id} of {ware.key} goes on, and nobody waits for it")
+            wrong.append(f"{ware.id} of {ware.key} goes on, and no step waits for it")
     return wrong
 
 
 def _round(row: Row, world: World) -> Iterator[str]:
-    """What the row says, against what the provider did."""
+    """Compare the row with the provider's work."""
     id = world.by_key.get(_key(row))
     truth = None if id is None else world.wares[id].said(world.scheduler.now).status
     if row["state"] != "ENDED":
@@ -100,7 +100,7 @@ def _round(row: Row, world: World) -> Iterator[str]:
 
 
 def _busy(tables: Tables) -> list[str]:
-    """A provider that is busy never fails a step."""
+    """Check that a busy provider never fails a step."""
     return [
         f"step {step['no']} of {step['job_id']} failed because its provider was busy"
         for steps in tables.steps.values()
@@ -110,7 +110,7 @@ def _busy(tables: Tables) -> list[str]:
 
 
 def _faults(tables: Tables, work: list[Row], world: World) -> list[str]:
-    """An attempt fails only of what its own work came to."""
+    """Check that an attempt fails only by its own work."""
     wrong = []
     attempts = {_key(row): row["attempt"] for row in work}
     told = {ware.end.fault.message: ware for ware in world.wares.values() if ware.end.fault is not None}
@@ -129,7 +129,7 @@ def _is_row(rounds: list[int]) -> bool:
 
 
 def _results(tables: Tables, work: list[Row], world: World) -> list[str]:
-    """What a step has for an output is what came of its last round."""
+    """Check that a step's output is the output of its last round."""
     wrong = []
     last: dict[tuple[UUID, int], Row] = {(row["job_id"], row["no"]): row for row in work}
     for (job_id, no), row in last.items():
@@ -139,7 +139,7 @@ def _results(tables: Tables, work: list[Row], world: World) -> list[str]:
         output = msgspec.json.decode(step["output"])
         ware = world.wares.get(world.by_key.get(_key(row), ""))
         if "ware" not in output:
-            # Somebody else did it.
+            # An external answer completed the step.
             continue
         if ware is None or output != _output(ware):
             wrong.append(f"step {no} of {job_id} has {output}, and its last round {_key(row)} came to {ware}")
@@ -154,7 +154,7 @@ def _output(ware: Ware) -> Any:
 
 
 def _events(work: list[Row], events: list[Row], world: World) -> list[str]:
-    """No webhook that was accepted is lost, and of each piece of work one word at most settled its step."""
+    """Check that no accepted webhook is lost, and that at most one event of each piece of work settled its step."""
     wrong = []
     names = {(row["provider"], row["external_id"]) for row in work}
     applied: dict[str, list[str]] = defaultdict(list)
@@ -170,7 +170,7 @@ def _events(work: list[Row], events: list[Row], world: World) -> list[str]:
 
 
 async def _costs(connection: asyncpg.Connection, events: list[Row], world: World) -> list[str]:
-    """What took effect was paid for, once."""
+    """Check that each applied result was paid for, once."""
     wrong = []
     rows = await connection.fetch(
         "SELECT p.job_id, p.no, p.round, p.external_id, c.amount FROM windlass.provider_events e"
@@ -180,7 +180,7 @@ async def _costs(connection: asyncpg.Connection, events: list[Row], world: World
     )
     for row in rows:
         cost = world.wares[row["external_id"]].end.cost
-        # What nobody told is what was expected, if anything was.
+        # An unreported cost is the expected cost, if there is one.
         wanted = [None, Decimal(str(COST))] if cost is None else [Decimal(cost.amount)]
         if row["amount"] not in wanted:
             wrong.append(f"{_key(row)} cost {wanted}, and {row['amount']} was written down")
@@ -188,14 +188,14 @@ async def _costs(connection: asyncpg.Connection, events: list[Row], world: World
 
 
 def _signals(tables: Tables, signals: list[Row], log: Log) -> list[str]:
-    """A signal whose sender got an answer is kept, and completed one step at most."""
+    """Check that an answered signal is kept, and completed at most one step."""
     wrong = []
     found = {(row["job_id"], row["id"]): row for row in signals}
     for place, heard in log.signalled.items():
         if place not in found:
             wrong.append(f"signal {place} was answered {heard}, and is not kept")
         elif "delivered" in heard and found[place]["taken_no"] is None:
-            wrong.append(f"signal {place} was answered {heard}, and nobody has taken it")
+            wrong.append(f"signal {place} was answered {heard}, and no step has taken it")
     taken: dict[tuple[UUID, int], list[str]] = defaultdict(list)
     for row in signals:
         if row["taken_no"] is not None:
@@ -209,7 +209,7 @@ def _signals(tables: Tables, signals: list[Row], log: Log) -> list[str]:
 
 
 def _waits(tables: Tables, signals: list[Row]) -> list[str]:
-    """Whoever waits takes the first signal that fits, however early it came; he waits in vain only if none came."""
+    """Check that a waiting step takes the first matching signal, even an early one, and times out only without one."""
     wrong = []
     for job_id, steps in tables.steps.items():
         plan = PLANS.get(tables.jobs[job_id]["plan"])

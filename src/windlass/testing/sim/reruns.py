@@ -1,4 +1,4 @@
-"""Re-runs from a step in a simulation: what was told beforehand is what runs, and is what the plan says."""
+"""Re-runs from a step in a simulation: the steps that run are those of the preview and of the plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Patiently = Callable[[random.Random, Callable[[], Awaitable[Any]]], Awaitable[An
 async def rerun_from(
     patiently: Patiently, db: Database, log: Log, rng: random.Random, job: UUID, new: UUID
 ) -> UUID | None:
-    """Run a job again from one of its steps, now and then with other inputs; None when that is refused."""
+    """Run a job again from one of its steps, sometimes with other inputs; return None when that is refused."""
     view = await patiently(rng, lambda: read.job(db, job))
     if view is None:
         return None
@@ -31,17 +31,17 @@ async def rerun_from(
     step = rng.choice(plan.nodes).name
     changed = {**view.input, rng.choice(["flag", "items", "n"]): rng.choice([True, [], [1, 2]])}
     inputs = changed if rng.random() < 0.3 else None
-    told = await patiently(rng, lambda: rerun.preview(db, job, rerun.Wish("rerun", step, inputs)))
-    if told is None:
+    preview = await patiently(rng, lambda: rerun.preview(db, job, rerun.Wish("rerun", step, inputs)))
+    if preview is None:
         return None
-    log.reran[new] = (job, step, frozenset(told.run_again))
+    log.reran[new] = (job, step, frozenset(preview.run_again))
     key = str(new) if rng.random() < 0.5 else None
     made: UUID | None = await patiently(rng, lambda: rerun.rerun(db, job, new, from_step=step, inputs=inputs, key=key))
     return made
 
 
 def check_reruns(tables: Tables, log: Log) -> list[str]:
-    """Every complaint."""
+    """Return every complaint."""
     wrong: list[str] = []
     for new, (old, step, told) in log.reran.items():
         job = tables.jobs.get(new)
@@ -70,7 +70,9 @@ def check_reruns(tables: Tables, log: Log) -> list[str]:
 
 
 def _must_run(plan: Plan, step: str, old: list[Any]) -> frozenset[str]:
-    """The step, what comes after it, and what was not done: found forwards, as the law finds it from its tables."""
+    """Return the step, the steps after it, and the undone steps: found forwards, while the engine finds them in its
+    tables.
+    """
     found = {step}
     for node in plan.nodes:
         if found.intersection(node.needs):

@@ -1,4 +1,4 @@
-"""One seed: set the stage, let everything happen under faults, then let it come to its end, and check."""
+"""One seed: start the processes, run them under faults, then let every job end, and check."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from windlass.testing.checker import Tables
 from windlass.testing.postgres import TABLES, fresh_database
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
 from windlass.testing.sim.checker import check
-from windlass.testing.sim.database import Faults, SimDatabase
+from windlass.testing.sim.crew import Crew
+from windlass.testing.sim.database import Faults, RealConnection, SimDatabase
+from windlass.testing.sim.echoes import run_echo
 from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
-from windlass.testing.sim.log import Log
+from windlass.testing.sim.log import Log, overheard
 from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer, with_budget
 from windlass.testing.sim.plans import HANDLERS, PARTS, PLANS, library, outer_library
 from windlass.testing.sim.reckoning import check_outside, still_open
@@ -32,14 +34,12 @@ from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
 from windlass.testing.sim.slots import Watch, too_often
 from windlass.testing.sim.small import small_batches
-from windlass.testing.sim.suspects import run_heartbeat
-from windlass.testing.sim.worker import ModelWorker
 from windlass.testing.sim.world import PROVIDERS, RECEIVER, World
 from windlass.views import explain
 
 T = TypeVar("T")
 
-# Everything natural in a simulated job is over long before: retries, timers, hung attempts, lost workers.
+# All retries, timers, hung attempts and lost workers of a simulated job are over long before.
 END_WITHIN_S = 3600.0
 END_WITHIN_TURNS = 6_000
 LOOK_EVERY_TURNS = 25
@@ -49,7 +49,7 @@ _CLEARED = [table for table in TABLES if table not in ("plans", "recipes")]
 
 @dataclass(frozen=True)
 class Knobs:
-    """How rough a run is; drawn from the seed, and printed with it."""
+    """The chances and sizes of a run; drawn from the seed, and printed with it."""
 
     workers: int
     engines: int
@@ -61,23 +61,25 @@ class Knobs:
     bell_chance: float
     amnesia_chance: float
     skew_s: float
-    # Whether work is done outside as well, and how often that goes wrong.
+    # Whether jobs use providers, and how often those fail.
     is_outer: bool
     trouble: float
-    # How often the database is away, and whether each kind of worker has a part of the handlers only.
+    # How often the database is away, and whether each kind of worker has only a part of the handlers.
     outage_chance: float
     is_split: bool
+    # How often a worker is stopped.
+    stop_chance: float
     # Whether some steps kill the processes that run them, and heartbeats outlive their workers.
     has_poison: bool = False
 
     @classmethod
     def of(cls, seed: int) -> Knobs:
-        """Those of this seed."""
+        """Return the knobs of this seed."""
         return cls.draw(random.Random(f"seed {seed}"))
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
-        """The seed's own."""
+        """Draw the knobs."""
         drawn = cls(
             workers=rng.choice([1, 2, 2, 3]),
             engines=rng.choice([1, 1, 2]),
@@ -93,10 +95,11 @@ class Knobs:
             trouble=rng.choice([0.05, 0.2, 0.4]),
             outage_chance=rng.choice([0.0, 0.0, 0.005, 0.015]),
             is_split=rng.random() < 0.5,
+            stop_chance=rng.choice([0.0, 0.003, 0.01]),
         )
-        # Drawn apart, so that all other seeds are as they were.
+        # Drawn separately, so that the other draws of a seed stay the same.
         drawn = replace(drawn, has_poison=random.Random(str(drawn)).random() < POISON_CHANCE)
-        # More goes on where work is done outside.
+        # A run with providers needs more turns.
         return replace(drawn, turns=drawn.turns + 150, jobs=drawn.jobs + 2) if drawn.is_outer else drawn
 
     def __str__(self) -> str:
@@ -105,7 +108,7 @@ class Knobs:
 
 @dataclass
 class Outcome:
-    """What came of a seed. `history` is the same whenever the seed is run again."""
+    """The result of a seed. `history` is the same whenever the seed is run again."""
 
     seed: int
     knobs: Knobs
@@ -121,7 +124,7 @@ class Outcome:
 
 
 def run_seeds(seeds: Sequence[int], server: str | None = None) -> list[Outcome]:
-    """Run these in this process, on a database of their own on the server of this DSN."""
+    """Run these seeds in this process, on a new database on the server of this DSN."""
 
     async def run() -> list[Outcome]:
         async with Simulation.open(server) as simulation:
@@ -143,27 +146,28 @@ class Simulation:
     @classmethod
     @asynccontextmanager
     async def open(cls, server: str | None = None) -> AsyncIterator[Simulation]:
-        """Make a database for it, on the server of this DSN or on a throwaway one, and register the recipes."""
+        """Create a database, on the server of this DSN or on a throwaway server, and register the recipes."""
         db = await Database.open(await fresh_database(server), max_size=1)
         try:
             plans = library() + outer_library()
             for plan in plans:
                 await recipes.register(db, plan)
             async with db.connection() as connection:
-                with small_batches():
-                    yield cls(connection, plans)
+                simulation = cls(connection, plans)
+                with small_batches(), overheard(lambda: simulation._log):
+                    yield simulation
         finally:
             await db.close()
 
     async def run(self, seed: int) -> Outcome:
-        """One seed."""
+        """Run one seed."""
         await self._clear()
         run = _Run(self._connection, self._plans, seed)
         self._log = run.log
         return await run.run()
 
     async def story(self) -> str:
-        """Every event of the last run and what happened outside, in the order in which they happened."""
+        """Return all events of the last run and of its providers, in order of time."""
         rows = await self._connection.fetch(
             "SELECT e.at, e.job_id, j.recipe, e.seq, e.type, e.source, e.no, e.attempt, e.payload "
             "FROM windlass.events e JOIN windlass.jobs j ON j.id = e.job_id ORDER BY e.at, e.job_id, e.seq"
@@ -202,16 +206,17 @@ class _Run:
         )
         self.log = Log(has_poison=knobs.has_poison)
         self.ids = SkewedIds(self.scheduler, random.Random(rng.getrandbits(64)), knobs.skew_s)
-        self.db = SimDatabase(connection, self.scheduler, self.faults, self.log)
-        self.world = World(
-            self.scheduler, self.faults, random.Random(rng.getrandbits(64)), self.log, connection, knobs.trouble
-        )
+        real = RealConnection(connection)
+        self.db = SimDatabase(real, self.scheduler, self.faults, self.log)
+        chances = random.Random(rng.getrandbits(64))
+        self.world = World(self.scheduler, self.faults, chances, self.log, real, knobs.trouble)
         self.stage = Stage(self.db, self.log, self.ids, _sample(self.rng, plans, is_outer=knobs.is_outer))
         self.stage.cancel_chance = 0.8 if knobs.is_outer else 0.4
         if knobs.is_outer:
-            self.db.watch = Watch(connection, self.log, plans)
+            self.db.watch = Watch(real, self.log, plans)
         self.pauses = 0
         self.processes: list[Process] = []
+        self.crew = Crew(self.stage, self.processes, self.world.providers, self._fork())
 
     async def run(self) -> Outcome:
         self._people()
@@ -219,15 +224,19 @@ class _Run:
             await self._outside()
         is_split = self.knobs.is_split and self.knobs.workers > 1
         for number in range(self.knobs.workers):
-            self._worker(f"worker {number}", PARTS[number % 2] if is_split else HANDLERS)
+            self.crew.start(f"worker {number}", PARTS[number % 2] if is_split else HANDLERS)
         for number in range(self.knobs.engines):
             self._engine(f"engine {number}", 0.0)
         while self.scheduler.turns < self.knobs.turns and not self.scheduler.crashes:
             await self.scheduler.turn()
             self._maybe_pause()
             self._maybe_outage()
+            if self.rng.random() < self.knobs.stop_chance:
+                self.crew.stop_one()
         wrong = await self._come_to_an_end()
+        self.log.is_over = True
         self.scheduler.clear()
+        self.crew.clear()
         tables = await Tables.read(self.connection)
         wrong += self.scheduler.crashes + check(tables, self.log)
         if self.knobs.is_outer:
@@ -247,6 +256,7 @@ class _Run:
         self._keep_up("submitter", lambda rng: [run_submitter(self.stage, rng, wishes)], 0.0)
         self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
+        self._keep_up("echo", lambda rng: [run_echo(self.stage, rng)], 0.0)
         if not self.knobs.is_outer:
             self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
 
@@ -266,28 +276,6 @@ class _Run:
             for name, gate in found.items()
             if too_often(grants.get(name, []), gate.rate, gate.burst)
         ]
-
-    def _worker(self, name: str, handlers: str) -> None:
-        last: list[ModelWorker] = []
-
-        def strands(rng: random.Random) -> list[object]:
-            if last and self.knobs.has_poison:
-                self._heartbeat(last.pop(), rng)
-            worker = ModelWorker(
-                self.db, self.log, self.ids, rng, lambda: self.stage.is_kind, self.world.providers, handlers
-            )
-            last[:] = [worker]
-            return [worker.main(), worker.pulse()]
-
-        self._keep_up(name, strands, 0.0)
-
-    def _heartbeat(self, dead: ModelWorker, rng: random.Random) -> None:
-        """The heartbeat process of a dead worker hands its steps back, if it lives."""
-        begun = dead.dies()
-        if rng.random() < 0.75:
-            self.log.died.add(dead.id)
-            process = Process("heartbeat", restart=lambda: None)
-            self.scheduler.spawn(process, run_heartbeat(self.db, rng, dead.id, begun), rng.uniform(0.0, 2.0))
 
     def _engine(self, name: str, after_s: float) -> None:
         self._keep_up(name, lambda rng: [run_engine(self.stage, rng)], after_s)
@@ -310,11 +298,12 @@ class _Run:
         """Stop a process for a while, as SIGSTOP does: often for longer than a lease lasts."""
         if self.rng.random() < self.knobs.pause_chance:
             self.pauses += 1
-            # Now and then all of them, as when a machine sleeps.
+            # Sometimes all processes, as when a machine sleeps.
             chosen = self.processes if self.rng.random() < 0.2 else [self.rng.choice(self.processes)]
             until = self.scheduler.now + self.rng.choice([1, 6, 14, 20, 45])
             for process in chosen:
                 process.paused_until = max(process.paused_until, until)
+                process.trouble(until)
 
     def _maybe_outage(self) -> None:
         """Take the database away for a while, often for longer than a lease lasts."""
@@ -324,7 +313,7 @@ class _Run:
             self.log.outages.append((now, self.faults.away_until))
 
     async def _come_to_an_end(self) -> list[str]:
-        """No more faults: everything that was accepted must now end, and soon."""
+        """End the faults: every accepted job must now end, and soon."""
         self.faults.is_on = False
         self.log.calm_at = self.scheduler.now
         if self.faults.away_until > self.scheduler.now:
@@ -357,17 +346,15 @@ class _Run:
         return self.knobs.is_outer and await still_open(self.connection) > 0
 
     def _send_home(self) -> None:
-        """All jobs have ended, and providers still work: the others would only pass the time."""
-        asking = {strand.process for strand in self.scheduler.strands if not strand.is_lasting}
+        """Kill the processes that are not needed while providers finish, since all jobs have ended."""
         needed = ("engine", "poller", RECEIVER)
-        for process in {strand.process for strand in self.scheduler.strands} - asking:
-            if not process.name.startswith(needed):
+        for process in {strand.process: None for strand in self.scheduler.strands}:
+            if not process.name.startswith(needed) and not process.is_busy():
                 process.restart = None
                 self.scheduler.kill(process)
 
     async def _stuck(self) -> list[str]:
         wrong = []
-        self.scheduler.clear()
         db = _Plain(self.connection)
         rows = await self.connection.fetch("SELECT id, state FROM windlass.jobs WHERE finished_at IS NULL ORDER BY id")
         for row in rows:
@@ -382,7 +369,7 @@ class _Run:
         digest = hashlib.sha256()
         for events in tables.events.values():
             for event in events:
-                # But for the transaction that wrote it: the server counts those of everybody.
+                # Without the transaction id: the server counts the transactions of all its databases.
                 digest.update(repr([value for name, value in event.items() if name != "txid"]).encode())
         for rows in tables.steps.values():
             for row in rows:
@@ -412,7 +399,7 @@ def _sample(rng: random.Random, plans: list[Plan], *, is_outer: bool) -> list[Pl
 
 
 class _Plain(Database):
-    """The bare connection as a Database, for a last look."""
+    """The bare connection as a Database, for the final checks."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection

@@ -1,8 +1,8 @@
 """Clocks of the simulated machines, which disagree: by seconds, or by an hour.
 
-The engine takes nothing from a machine's own clock, but the time inside an id can still be wrong: in ids of older
-releases, and as far as a process reckons the server's time badly. So every simulated process makes its ids by a clock
-of its own, and nothing but their order may depend on it.
+The engine takes nothing from a machine's clock, but the time inside an id can still be wrong: in ids of older releases,
+and when a process estimates the server's time badly. So every simulated process has a separate clock for its ids, and
+nothing but their order may depend on it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from windlass.testing.sim.scheduler import Scheduler
 
 
 class SkewedIds(Ids):
-    """Ids for all processes of a run, each process's by its own clock, which is up to `skew_s` ahead or behind."""
+    """Ids for all processes of a run, by a clock for each process, which is up to `skew_s` ahead or behind."""
 
     def __init__(self, scheduler: Scheduler, rng: random.Random, skew_s: float) -> None:
         super().__init__(scheduler.now_ms, rng.getrandbits)
@@ -25,7 +25,7 @@ class SkewedIds(Ids):
         self._by_process: dict[str, Ids] = {}
 
     def new(self) -> UUID:
-        """An id by the clock of the process that acts now."""
+        """Return an id by the clock of the current process."""
         current = self._scheduler.current
         name = "" if current is None else current.process.name
         if name not in self._by_process:

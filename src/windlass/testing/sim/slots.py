@@ -1,4 +1,4 @@
-"""Looks at the lines after every commit that touched them: nobody has too much, and every row has its reason."""
+"""Checks the slots after every commit that touched them: no limit is exceeded, and every row has its reason."""
 
 from __future__ import annotations
 
@@ -38,31 +38,33 @@ _BUDGETS = (
     "  ELSE b.name = ANY(windlass.lineage(j.id)) END) AS paid"
     " FROM windlass.budgets b ORDER BY b.scope, b.name"
 )
-# How often all is looked at, and not only who holds what.
+# How often everything is checked, and not only the held slots.
 _THOROUGH_EVERY = 4
 _COMPLAINTS_MAX = 20
 
 
 class Watch:
-    """What was seen at the last commit, and what is wrong with what is seen now."""
+    """Remembers the slots of the last commit, and reports violations of the current commit."""
 
     def __init__(self, connection: asyncpg.Connection, log: Log, plans: list[Plan]) -> None:
         self._connection = connection
         self._log = log
         self._plans = {plan.hash: plan for plan in plans if plan.is_slotted}
+        # The steps that hold a slot, and the fence of each step's last holding.
         self._held: set[tuple[UUID, int]] = set()
+        self._fences: dict[tuple[UUID, int], int] = {}
         self._paid_before: dict[tuple[str, str], Decimal] = {}
         self._looks = 0
-        # When each provider's places were given out.
+        # When each provider's slots were granted.
         self.grants: dict[str, list[datetime]] = {}
 
     @staticmethod
     def is_touched(statement: str) -> bool:
-        """Whether a statement may change the lines."""
+        """Tell whether a statement may change the slots."""
         return "windlass.slots" in statement or "windlass.budgets" in statement or "windlass.costs" in statement
 
     async def look(self) -> None:
-        """After a commit."""
+        """Check the slots after a commit."""
         if len(self._log.violations) > _COMPLAINTS_MAX:
             return
         rows = await self._connection.fetch(_SLOTS)
@@ -81,23 +83,31 @@ class Watch:
     def _limits(self, rows: list[Any]) -> None:
         held = [row for row in rows if row["state"] == SlotState.HELD]
         places = {row["provider"]: row["concurrency"] or 1 for row in rows}
-        by_provider = Counter(row["provider"] for row in held if row["provider"])
+        by_provider: Counter[str] = Counter()
+        by_key: Counter[str] = Counter()
+        for row in held:
+            # A step that takes more slots than the provider has takes all of them.
+            by_provider[row["provider"]] += min(row["places"], places[row["provider"]])
+            by_key[row["key"]] += row["takes"]
         for provider, count in by_provider.items():
-            if count > places[provider]:
+            if provider and count > places[provider]:
                 self._say(f"{provider} has {places[provider]} places, and {count} are held")
         most = {row["key"]: row["most"] for row in rows}
-        for key, count in Counter(row["key"] for row in held if row["key"]).items():
-            if count > most[key]:
-                self._say(f"key {key} has {most[key]} places, and {count} are held")
+        for key, count in by_key.items():
+            if key and count > most[key]:
+                self._say(f"of key {key} there are {most[key]}, and {count} are held")
 
     def _granted(self, rows: list[Any]) -> set[tuple[str, str]]:
-        """The budgets of those who were granted what they waited for."""
+        """Return the budgets of the newly granted steps."""
         paying: set[tuple[str, str]] = set()
         held = {(row["job_id"], row["no"]) for row in rows if row["state"] == SlotState.HELD}
         for row in rows:
             place = (row["job_id"], row["no"])
             if place in held - self._held:
                 self.grants.setdefault(row["provider"], []).append(row["now"])
+                if row["fence"] <= self._fences.get(place, 0):
+                    self._say(f"{place} was granted what it needs with fence {row['fence']}, which it had before")
+                self._fences[place] = row["fence"]
                 if row["is_busy"]:
                     self._say(f"{place} was granted a place at {row['provider']}, which is busy")
                 if row["cost"] is not None:
@@ -129,17 +139,17 @@ class Watch:
             name = f"budget {row['scope']} {row['name']}"
             if row["reserved"] != row["held"]:
                 self._say(f"{name} has {row['reserved']} reserved, and its steps hold {row['held']}")
-            # What was paid before there was a budget is not its own.
+            # Costs paid before the budget existed do not count.
             before = self._paid_before.setdefault((row["scope"], row["name"]), row["paid"] - row["spent"])
             if row["spent"] != row["paid"] - before:
                 self._say(f"{name} has {row['spent']} spent, and its attempts cost {row['paid'] - before}")
-            # Work that nobody had to pay for beforehand may cost more than there is; but then nothing is granted.
+            # Work without a reserved cost may exceed the budget; but then nothing more is granted.
             if (row["scope"], row["name"]) in paying and row["spent"] + row["reserved"] > row["most"]:
                 self._say(f"{name} of {row['most']} has {row['spent']} spent and {row['reserved']} reserved")
 
 
 def too_often(grants: Sequence[datetime], rate: float, burst: int) -> bool:
-    """Whether more were granted within any time than the rate allows."""
+    """Tell whether the grants of any period exceed the rate."""
     for first, begin in enumerate(grants):
         for count, end in enumerate(grants[first:], 1):
             if count > rate * (end - begin).total_seconds() + burst + 0.001:

@@ -1,7 +1,7 @@
-"""Worker processes that die in a simulation: of a step that kills them, or of a fault; and what must come of that.
+"""Worker processes that die in a simulation, by a step that kills them or by a fault; and the rules for their steps.
 
-A step is poisonous by its place alone, so that every attempt of it kills the process that runs it. The heartbeat
-process of a dead worker hands its steps back as the real one does, unless it dies as well (the whole host).
+A step is poisonous by its place alone, so every attempt of it kills the process that runs it. The heartbeat process of
+a dead worker hands its steps back as the real one does, unless it dies as well (the whole host).
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from uuid import UUID
 
 import msgspec
 
-from windlass.core.errors import Unavailable
 from windlass.core.retry import ALONE_LOSSES, SILENT_LOSSES_MAX, SUSPECT_LOSSES
 from windlass.core.settle import WORKER_LOST
 from windlass.engine.hand_back import SOURCE, hand_back
-from windlass.store.outage import is_transient
 from windlass.testing.checker import Tables
 from windlass.testing.replay import Row
 from windlass.testing.sim.database import SimDatabase
 from windlass.testing.sim.log import Key, Log
+from windlass.worker.resolve import is_away
 
 # One step in this many is poisonous, in a run that has any.
 POISON_EVERY = 6
@@ -30,7 +29,7 @@ _ALONE_SILENT = SILENT_LOSSES_MAX - SUSPECT_LOSSES
 
 
 def is_poison(job_id: UUID, no: int) -> bool:
-    """Whether this step kills every process that runs it."""
+    """Tell whether this step kills every process that runs it."""
     return zlib.crc32(job_id.bytes + no.to_bytes(4)) % POISON_EVERY == 0
 
 
@@ -39,16 +38,16 @@ async def run_heartbeat(db: SimDatabase, rng: random.Random, worker: UUID, begun
     until = db.scheduler.now + HANDS_BACK_WITHIN_S
     while db.scheduler.now < until:
         try:
-            await hand_back(db, worker, begun, chance=rng.random)
+            await hand_back(db, worker, begun, spread=rng.random)
             return
         except Exception as error:
-            if not (is_transient(error) or isinstance(error, Unavailable)):
+            if not is_away(error):
                 raise
             await db.scheduler.sleep(rng.uniform(0.1, 1.0))
 
 
 def check_suspects(tables: Tables, log: Log) -> list[str]:
-    """Every complaint about what the deaths of workers were taken for."""
+    """Return every complaint about steps blamed for the deaths of workers."""
     return [
         f"step {row['no']} of {row['job_id']} {text}"
         for rows in tables.steps.values()
@@ -68,11 +67,11 @@ def _step(row: Row, events: list[Row], log: Log) -> Iterator[str]:
         because = payload.get("because") or payload.get("error", {}).get("code")
         if event["type"] == "step.running" and len(lost) >= SUSPECT_LOSSES:
             runs_apart.append(key)
-            if key in log.started and key not in log.apart and key not in log.forgotten:
+            if key in log.accompanied and key not in log.forgotten:
                 yield f"was lost {len(lost)} times, and attempt {event['attempt']} ran in company"
         if because == WORKER_LOST:
             lost.add(event["attempt"])
-            if event["source"] == SOURCE and key in log.fresh:
+            if event["source"] == SOURCE and key not in log.cut_off:
                 yield f"was charged with the death of a worker in attempt {event['attempt']}, which had not begun"
     if row["losses"] > len(lost):
         yield f"counts {row['losses']} losses, and {len(lost)} attempts were lost"

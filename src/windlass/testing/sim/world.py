@@ -1,8 +1,8 @@
-"""The providers of a simulation: what they were given, what becomes of it, and what they say of it.
+"""The providers of a simulation: their work, its results, and their answers.
 
-A provider honours idempotency keys and is right about what it has done. In all else it is as bad as the seed says: it
-is busy, it refuses, its answers are lost on the way, it says that it does not know, it forgets. Its webhooks are
-dropped, doubled, late, in the wrong order, or there before whoever asked has heard that his request was accepted.
+A provider honours idempotency keys and reports finished work correctly. Apart from that it is as bad as the seed says:
+it is busy, refuses, loses answers, reports UNKNOWN, and forgets work. Its webhooks are dropped, doubled, late, in the
+wrong order, or arrive before the answer to the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-import asyncpg
 import msgspec
 
 from windlass.core.external import ProviderStatus, Said, WorkKey
@@ -23,12 +22,12 @@ from windlass.providers.config import ProviderConfig
 from windlass.providers.errors import ConnectionLost, InvalidRequest, ProviderDown, ProviderError, RateLimited
 from windlass.providers.registry import Provider
 from windlass.testing.faults import Moment
-from windlass.testing.sim.database import Faults
+from windlass.testing.sim.database import Faults, RealConnection
 from windlass.testing.sim.log import Log
 from windlass.testing.sim.plans import COST
 from windlass.testing.sim.scheduler import Scheduler
 
-# Each one's name, its places, its requests a second, and how long it takes at most.
+# Each provider's name, its slots, and its requests a second.
 PROVIDERS = {"alpha": (1, 1.0), "beta": (3, 4.0)}
 RECEIVER = "receiver"
 POLLS_S = (3.0, 6.0, 12.0)
@@ -37,7 +36,7 @@ WAIT_S = 60.0
 
 @dataclass
 class Ware:
-    """A piece of work that a provider accepted. What it comes to is settled when it is accepted."""
+    """A piece of work that a provider accepted. Its result is decided at that moment."""
 
     provider: str
     id: str
@@ -45,16 +44,16 @@ class Ware:
     accepted_at: float
     ends_at: float
     end: Said
-    # When it was cancelled here, before its end.
+    # When it was cancelled, before its end.
     cancelled_at: float = math.inf
     forgotten_at: float = math.inf
 
     def is_over(self, now: float) -> bool:
-        """Whether it will use nothing any more."""
+        """Tell whether the work uses nothing any more."""
         return now >= min(self.ends_at, self.cancelled_at, self.forgotten_at)
 
     def said(self, now: float) -> Said:
-        """The truth."""
+        """Return the true status."""
         if now >= self.forgotten_at:
             return Said(ProviderStatus.UNKNOWN)
         if now >= self.cancelled_at < self.ends_at:
@@ -78,20 +77,20 @@ class Letter:
 
 @dataclass
 class _Journey:
-    """One request, and what goes wrong with it."""
+    """One request, and its fault."""
 
     world: World
     moment: Moment | None
     is_kill: bool
 
     async def back(self) -> None:
-        """The answer travels back."""
+        """Let the answer travel back."""
         if self.moment is not None:
             await self.fail()
         await self.world.scheduler.sleep(self.world.rng.uniform(0, 0.2))
 
     async def fail(self) -> None:
-        """Nobody hears the answer: who asked is killed, or finds the connection broken."""
+        """Lose the answer: kill the requesting process, or break its connection."""
         if self.is_kill:
             await self.world.scheduler.die()
         raise ConnectionLost("the connection broke")
@@ -99,14 +98,14 @@ class _Journey:
 
 @dataclass
 class World:
-    """All providers. `wrong` in the log is what a provider saw that it should never see."""
+    """All providers. `violations` in the log are requests that a provider should never see."""
 
     scheduler: Scheduler
     faults: Faults
     rng: random.Random
     log: Log
-    connection: asyncpg.Connection
-    # How often each thing goes wrong; nothing does in the last phase.
+    connection: RealConnection
+    # How often each thing fails; nothing fails in the last phase.
     trouble: float
     wares: dict[str, Ware] = field(default_factory=dict)
     by_key: dict[WorkKey, str] = field(default_factory=dict)
@@ -122,18 +121,18 @@ class World:
 
     @property
     def is_kind(self) -> bool:
-        """Whether faults are over."""
+        """Tell whether the faults are over."""
         return not self.faults.is_on
 
     def _note(self, text: str) -> None:
         self.log.outside.append((self.scheduler.now, text))
 
     def is_bad(self, share: float = 1.0) -> bool:
-        """Whether something goes wrong now that does so in this share of the world's trouble."""
+        """Draw whether something fails now; `share` is its part of the world's trouble."""
         return not self.is_kind and self.rng.random() < self.trouble * share
 
     async def _request(self) -> _Journey:
-        """A request travels: it may be lost on the way there, or its answer on the way back."""
+        """Let a request travel: it may be lost on the way there, or its answer on the way back."""
         await self.scheduler.sleep(self.rng.uniform(0, 8) if self.is_bad(0.5) else self.rng.uniform(0, 0.2))
         moment, is_kill = self.faults.draw(can_die=True)
         if moment is None and self.is_bad(0.5):
@@ -145,7 +144,7 @@ class World:
         return journey
 
     async def start(self, provider: str, key: WorkKey) -> Started:
-        """Accept the work, or say what became of it if it was accepted before. Some is done at once."""
+        """Accept the work, or return its status if it was accepted before. Some work is done at once."""
         journey = await self._request()
         refusal = self._refusal() if key not in self.by_key else None
         if refusal is None and key not in self.by_key:
@@ -193,7 +192,7 @@ class World:
     def _write_letters(self, ware: Ware) -> None:
         rng = self.rng
         if rng.random() < 0.3:
-            # Late as it may be, it can come after the end.
+            # It may be so late that it arrives after the end.
             at = ware.accepted_at + rng.uniform(0, 6)
             self._send(ware, at, Said(ProviderStatus.RUNNING, progress_pct=10.0))
         if math.isfinite(ware.ends_at):
@@ -218,20 +217,20 @@ class World:
         self.scheduler.wake(RECEIVER, letter.at)
 
     def due_letters(self) -> list[Letter]:
-        """Those that have arrived. They are the receiver's once he drops them."""
+        """Return the webhooks that have arrived. The receiver removes a webhook when it has handled it."""
         now = self.scheduler.now
         arrived = []
         for letter in sorted(self.letters, key=lambda one: (one.at, one.event_id)):
             ware = self.wares[letter.external_id]
             if letter.said.status.is_terminal and min(ware.cancelled_at, ware.forgotten_at) < ware.ends_at:
-                # It never came to this.
+                # The work never reached this end.
                 self.letters.remove(letter)
             elif letter.at <= now:
                 arrived.append(letter)
         return arrived
 
     async def status(self, provider: str, external_id: str) -> Said:
-        """What a poll is told."""
+        """Answer a poll."""
         journey = await self._request()
         said = self.wares[external_id].said(self.scheduler.now)
         self._note(f"{provider} is asked about {external_id}: {said.status} {journey.moment}")
@@ -239,7 +238,7 @@ class World:
         return Said(ProviderStatus.UNKNOWN) if self.is_bad() else said
 
     async def find(self, provider: str, key: WorkKey) -> str | None:
-        """What is known under a key."""
+        """Return the work of a key."""
         journey = await self._request()
         found = self.by_key.get(key)
         self._note(f"{provider} is asked for {key}: {found} {journey.moment}")
@@ -247,7 +246,7 @@ class World:
         return found
 
     async def cancel(self, provider: str, external_id: str) -> ProviderStatus:
-        """Stop the work, if it still goes on, now or a little later; what it is then."""
+        """Stop the work, if it still runs, now or a little later; return its status."""
         journey = await self._request()
         ware, now = self.wares[external_id], self.scheduler.now
         if not ware.is_over(now) and not self.is_bad():
@@ -257,7 +256,7 @@ class World:
         return ware.said(now).status
 
     async def _look(self, provider: str, key: WorkKey) -> None:
-        """What must be true when work is accepted: it was written down before, and is all there is of the step."""
+        """Check the rules at acceptance: the work was recorded before, and the step has no other work."""
         row = await self.connection.fetchrow(
             "SELECT state, provider FROM windlass.provider_jobs WHERE (job_id, no, round) = ($1, $2, $3)",
             *(key.job_id, key.no, key.round),
@@ -277,12 +276,12 @@ class World:
         return bool(state == "CANCELLING")
 
     def of_step(self, job_id: UUID, no: int) -> list[Ware]:
-        """Everything that was ever done for a step."""
+        """Return all work ever done for a step."""
         return [ware for ware in self.wares.values() if (ware.key.job_id, ware.key.no) == (job_id, no)]
 
 
 class ModelAdapter(ProviderAdapter):
-    """A provider of the world, as Windlass asks for it."""
+    """A provider of the world, as an adapter of Windlass."""
 
     honours_keys = True
     can_find = True
@@ -293,25 +292,25 @@ class ModelAdapter(ProviderAdapter):
         self.name = config.name
 
     async def start_job(self, request: StartRequest) -> Started:
-        """Begin the work."""
+        """Start the work."""
         key = WorkKey.parse(request.key)
         assert key is not None
         return await self.world.start(self.name, key)
 
     async def get_job_status(self, external_id: str) -> Said:
-        """Ask how it stands."""
+        """Poll the work."""
         return await self.world.status(self.name, external_id)
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
-        """Have it stopped."""
+        """Cancel the work."""
         return await self.world.cancel(self.name, external_id)
 
     async def find_job(self, key: str) -> str | None:
-        """Look it up."""
+        """Find the work by its key."""
         parsed = WorkKey.parse(key)
         assert parsed is not None
         return await self.world.find(self.name, parsed)
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
-        """Nobody sends bytes here."""
+        """Refuse: the simulation delivers webhooks without bytes."""
         raise NotImplementedError

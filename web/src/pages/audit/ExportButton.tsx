@@ -6,7 +6,7 @@ import { toast } from "../../ui/toast";
 import { download, exportRecords } from "./exporting";
 import type { Filter } from "./records";
 
-/** What the filter finds, for those who must show it elsewhere. */
+/** Downloads the records that match the filter. */
 export function ExportButton({ filter }: { readonly filter: Filter }) {
   const [isBusy, setBusy] = useState(false);
   const run = async (): Promise<void> => {

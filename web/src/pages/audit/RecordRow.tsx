@@ -109,7 +109,7 @@ function Opened({ record }: { readonly record: AuditRecord }) {
             ),
         )}
       </dl>
-      <Json value={record.payload} label="What was noted" />
+      <Json value={record.payload} label="Payload" />
     </div>
   );
 }

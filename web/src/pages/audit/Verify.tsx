@@ -67,7 +67,7 @@ export function VerifyResult({ stage, start }: Verifying) {
       <div className="min-w-0">
         <p className="font-medium">
           {verdict.is_good
-            ? `The chain holds: ${verdict.checked.toLocaleString("en")} records are as they were written.`
+            ? `The chain holds: ${verdict.checked.toLocaleString("en")} records are unchanged.`
             : `The chain does not hold at record ${verdict.flaw_no}: ${verdict.flaw}.`}
         </p>
         {verdict.head !== null && (

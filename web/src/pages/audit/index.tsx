@@ -37,8 +37,8 @@ export default function AuditPage() {
             return (
               <Empty
                 icon={ScrollText}
-                title="No record fits"
-                line="Nothing was noted that fits the filter."
+                title="No record matches"
+                line="The audit has no record that matches the filter."
                 action={<Button onClick={() => setFilter(FIRST)}>Show everything</Button>}
               />
             );

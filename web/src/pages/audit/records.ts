@@ -53,7 +53,7 @@ export function useRecords(filter: Filter): UseInfiniteQueryResult<InfiniteData<
     queryFn: ({ pageParam, signal }) => ask<RecordPage>(`/audit?${queryOf(filter, pageParam, Date.now())}`, { signal }),
     initialPageParam: null as number | null,
     getNextPageParam: (page) => page.next,
-    // Kept fresh while only the newest are shown; whoever has gone back reads in peace.
+    // Kept fresh while only the newest page is shown; older pages stay as they are.
     refetchInterval: (query) => (query.state.data?.pages.length === 1 ? REFRESH_MS : false),
     retry: false,
   });

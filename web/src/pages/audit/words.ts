@@ -1,5 +1,7 @@
 /** What a record of the audit says, in words. */
 
+import type { AuditEvent } from "../../api/schemas";
+
 interface Told {
   readonly event: string;
   readonly payload: unknown;
@@ -12,7 +14,7 @@ interface Word {
   readonly tone: Tone;
 }
 
-const WORDS: Record<string, Word> = {
+const WORDS: Readonly<Record<AuditEvent, Word>> = {
   job_submitted: { word: "Submitted a job", tone: "plain" },
   job_completed: { word: "Job completed", tone: "good" },
   job_failed: { word: "Job failed", tone: "bad" },
@@ -20,9 +22,9 @@ const WORDS: Record<string, Word> = {
   job_controlled: { word: "Acted on a job", tone: "care" },
   job_deleted: { word: "Deleted a job", tone: "care" },
   bulk_applied: { word: "Acted on many jobs", tone: "care" },
-  rate_limit_hit: { word: "Was held back by a limit", tone: "bad" },
-  auth_rejected: { word: "Was refused", tone: "bad" },
-  key_created: { word: "Made a key", tone: "care" },
+  rate_limit_hit: { word: "Hit a rate limit", tone: "bad" },
+  auth_rejected: { word: "Rejected a key", tone: "bad" },
+  key_created: { word: "Created a key", tone: "care" },
   key_revoked: { word: "Revoked a key", tone: "care" },
   caller_adopted: { word: "Took over a caller", tone: "care" },
   webhook_redelivered: { word: "Sent a webhook again", tone: "plain" },
@@ -38,9 +40,13 @@ const WORDS: Record<string, Word> = {
 
 export const EVENTS: readonly string[] = Object.keys(WORDS);
 
-/** An event that this console does not know yet is told as it is written: enums are open. */
+/** An event of a newer server, or of an address that was typed, is told by its own name. */
 export function wordOf(event: string): Word {
-  return WORDS[event] ?? { word: sentence(event), tone: "plain" };
+  return isKnown(event) ? WORDS[event] : { word: sentence(event), tone: "plain" };
+}
+
+function isKnown(event: string): event is AuditEvent {
+  return Object.hasOwn(WORDS, event);
 }
 
 const SHOWN_MAX = 120;

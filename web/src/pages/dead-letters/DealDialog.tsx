@@ -89,7 +89,7 @@ export function DealDialog({ letters, act, onClose }: DealDialogProps) {
       {count.error !== null && <ProblemView problem={count.error} onRetry={() => void count.refetch()} />}
       {count.isPending && <Skeleton rows={1} label="Counting" />}
       {count.data?.is_more === true && (
-        <p className="text-dim">There are more than are done at once: press again afterwards for the rest.</p>
+        <p className="text-dim">One request handles a part of them. Press again for the rest.</p>
       )}
     </Confirm>
   );

@@ -12,7 +12,7 @@ import { DealDialog } from "./DealDialog";
 import { LetterRow } from "./LetterRow";
 import { type Act, type LetterList, type Letters, matching, useLetters } from "./letters";
 
-/** Every job may have failed in a way of its own, and nobody reads thousands. */
+/** Every job may have failed in its own way, and a list of thousands is of no use. */
 const SHOWN_FIRST = 100;
 const FIRST = { q: "", recipe: "", open: "" };
 
@@ -75,7 +75,7 @@ function Kinds({ list }: { readonly list: LetterList }) {
       <Empty
         icon={MailCheck}
         title="No dead letters"
-        line="A job comes here when a step has failed for good and nobody has run it again. Here they can be run again or put away, a kind at a time."
+        line="A job is listed here after a step has failed for good, until the job is run again or discarded. Both work on all jobs of a kind."
       />
     );
   if (shown.length === 0)
@@ -83,7 +83,7 @@ function Kinds({ list }: { readonly list: LetterList }) {
       <Empty
         icon={SearchX}
         title="No failure matches"
-        line={`None of ${list.items.length} kinds does.`}
+        line={`None of ${list.items.length} kinds matches.`}
         action={<Button onClick={() => setSearch({ q: "", recipe: "" })}>Show all</Button>}
       />
     );

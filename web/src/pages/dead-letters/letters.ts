@@ -1,4 +1,4 @@
-/** Failed jobs that nobody has dealt with, by kind of failure. */
+/** Failed jobs that were neither run again nor discarded, by kind of failure. */
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { ask } from "../../api/client";
 import type { components } from "../../api/types.gen";

@@ -3,8 +3,8 @@ import { placesOf } from "../../places";
 import { apiOf, type ExtensionModule, mounted } from "./mounting";
 
 const api = apiOf("ada", () => undefined);
-const place = (): HTMLElement & { replaceChildren: ReturnType<typeof vi.fn> } =>
-  ({ replaceChildren: vi.fn() }) as unknown as HTMLElement & { replaceChildren: ReturnType<typeof vi.fn> };
+const place = () => ({ replaceChildren: vi.fn() });
+type Loaded = Partial<ExtensionModule<ReturnType<typeof place>>>;
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
 
 test("a module draws into the element and is taken away once", async () => {
@@ -26,9 +26,9 @@ test("a module draws into the element and is taken away once", async () => {
 
 test("a page that is left before its module has come is never drawn", async () => {
   const mount = vi.fn(() => () => undefined);
-  let come: (module: Partial<ExtensionModule>) => void = () => undefined;
+  let come: (module: Loaded) => void = () => undefined;
   const leave = mounted(
-    () => new Promise((resolve) => (come = resolve)),
+    () => new Promise<Loaded>((resolve) => (come = resolve)),
     place(),
     api,
     () => undefined,
@@ -44,7 +44,7 @@ test.each([
   ["exports no mount", async () => ({})],
 ])("a module that %s is told", async (_, load) => {
   const told = vi.fn();
-  mounted(load as () => Promise<Partial<ExtensionModule>>, place(), api, told);
+  mounted(load as () => Promise<Loaded>, place(), api, told);
   await settled();
   expect(told).toHaveBeenCalledOnce();
 });

@@ -6,15 +6,15 @@ import { type Asked, ask } from "../../api/client";
 
 /** What the page of an extension is handed. */
 export interface ExtensionApi {
-  /** Asks the API as whoever is signed in: the JSON of the answer; a problem is thrown as an error. */
+  /** Asks the API with the session of the console. Answers the JSON; a problem is thrown as an error. */
   readonly ask: <T>(path: string, asked?: Asked) => Promise<T>;
   /** Goes to a page of the console, such as `/jobs/ID`. */
   readonly go: (path: string) => void;
   readonly caller: string;
 }
 
-export interface ExtensionModule {
-  readonly mount: (element: HTMLElement, api: ExtensionApi) => () => void;
+export interface ExtensionModule<Place = HTMLElement> {
+  readonly mount: (element: Place, api: ExtensionApi) => () => void;
 }
 
 export function apiOf(caller: string, go: (path: string) => void): ExtensionApi {
@@ -25,9 +25,9 @@ export function apiOf(caller: string, go: (path: string) => void): ExtensionApi 
  * Load the module and let it draw. The answer takes the page away, also while it is still being loaded. What goes wrong
  * is told, unless the page is gone by then.
  */
-export function mounted(
-  load: () => Promise<Partial<ExtensionModule>>,
-  element: HTMLElement,
+export function mounted<Place extends Pick<HTMLElement, "replaceChildren">>(
+  load: () => Promise<Partial<ExtensionModule<Place>>>,
+  element: Place,
   api: ExtensionApi,
   onError: (error: unknown) => void,
 ): () => void {

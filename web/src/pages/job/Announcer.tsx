@@ -3,7 +3,7 @@ import { jobLook, saidOf, wordOf } from "../../state";
 import type { JobLive } from "./jobLive";
 import { useJob } from "./useJobLive";
 
-/** Tells those who hear the page what became of the job; never of a single step, or it would not stop talking. */
+/** Announces changes of the job's state to screen readers; steps are left out, because there would be too many. */
 export function Announcer({ live }: { readonly live: JobLive }) {
   const job = useJob(live);
   const word = saidOf(job.status) ?? wordOf(jobLook(job.status));

@@ -23,7 +23,7 @@ export default function AnswerDialog({ id, live, no, onClose }: AnswerDialogProp
       {data === undefined && error === null && <Skeleton rows={4} label="Loading the step" />}
       {data?.awaited != null && <AnswerForm key={no} id={id} awaited={data.awaited} onSent={onClose} />}
       {data !== undefined && data.awaited === null && (
-        <p className="py-2 text-dim">It no longer waits: somebody else has answered, or its time is over.</p>
+        <p className="py-2 text-dim">The step no longer waits: the event was sent, or its time is over.</p>
       )}
     </Dialog>
   );

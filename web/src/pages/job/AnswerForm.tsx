@@ -55,7 +55,7 @@ export function AnswerForm({ id, awaited, onSent }: AnswerFormProps) {
         />
       </Field>
       {warnings.length > 0 && (
-        <ul id={warnId} aria-label="What is wrong with it" className="flex flex-col gap-1 text-[12px] text-warn">
+        <ul id={warnId} aria-label="Errors" className="flex flex-col gap-1 text-[12px] text-warn">
           {warnings.map((warning) => (
             <li key={warning} className="flex items-start gap-1.5">
               <TriangleAlert size={13} aria-hidden="true" className="mt-0.5 shrink-0" />
@@ -98,7 +98,7 @@ function Reads({ awaited }: { readonly awaited: Awaited }) {
       )}
       {steps.length > 0 && (
         <li>
-          All of it is given to <Codes names={steps} />
+          The whole body goes to <Codes names={steps} />
         </li>
       )}
     </ul>

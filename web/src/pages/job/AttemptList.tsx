@@ -1,32 +1,15 @@
 import { Link } from "wouter";
 import { shortId } from "../../shortId";
-import { LOOKS, type Look, wordOf } from "../../state";
 import { Ago } from "../../ui/Ago";
 import { Lasted } from "../../ui/Lasted";
 import { StateIcon } from "../../ui/StateIcon";
 import { faultOf } from "./fault";
+import { outcomeLook, outcomeWord } from "./outcome";
 import type { Attempt } from "./types";
 
 const SHOWN_MAX = 20;
 
-/** How an attempt's outcome looks; one whose worker is gone is tried again. */
-export function outcomeLook(outcome: string): Look {
-  if (outcome === "lost") return "retrying";
-  return LOOKS.find((look) => look === outcome) ?? "pending";
-}
-
-/** The API's own words, where a look's word is of steps. */
-const WORDS: Readonly<Record<string, string>> = {
-  succeeded: "Succeeded",
-  lost: "Worker lost",
-  released: "Handed back",
-};
-
-export function outcomeWord(outcome: string): string {
-  return WORDS[outcome] ?? wordOf(outcomeLook(outcome));
-}
-
-/** The newest first: that is the one that matters. */
+/** The newest attempt comes first: it matters most. */
 export function AttemptList({ attempts }: { readonly attempts: readonly Attempt[] }) {
   const newest = [...attempts].sort((a, b) => b.attempt - a.attempt);
   return (

@@ -12,7 +12,7 @@ import { useJob, useNowAndThen } from "./useJobLive";
 import { useRetryPlan } from "./usePlan";
 import { isForMoney, useStandstill } from "./useStandstill";
 
-// Nobody answers before they have read the question.
+// The form is not needed before the question is read.
 const AnswerDialog = lazy(() => import("./AnswerDialog"));
 
 const LOOK_MS = 300;
@@ -139,12 +139,12 @@ function Paused() {
         </Button>
       }
     >
-      <strong className="font-semibold">Paused.</strong> What runs may finish; nothing else starts.
+      <strong className="font-semibold">Paused.</strong> Running steps finish; no other step starts.
     </Strip>
   );
 }
 
-/** Nothing runs, and has not for a while: say what the job waits for before somebody has to ask. */
+/** No step has run for a while: say what the job waits for. */
 function Stuck({ id, live, selected, onSelect }: BannerProps) {
   const isStill = useNowAndThen(live, () => isStanding(live), LOOK_MS);
   const isHeld = useNowAndThen(live, () => isInLine(live), LOOK_MS);

@@ -7,7 +7,7 @@ import type { JobLive } from "./jobLive";
 import { Section } from "./Section";
 import { useStructure } from "./useJobLive";
 
-/** Those that somebody would look for. */
+/** The children that a user looks for. */
 const NOTED: readonly Look[] = ["failed", "retrying", "waiting", "running"];
 const NOTED_MAX = 12;
 

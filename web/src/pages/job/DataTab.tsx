@@ -33,8 +33,8 @@ export default function DataTab({ id, live }: TabProps) {
             ) : (
               <p className="text-dim">
                 {isOver(job.status)
-                  ? "It ended without an output."
-                  : "Not yet: the output is there when the job has succeeded. Steps that are done show theirs already."}
+                  ? "The job ended without an output."
+                  : "The job has no output before it succeeds. Finished steps show their outputs already."}
               </p>
             )}
           </div>

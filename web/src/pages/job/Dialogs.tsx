@@ -1,4 +1,4 @@
-/** What is asked before something is done to the job; loaded when somebody wants to. */
+/** The dialogs of the job's actions; loaded when the first one is opened. */
 import { useLocation } from "wouter";
 import { ask } from "../../api/client";
 import { Confirm } from "../../ui/Confirm";
@@ -41,7 +41,7 @@ export default function Dialogs({ id, live, asking, onClose, onMade }: DialogsPr
   return (
     <Confirm
       title="Delete this job?"
-      effect="1 job leaves all lists. Its history is removed for good when its time of retention is over."
+      effect="The job disappears from all lists. Its history is removed at the end of the retention period."
       action="Delete the job"
       onConfirm={async () => {
         await ask(`/jobs/${id}`, { method: "DELETE" });

@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { ChevronRight } from "lucide-react";
 import { ask } from "../../api/client";
+import type { EventType } from "../../api/schemas";
 import type { StepNo } from "../../graph/types";
-import { color, jobLook, stepLook } from "../../state";
+import { color, isJobState, isStepState, jobLook, stepLook } from "../../state";
 import { Json } from "../../ui/Json";
 import { ProblemView } from "../../ui/ProblemView";
 import { absolute } from "../../ui/time";
@@ -89,11 +90,11 @@ export function EventRow({ id, line, at, top, measure, label, isOpen, onToggle, 
 }
 
 function Payload({ value }: { readonly value: unknown }) {
-  if (value === null || value === undefined) return <p className="text-[12px] text-dim">It carries nothing.</p>;
+  if (value === null || value === undefined) return <p className="text-[12px] text-dim">This event has no payload.</p>;
   return <Json value={value} label="payload" />;
 }
 
-/** A line of the stream has no payload: it is asked for when somebody looks. */
+/** A line of the stream has no payload: opening the row asks for it. */
 function AskedPayload({ id, seq }: { readonly id: string; readonly seq: number }) {
   const { data, error, refetch } = useQuery({
     queryKey: ["job", id, "event", seq],
@@ -105,10 +106,11 @@ function AskedPayload({ id, seq }: { readonly id: string; readonly seq: number }
   return <Payload value={data.items[0]?.payload ?? null} />;
 }
 
-/** `step.failed` in the colour of what it made of the step; notes in plain. */
-function toneOf(type: string): string | undefined {
+/** The colour of the state that the event tells; an event without a state has none. */
+function toneOf(type: EventType): string | undefined {
   const [what, state = ""] = type.split(".");
   const status = state.toUpperCase();
-  const look = what === "job" ? jobLook(status) : stepLook(status);
-  return look === "pending" ? undefined : color(look);
+  const job = what === "job" && isJobState(status) ? jobLook(status) : null;
+  const look = what === "step" && isStepState(status) ? stepLook(status) : job;
+  return look === null || look === "pending" ? undefined : color(look);
 }

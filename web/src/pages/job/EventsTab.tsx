@@ -19,7 +19,7 @@ const ROW = 30;
 const TOP_PX = 8;
 const TORN_MS = 2_000;
 
-/** What happened, the newest first. New lines come in on top, unless somebody is reading. */
+/** Events, the newest first. New lines come in on top, unless the list is scrolled. */
 export default function EventsTab({ id, live, onSelect }: TabProps) {
   const [search, setSearch] = useSearch(FIRST);
   const pages = useEventPages(id);
@@ -28,7 +28,7 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
   const [isReading, setReading] = useState(false);
   const [isOver, setOver] = useState(false);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
-  /** The newest line that may be shown while somebody reads. */
+  /** The newest line that is shown while the list is scrolled. */
   const [upTo, setUpTo] = useState(Number.POSITIVE_INFINITY);
   const isHeld = isReading || isOver;
 
@@ -106,8 +106,8 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
       ) : shown.length === 0 && !pages.hasNextPage ? (
         <Empty
           icon={ScrollText}
-          title={isFiltered ? "No event matches" : "Nothing has happened yet"}
-          line={isFiltered ? "Among all events of this job there is none." : "Events appear here as they happen."}
+          title={isFiltered ? "No event matches" : "No events yet"}
+          line={isFiltered ? "None of the loaded events of this job matches." : "Events appear here as they happen."}
           action={isFiltered && <Button onClick={() => setSearch({ type: "", of: "" })}>Show all events</Button>}
         />
       ) : (
@@ -166,7 +166,7 @@ export default function EventsTab({ id, live, onSelect }: TabProps) {
                   Load older events
                 </Button>
               ) : (
-                <span className="text-[12px] text-dim">This is where it began.</span>
+                <span className="text-[12px] text-dim">This is the first event.</span>
               )}
             </div>
           </div>

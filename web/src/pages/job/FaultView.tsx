@@ -30,7 +30,7 @@ export function FaultView({ fault, of }: FaultViewProps) {
           {causes.map((link) => (
             <li key={link.title + link.frames} className="border-danger/30 border-l-2 py-0.5 pl-2.5">
               <span className="text-[11px] text-dim">{link.joined}</span>
-              <p className="whitespace-pre-wrap break-words">{link.title || "an error that says nothing"}</p>
+              <p className="whitespace-pre-wrap break-words">{link.title || "an error without a message"}</p>
               <Frames link={link} />
             </li>
           ))}

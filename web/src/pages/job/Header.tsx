@@ -71,7 +71,7 @@ export function Header({ id, live }: { readonly id: string; readonly live: JobLi
 
 const LABELS_MAX = 3;
 
-/** A few; of many, the rest when somebody asks. */
+/** The first few; a button shows the rest. */
 function Labels({ labels }: { readonly labels: JobDocument["labels"] }) {
   const [isAll, setAll] = useState(false);
   const all = Object.entries(labels);

@@ -40,7 +40,7 @@ export default function Inspector({ id, live, no, onSelect }: InspectorProps) {
       </div>
     );
   }
-  const status = live.fact(no)?.status ?? "";
+  const status = live.fact(no)?.status;
   return (
     <InspectorFrame frame={frame} label={`Step ${step.label}`}>
       <header className="flex items-start gap-2 border-line border-b px-4 py-2.5">
@@ -49,7 +49,7 @@ export default function Inspector({ id, live, no, onSelect }: InspectorProps) {
             {step.label}
           </h2>
           <p className="mt-1 flex flex-wrap items-center gap-2">
-            <StatePill look={lookOf(step)} word={saidOf(status)} />
+            <StatePill look={lookOf(step)} word={status && saidOf(status)} />
             <RerunHere name={nameOf(step.name, data?.index ?? null)} />
           </p>
         </div>

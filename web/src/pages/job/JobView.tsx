@@ -95,7 +95,7 @@ function useFocusBack(selected: StepNo | null): void {
   }, [selected]);
 }
 
-/** A job that failed opens on the step that did: whoever comes here wants to know why. */
+/** A failed job opens on its failed step, because that step says why. */
 function useOpenAtFailure(live: JobLive, step: number, onSelect: (no: StepNo) => void): void {
   const isDone = useRef(false);
   useEffect(() => {

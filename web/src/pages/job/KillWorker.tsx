@@ -40,7 +40,7 @@ export default function KillWorker({ live, demo }: KillWorkerProps) {
       const told = await ask<{ worker: string; pid: number }>("/console/demo/kill-worker", { method: "POST" });
       setKilled({ ...told, since });
     } catch (error) {
-      setProblem(problemOf(error).body.detail ?? "It could not be killed now");
+      setProblem(problemOf(error).body.detail ?? "The worker could not be killed");
     }
     setBusy(false);
   };
@@ -86,7 +86,9 @@ function Progress({ live, killed, isOver: isEnded }: ProgressProps) {
       <Item isDone text={`Process ${killed.pid} was killed.`} />
       <Item
         isDone={isExpired}
-        text={isExpired ? `Its steps were handed back: ${label} is queued again.` : "Its heartbeat sees its end…"}
+        text={
+          isExpired ? `Its steps were handed back: ${label} is queued again.` : "The server waits for its heartbeat…"
+        }
       />
       {isExpired && (
         <Item
@@ -96,7 +98,7 @@ function Progress({ live, killed, isOver: isEnded }: ProgressProps) {
           }
         />
       )}
-      {isEnded && <Item isDone text="And the job is over. Nothing was lost." />}
+      {isEnded && <Item isDone text="The job has ended. No work was lost." />}
     </ol>
   );
 }

@@ -11,7 +11,7 @@ const TONE: Readonly<Record<string, string>> = {
   critical: "text-danger",
 };
 
-/** The last lines that the step has written. Stays at the end, unless somebody has scrolled up to read. */
+/** The last lines that the step has written. Stays at the end, unless it is scrolled up. */
 export function Logs({ lines }: { readonly lines: readonly LogLine[] }) {
   const [zone] = usePreference("zone");
   const box = useRef<HTMLDivElement>(null);

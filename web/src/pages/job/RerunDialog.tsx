@@ -89,7 +89,7 @@ export function RerunDialog({ id, live, from, onClose, onMade }: RerunDialogProp
       }
     >
       <div className="flex flex-col gap-3">
-        <Field label="From" hint="This step and all that follow from it run again; finished steps beside it are kept.">
+        <Field label="From" hint="This step and all its dependents run again; other finished steps are kept.">
           <Select
             className="w-full"
             value={step}
@@ -151,7 +151,7 @@ function Plan({ plan, isOld }: { readonly plan: RerunPlan; readonly isOld: boole
           title="Kept, though made from other inputs"
           names={plan.stale}
         >
-          They read what you changed, and will not see it. Start from them to make them anew.
+          They read an input that you changed, and keep their old outputs. Start from them to run them again.
         </Names>
       )}
       {children.map(([name, count]) => (

@@ -3,6 +3,7 @@ import { progressOf } from "../../graph/document";
 import { useStep } from "../../graph/store";
 import type { StepNo } from "../../graph/types";
 import { shortId } from "../../shortId";
+import { isStepOver } from "../../state";
 import { Ago } from "../../ui/Ago";
 import { Copy } from "../../ui/Copy";
 import { Json } from "../../ui/Json";
@@ -21,9 +22,6 @@ import { ValueView } from "./ValueView";
 import { StepLink, WhyView } from "./WhyView";
 import { WorkFacts } from "./WorkFacts";
 
-const DONE = ["COMPLETED", "SKIPPED"];
-const OVER = [...DONE, "FAILED", "CANCELLED", "DENIED", "QUARANTINED", "ABANDONED"];
-
 interface StepFactsProps {
   readonly id: string;
   readonly live: JobLive;
@@ -35,7 +33,7 @@ interface StepFactsProps {
 export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) {
   const node = useStep(live.graph, step.no);
   const fault = faultOf(step.error);
-  const isOver = OVER.includes(step.status);
+  const isOver = isStepOver(step.status);
   const cost = costText(step.cost);
   const progress = progressOf(step.progress);
   return (
@@ -135,18 +133,18 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
         </Section>
       )}
       {step.provider !== null && (
-        <Section title="Work elsewhere">
+        <Section title="Provider job">
           <WorkFacts work={step.provider} />
         </Section>
       )}
       {step.inputs_state === "large" && (
         <Section title="Inputs">
-          <p className="text-dim">More than is shown on a page: they are the outputs of what it needs.</p>
+          <p className="text-dim">Too large to show: they are the outputs of the steps that it needs.</p>
         </Section>
       )}
       {step.inputs_state === "hidden" && (
         <Section title="Inputs">
-          <p className="text-dim">Not shown: they are made from an output that is quarantined.</p>
+          <p className="text-dim">Not shown: they come from a quarantined output.</p>
         </Section>
       )}
       {hasSome(step.inputs) && (
@@ -160,7 +158,7 @@ export default function StepFacts({ id, live, step, onSelect }: StepFactsProps) 
             path={step.links.output ?? `/jobs/${id}/steps/${step.no}/output`}
             name="output"
             file={`${step.step}${step.index === null ? "" : `-${step.index}`}.json`}
-            none="It gave nothing."
+            none="The step returned nothing."
           />
         </Section>
       )}

@@ -32,7 +32,7 @@ const COLUMNS: readonly { readonly id: Column; readonly label: string; readonly 
   { id: "took", label: "Took", className: "w-28 @max-md:w-20" },
 ];
 
-/** Every step as a row: the same as the graph, for those who hear the page or want to sort it. */
+/** Every step as a row: the content of the graph, for screen readers and for sorting. */
 export default function StepsTab({ id, live, selected, onSelect }: TabProps) {
   const [search, setSearch] = useSearch(FIRST);
   const structure = useStructure(live);
@@ -89,9 +89,7 @@ export default function StepsTab({ id, live, selected, onSelect }: TabProps) {
         <Empty
           icon={ListFilter}
           title={isFiltered ? "No step matches" : "No steps yet"}
-          line={
-            isFiltered ? "Of this name and in this state there is none." : "The recipe's steps appear here at once."
-          }
+          line={isFiltered ? "No step has this name and this state." : "The steps of the recipe appear here."}
           action={isFiltered && <Button onClick={() => setSearch({ find: "", state: "" })}>Show all steps</Button>}
         />
       ) : (
@@ -197,6 +195,7 @@ const StepRow = memo(function StepRow({ no, live, at, isSelected, isStop, onSele
   const step = useStep(live.graph, no);
   if (step === undefined) return null;
   const isFan = step.fan !== undefined;
+  const status = live.fact(no)?.status;
   return (
     <tr
       aria-rowindex={at + 2}
@@ -217,7 +216,7 @@ const StepRow = memo(function StepRow({ no, live, at, isSelected, isStop, onSele
         </button>
       </th>
       <td className="px-3 @max-sm:px-1">
-        <StatePill look={lookOf(step)} word={isFan ? undefined : saidOf(live.fact(no)?.status ?? "")} />
+        <StatePill look={lookOf(step)} word={isFan || status === undefined ? undefined : saidOf(status)} />
       </td>
       <td className="px-3 tabular-nums @max-xl:hidden">{step.attempt === 0 ? <Dash /> : step.attempt}</td>
       <td className="px-3 @max-xl:hidden">{step.startedAt === null ? <Dash /> : <Ago at={step.startedAt} />}</td>

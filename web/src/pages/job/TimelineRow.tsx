@@ -4,7 +4,7 @@ import { color } from "../../state";
 import { StateIcon } from "../../ui/StateIcon";
 import { absolute, lasted } from "../../ui/time";
 import { usePreference } from "../../use/usePreference";
-import { outcomeWord } from "./AttemptList";
+import { outcomeWord } from "./outcome";
 import type { Row, Segment } from "./timeline";
 import type { Span } from "./timeScale";
 
@@ -124,7 +124,7 @@ function tipOf(segment: Segment, label: string, now: number, zone: string): stri
   const took = lasted((segment.to ?? now) - segment.from);
   const what = {
     run: `attempt ${segment.attempt ?? ""} · ${segment.outcome === undefined ? segment.look : outcomeWord(segment.outcome).toLowerCase()}`,
-    wait: segment.look === "retrying" ? "waits to be tried again" : "waits",
+    wait: segment.look === "retrying" ? "waits for the next attempt" : "waits",
     queue: "in the queue",
     span: "all children",
   }[segment.kind];

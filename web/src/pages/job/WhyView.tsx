@@ -19,7 +19,7 @@ interface Holder {
   readonly step: string;
 }
 
-/** What the step waits for, read from what the engine itself goes by, with ways to whoever stands in the way. */
+/** What the step waits for, from the rows that the engine decides by, with links to the steps and jobs in its way. */
 export function WhyView({ live, why, onSelect }: WhyViewProps) {
   const needs = texts(why.detail.needs);
   const holders = Array.isArray(why.detail.holders) ? (why.detail.holders as Holder[]) : [];

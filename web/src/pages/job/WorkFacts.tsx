@@ -15,7 +15,7 @@ export function WorkFacts({ work }: { readonly work: StepWork }) {
         </Link>
       </Row>
       {work.external_id !== null && (
-        <Row name="Its id there">
+        <Row name="Provider's id">
           <span className="flex min-w-0 items-center">
             <code className="min-w-0 truncate font-mono text-[11px]" data-tip={work.external_id}>
               {work.external_id}

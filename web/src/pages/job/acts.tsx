@@ -85,7 +85,9 @@ export function useActs(id: string, live: JobLive): Acts {
   const pause = (): Promise<void> =>
     during(async () => {
       await ask(`${path}/${job.is_paused ? "resume" : "pause"}`, { method: "POST" });
-      toast(job.is_paused ? "The job goes on" : "Paused: what runs may finish, nothing else starts", { kind: "good" });
+      toast(job.is_paused ? "The job continues" : "Paused: running steps finish, no other step starts", {
+        kind: "good",
+      });
     });
   const copyAs = (what: "cli" | "curl" | "python"): Promise<void> =>
     during(async () => {
@@ -117,7 +119,7 @@ export function useActs(id: string, live: JobLive): Acts {
     remove: act(
       () => setAsking({ kind: "remove" }),
       over ? undefined : "Only a job that is over can be deleted",
-      job.deleted_at === null ? undefined : "It is deleted already",
+      job.deleted_at === null ? undefined : "The job is already deleted",
     ),
     copyLink: () => void copied(`${location.origin}${location.pathname}${location.search}`, "Link"),
     copyAs: (what) => void copyAs(what),

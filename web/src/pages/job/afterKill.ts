@@ -1,16 +1,22 @@
 /** What is to be seen after the demo's worker was killed, from what the job tells. */
+import type { EventType } from "../../api/schemas";
 import type { StepNo } from "../../graph/types";
 import type { EventLine } from "./types";
 
 export interface Story {
-  /** `expired`: its steps were handed back, and one is queued again. `moved`: somebody runs it again. */
+  /** `expired`: its steps were handed back, and one is queued again. `moved`: another worker runs it. */
   readonly phase: "killed" | "expired" | "moved";
   readonly no: StepNo | null;
   readonly attempt: number | null;
 }
 
 /** Said of a step without moving it. */
-const NOTES = new Set(["step.progress", "step.log", "step.preview", "step.checkpoint"]);
+const NOTES: ReadonlySet<EventType> = new Set<EventType>([
+  "step.progress",
+  "step.log",
+  "step.preview",
+  "step.checkpoint",
+]);
 
 /** `since` is the last event before the kill. */
 export function afterKill(lines: readonly EventLine[], since: number): Story {

@@ -27,7 +27,7 @@ describe("the first draft of an answer", () => {
     expect(draft({ is_condition: true, given_to: ["publish"] })).toBe(true);
   });
 
-  test("is one that nothing is wrong with, once its gaps are filled", () => {
+  test("is valid once its gaps are filled", () => {
     const wanted = awaited({ match: { topic: "tides", pages: [1, { a: 2 }] }, keys: ["by"] });
     expect(warningsOf(wanted, JSON.parse(draftOf(wanted, "ada")))).toEqual([]);
   });

@@ -8,7 +8,7 @@ export function draftOf(awaited: Awaited, caller: string): string {
   const { match, keys, given_to: givenTo, is_condition: isCondition } = awaited;
   if (isCondition && keys.length === 0 && Object.keys(match).length === 0) return "true";
   const body: Record<string, unknown> = { ...match };
-  // Whoever is given all of it may want to know who said so.
+  // A step that is given the whole body may need the name of the sender.
   const wanted = keys.length === 0 || givenTo.length > 0 ? [...keys, "by"] : keys;
   for (const key of wanted) if (!(key in body)) body[key] = key === "by" ? caller : "";
   return JSON.stringify(body, null, 2);

@@ -1,16 +1,12 @@
 import { expect, test } from "vitest";
+import { sampleLine } from "../../api/samples";
+import type { EventType } from "../../api/schemas";
 import { createAttemptLog } from "./attemptLog";
-import type { Attempt, EventLine } from "./types";
+import type { Attempt } from "./types";
 
 const at = (second: number): string => new Date(Date.UTC(2026, 10, 16, 0, 0, second)).toISOString();
-const heard = (seq: number, type: string, attempt = 1): EventLine => ({
-  seq,
-  type,
-  attempt,
-  no: 3,
-  at: at(seq),
-  source: "w-1",
-});
+const heard = (seq: number, type: EventType, attempt = 1) =>
+  sampleLine(seq, { type, attempt, no: 3, at: at(seq), source: "w-1" });
 const page = (attempt: number, more: Partial<Attempt>): Attempt => ({
   ...{ no: 3, attempt, started_at: at(0), finished_at: null, outcome: "running", worker: "w-0" },
   ...more,
@@ -29,7 +25,7 @@ test("an attempt is heard to begin and to end", () => {
   ]);
 });
 
-test("a step that stands in the queue again has lost whoever ran it", () => {
+test("a step that is queued again has lost its worker", () => {
   const log = createAttemptLog();
   log.hear(heard(1, "step.running"), "running");
   log.hear(heard(5, "step.queued"), "queued");

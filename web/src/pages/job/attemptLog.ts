@@ -1,4 +1,5 @@
 /** Every attempt that is known, from pages of the API and from what was heard since: whichever says more wins. */
+import type { Outcome, StepState } from "../../api/schemas";
 import type { StepNo } from "../../graph/types";
 import type { Look } from "../../state";
 import type { Attempt, EventLine } from "./types";
@@ -12,15 +13,23 @@ export interface AttemptLog {
   version(): number;
 }
 
-/** How an attempt ended, by the event that ended it. */
-const ENDED: Readonly<Record<string, string>> = {
+type Move = `step.${Lowercase<StepState>}`;
+
+/** How an attempt ended, by the event that ended it; null: the event ends no attempt. */
+const ENDED: Readonly<Record<Move, Outcome | null>> = {
+  "step.blocked": null,
+  "step.ready": null,
+  "step.running": null,
+  "step.skipped": null,
+  // `hear` tells a retry from another wait.
+  "step.parked": null,
   "step.completed": "succeeded",
   "step.failed": "failed",
   "step.denied": "failed",
   "step.quarantined": "failed",
   "step.cancelled": "cancelled",
   "step.abandoned": "cancelled",
-  // It stands in the queue again without a word of its own: whoever ran it is gone.
+  // The step is queued again without a report of its own: its worker is gone.
   "step.queued": "lost",
   "step.held": "lost",
 };
@@ -54,14 +63,15 @@ export function createAttemptLog(): AttemptLog {
       const has = find(line.no, line.attempt);
       if (line.type === "step.running") {
         if (has === undefined) {
-          const open = { started_at: line.at, finished_at: null, outcome: "running" };
+          const open = { started_at: line.at, finished_at: null, outcome: "running" as const };
           put({ no: line.no, attempt: line.attempt, ...open, worker });
         }
         return;
       }
-      const outcome = line.type === "step.parked" ? (look === "retrying" ? "failed" : "waiting") : ENDED[line.type];
-      if (outcome === undefined || has === undefined) return;
-      // What was handed to somebody else ends when they answer.
+      const isParked = line.type === "step.parked";
+      const outcome = isParked ? (look === "retrying" ? "failed" : "waiting") : (ENDED[line.type as Move] ?? null);
+      if (outcome === null || has === undefined) return;
+      // An attempt that waits for a provider or an event ends with the answer.
       if (has.finished_at === null || has.outcome === "waiting") put({ ...has, finished_at: line.at, outcome });
     },
     version: () => version,

@@ -1,18 +1,11 @@
 import { expect, test } from "vitest";
+import { sampleEvent, sampleLine } from "../../api/samples";
+import type { EventType } from "../../api/schemas";
 import { filteredLines, gapsIn, mergedLines } from "./eventList";
-import type { EventDocument, EventLine } from "./types";
 
-const page = (seq: number, type = "step.running", no: number | null = 1) =>
-  ({
-    seq,
-    type,
-    no,
-    at: "2026-11-16T00:00:00Z",
-    attempt: 1,
-    source: "w",
-    payload: { seq },
-  }) as unknown as EventDocument;
-const line = (seq: number, type = "step.running"): EventLine => ({ seq, type, no: 2, at: "", attempt: 1, source: "w" });
+const page = (seq: number, type: EventType = "step.running", no: number | null = 1) =>
+  sampleEvent(seq, { type, no, payload: { seq } });
+const line = (seq: number) => sampleLine(seq, { no: 2 });
 
 test("every event once, the newest first, and the whole one wins", () => {
   const lines = mergedLines([page(3), page(2)], [line(3), line(4)]);
@@ -24,7 +17,10 @@ test("every event once, the newest first, and the whole one wins", () => {
 
 test("a type is itself or a family", () => {
   const label = (no: number): string => (no === 1 ? "draw #4" : "");
-  const lines = mergedLines([page(1, "job.failed", null), page(2, "step.failed"), page(3, "stepped")], []);
+  const lines = mergedLines(
+    [page(1, "job.failed", null), page(2, "step.failed"), page(3, JSON.parse('"stepped"'))],
+    [],
+  );
   expect(filteredLines(lines, { type: "step", step: "" }, label).map((one) => one.seq)).toEqual([2]);
   expect(filteredLines(lines, { type: "job.failed", step: "" }, label).map((one) => one.seq)).toEqual([1]);
   expect(filteredLines(lines, { type: "", step: " DRAW" }, label).map((one) => one.seq)).toEqual([3, 2]);

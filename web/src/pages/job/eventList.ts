@@ -1,7 +1,7 @@
 /** Events of a job, newest first: pages from before and lines from now, each once. */
 import type { EventDocument, EventLine } from "./types";
 
-export type Line = EventLine & { readonly payload?: unknown; readonly hasPayload?: boolean };
+export type Line = Omit<EventLine, "step"> & { readonly payload?: unknown; readonly hasPayload?: boolean };
 
 /** A page's event is the whole of it; a line of the stream is not, and gives way. */
 export function mergedLines(pages: readonly EventDocument[], live: readonly EventLine[]): Line[] {

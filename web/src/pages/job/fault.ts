@@ -33,7 +33,7 @@ export function faultOf(error: unknown): Fault | null {
   };
   return {
     code: part("code") || "error",
-    message: part("message") || part("detail") || part("code") || "It says nothing.",
+    message: part("message") || part("detail") || part("code") || "No message.",
     kind: part("kind"),
     step: part("step"),
     chain: chainOf(part("detail")),

@@ -25,7 +25,7 @@ function OneJob({ id }: { readonly id: string }) {
         <Empty
           icon={FileQuestionMark}
           title="There is no such job"
-          line="It was deleted for good, belongs to somebody else, or its id is not quite this."
+          line="The job was deleted, belongs to another caller, or its id has a typing error."
           command={`windlass show ${id.slice(0, 40)}`}
           action={
             <Link href="/jobs" className="text-accent underline">

@@ -1,31 +1,26 @@
 import { expect, test } from "vitest";
+import { sampleGraph, sampleJob, sampleLine, sampleNode, sampleStep } from "../../api/samples";
+import type { EventType, JobState, Schemas, StepState } from "../../api/schemas";
 import { createJobLive, type JobLive } from "./jobLive";
 import { activityOf, isInLine } from "./steps";
-import type { EventLine, GraphDocument, JobDocument, JobPatch, StepDocument } from "./types";
+import type { GraphDocument, JobPatch, StepDocument } from "./types";
 
-const node = (no: number, step: string, more: object = {}) => ({
-  ...{ no, step, kind: "task", run: step, queue: "main", needs: [], status: "BLOCKED", attempt: 0, failures: 0 },
-  ...{ losses: 0, started_at: null, finished_at: null, waiting_for: null, wake_at: null, progress: null, error: null },
-  ...{ fan: null, complete: false, running: false, failed: false, seconds: null },
-  ...more,
-});
-const step = (no: number, name: string, more: object = {}) =>
-  ({ ...node(no, name), index: null, worker: null, links: {}, ...more }) as unknown as StepDocument;
-const child = (no: number, index: number, status: string, more: object = {}) =>
+type NodeDocument = Schemas["NodeDocument"];
+
+const [node, step] = [sampleNode, sampleStep];
+const child = (no: number, index: number, status: StepState, more: Partial<StepDocument> = {}) =>
   step(no, "draw", { index, status, parent: 1, ...more });
-const job = (status: string, seq: number) => ({ job_id: "j", status, seq }) as unknown as JobDocument;
+const job = (status: JobState, seq: number) => sampleJob({ status, seq });
 const patch = (seq: number, more: Partial<JobPatch>): JobPatch => ({
   ...{ seq, job: null, steps: [], fans: {}, events: [] },
   ...more,
 });
-const line = (seq: number, type: string, no: number | null = null): EventLine => ({
-  ...{ seq, type, no, at: "2026-11-16T00:00:00Z", attempt: 1, source: "w" },
-});
+const line = (seq: number, type: EventType, no: number | null = null) => sampleLine(seq, { type, no });
 
 /** `plan → draw ×? → bind`, at event 10. */
 function begin(more: Partial<GraphDocument> = {}, timers: (() => void)[] = []): JobLive {
   const fan = { total: null, made: 0, by_status: {} };
-  const graph = {
+  const graph = sampleGraph({
     nodes: [node(0, "plan", { status: "RUNNING" }), node(1, "draw", { fan }), node(2, "bind")],
     edges: [
       { source: "plan", target: "draw" },
@@ -33,20 +28,19 @@ function begin(more: Partial<GraphDocument> = {}, timers: (() => void)[] = []): 
     ],
     seq: 10,
     ...more,
-  };
-  return createJobLive(job("PROCESSING", 10), graph as unknown as GraphDocument, (run) => timers.push(run));
+  });
+  return createJobLive(job("PROCESSING", 10), graph, (run) => timers.push(run));
 }
-const fanned = (status: number[]) =>
-  ({
-    nodes: [
-      node(0, "plan", { status: "COMPLETED" }),
-      node(1, "draw", { status: "PARKED", waiting_for: "fan", fan: { total: 3, made: 3, by_status: { QUEUED: 3 } } }),
-      node(2, "bind"),
-    ],
-    seq: 20,
-    statuses: ["QUEUED", "RUNNING", "PARKED:retry", "COMPLETED"],
-    children: { "1": { no: [3, 4, 5], status } },
-  }) as unknown as Partial<GraphDocument>;
+const fanned = (status: number[]): Partial<GraphDocument> => ({
+  nodes: [
+    node(0, "plan", { status: "COMPLETED" }),
+    node(1, "draw", { status: "PARKED", waiting_for: "fan", fan: { total: 3, made: 3, by_status: { QUEUED: 3 } } }),
+    node(2, "bind"),
+  ],
+  seq: 20,
+  statuses: ["QUEUED", "RUNNING", "PARKED:retry", "COMPLETED"],
+  children: { "1": { no: [3, 4, 5], status } },
+});
 
 test("a snapshot is drawn at once, with its children", () => {
   const live = begin(fanned([3, 1, 2]));
@@ -58,7 +52,7 @@ test("a snapshot is drawn at once, with its children", () => {
     "draw #1",
     "draw #2",
   ]);
-  // One that is tried again is not one that waits, though the server counts both as PARKED.
+  // A retrying step is not a waiting one, though the server counts both as PARKED.
   expect(live.graph.get(1)?.fan).toEqual({ total: 3, by: { succeeded: 1, running: 1, retrying: 1 } });
   expect(live.graph.counts()).toMatchObject({ succeeded: 2, running: 1, retrying: 1, pending: 1 });
 });
@@ -76,13 +70,13 @@ test("a patch changes the step, the fan-out's bar and the job", () => {
   expect(live.structure()).toBe(before);
 });
 
-test("a fan-out that has learnt its size asks for children that nobody told of, and is laid out again once", () => {
+test("a fan-out that has learnt its size asks for its unknown children, and is laid out again once", () => {
   const timers: (() => void)[] = [];
   const live = begin({}, timers);
   const isShort = live.apply(patch(12, { fans: { "1": { total: 3, made: 3, by_status: { QUEUED: 3 } } } }));
   expect(isShort).toBe(true);
   expect(live.graph.get(1)?.fan?.total).toBe(3);
-  live.load(job("PROCESSING", 20), { ...fanned([0, 0, 1]), edges: [] } as unknown as GraphDocument);
+  live.load(job("PROCESSING", 20), sampleGraph(fanned([0, 0, 1])));
   expect(timers).toHaveLength(1);
   timers[0]?.();
   expect(live.structure().nodes).toHaveLength(6);
@@ -115,7 +109,7 @@ test("a snapshot that is older than what was heard takes nothing back", () => {
   live.apply(
     patch(30, { steps: [step(0, "plan", { status: "FAILED" }), child(3, 0, "COMPLETED")], job: job("FAILED", 30) }),
   );
-  live.load(job("PROCESSING", 25), { ...fanned([1, 1, 1]), seq: 25, edges: [] } as unknown as GraphDocument);
+  live.load(job("PROCESSING", 25), sampleGraph({ ...fanned([1, 1, 1]), seq: 25 }));
   expect(live.graph.get(0)?.look).toBe("failed");
   expect(live.graph.get(3)?.look).toBe("succeeded");
   expect(live.graph.get(4)?.look).toBe("running");
@@ -153,9 +147,9 @@ test("steps are counted as the bars have them", () => {
 });
 
 test("a job does what matters most of what its steps do", () => {
-  const of = (...nodes: object[]) =>
-    activityOf(begin({ nodes: nodes.map((one, no) => node(no, `s${no}`, one)) as never }));
-  const event = { kind: "event", status: "PARKED", waiting_for: "event:approved" };
+  const of = (...nodes: Partial<NodeDocument>[]) =>
+    activityOf(begin({ nodes: nodes.map((one, no) => node(no, `s${no}`, one)) }));
+  const event: Partial<NodeDocument> = { kind: "event", status: "PARKED", waiting_for: "event:approved" };
   expect(of({ status: "RUNNING" }, event)).toBe("waiting");
   expect(of({ status: "RUNNING" }, { status: "QUEUED" })).toBe("running");
   expect(of({ kind: "recipe", status: "PARKED", waiting_for: "child" }, { status: "QUEUED" })).toBe("running");
@@ -169,5 +163,6 @@ test("a job does what matters most of what its steps do", () => {
 
 test("a step that stands in a line is known", () => {
   expect(isInLine(begin())).toBe(false);
-  expect(isInLine(begin({ nodes: [node(0, "a", { status: "HELD", waiting_for: "slot" })] as never }))).toBe(true);
+  expect(isInLine(begin({ nodes: [node(0, "a", { status: "HELD", waiting_for: "slot" })] }))).toBe(true);
+  expect(isInLine(begin({ nodes: [node(0, "a", { status: "HELD", waiting_for: "paused,slot" })] }))).toBe(true);
 });

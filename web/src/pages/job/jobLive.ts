@@ -2,6 +2,7 @@
  * One job as it stands right now, outside React: a snapshot, then patches. A patch wakes the cards that it names and
  * nothing else; the layout is done again only when there are new steps.
  */
+import type { StepState } from "../../api/schemas";
 import { childOf, childrenIn, liveOf, structureOf } from "../../graph/document";
 import { createGraphStore, type GraphStore } from "../../graph/store";
 import type { GraphNode, StepNo, StepPatch, Structure } from "../../graph/types";
@@ -31,13 +32,13 @@ export interface JobLive {
   load(job: JobDocument, graph: GraphDocument): void;
   /** More of steps that are known by their state alone. */
   learn(steps: readonly StepDocument[]): void;
-  /** Answers whether there are steps that nobody has told of, so that the snapshot is wanted again. */
+  /** Answers whether there are unknown steps, so that the snapshot must be read again. */
   apply(patch: JobPatch): boolean;
   subscribe(topic: Topic, wake: () => void): () => void;
 }
 
 export interface Fact {
-  readonly status: string;
+  readonly status: StepState;
   readonly waitingFor: string | null;
 }
 

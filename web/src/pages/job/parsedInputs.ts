@@ -1,4 +1,4 @@
-/** What somebody has typed as a job's inputs. */
+/** The typed inputs of a job. */
 export interface Parsed {
   readonly value?: Readonly<Record<string, unknown>>;
   readonly error?: string;

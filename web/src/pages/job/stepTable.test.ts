@@ -39,7 +39,7 @@ test("columns sort both ways, numbers as numbers", () => {
   expect(labels({ sort: "state" })[0]).toBe("draw #10");
   expect(labels({ sort: "-took" })[0]).toBe("draw #2");
   expect(labels({ sort: "started" }).slice(0, 3)).toEqual(["plan", "draw #2", "draw #10"]);
-  // An address that somebody made up is not worth a broken page.
+  // An invalid address must not break the page.
   expect(labels({ sort: "nonsense" })).toHaveLength(5);
   expect(lookNamed("odd")).toBeNull();
 });

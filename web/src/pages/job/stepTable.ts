@@ -15,7 +15,7 @@ export interface Wanted {
   readonly sort: string;
 }
 
-/** What needs somebody first. */
+/** Steps that need attention come first. */
 const URGENT: readonly Look[] = ["failed", "retrying", "waiting", "running", "ready", "queued", "pending", "cancelled", "skipped", "succeeded"]; // biome-ignore format: a list
 
 export function tableOf(structure: Structure, store: GraphStore, wanted: Wanted, now: number): StepNo[] {

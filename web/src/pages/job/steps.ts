@@ -1,6 +1,7 @@
-/** Which step is meant: the one that failed, those that wait for a person, one by its name. */
+/** Steps by what they do: the failed step, the steps that wait for an event, the step of a name. */
 import type { StepNo } from "../../graph/types";
 import type { Activity } from "../../state";
+import { waitsFor } from "../../waitText";
 import type { JobLive } from "./jobLive";
 
 /** The step that failed first: of a fan-out, the child. */
@@ -16,11 +17,11 @@ export function failedStep(live: JobLive): StepNo | undefined {
 export interface Asked {
   readonly no: StepNo;
   readonly label: string;
-  /** The event that somebody has to send. */
+  /** The name of the event. */
   readonly event: string;
 }
 
-/** Steps that wait for somebody to say something. */
+/** Steps that wait for an event. */
 export function askedOfPeople(live: JobLive): Asked[] {
   const asked: Asked[] = [];
   for (const { id } of live.structure().nodes) {
@@ -31,7 +32,7 @@ export function askedOfPeople(live: JobLive): Asked[] {
   return asked;
 }
 
-/** From what matters most to what matters least, as the server has it (`engine/activity.py`). */
+/** From what matters most to what matters least, as the server orders them (`views/activity.py`). */
 const WEIGHT: readonly Activity[] = ["waiting", "running", "queued", "sleeping"];
 
 /** What the open job is doing, by its steps: so that it is said at once, and not when the list is read again. */
@@ -46,7 +47,7 @@ export function activityOf(live: JobLive): Activity {
     else if (step.look === "queued" || step.look === "ready" || fact?.status === "HELD") found = "queued";
     else if (step.look === "retrying") found = "sleeping";
     else if (step.look === "waiting") {
-      const isElsewhere = kind === "recipe" || fact?.waitingFor?.startsWith("external") === true;
+      const isElsewhere = kind === "recipe" || waitsFor(fact?.waitingFor, "external");
       found = kind === "event" ? "waiting" : isElsewhere ? "running" : "sleeping";
     }
     if (found !== null) least = Math.min(least, WEIGHT.indexOf(found));
@@ -57,7 +58,7 @@ export function activityOf(live: JobLive): Activity {
 
 /** Whether a step stands in a line: for a place, a key or money. */
 export function isInLine(live: JobLive): boolean {
-  return live.structure().nodes.some(({ id }) => live.fact(id)?.waitingFor === "slot");
+  return live.structure().nodes.some(({ id }) => waitsFor(live.fact(id)?.waitingFor, "slot"));
 }
 
 /** Whether nothing of the job runs though something could: it waits for a worker, a place in a line, or time. */

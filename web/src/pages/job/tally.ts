@@ -11,7 +11,7 @@ export interface Tally {
   told(parent: StepNo, fan: FanDocument): void;
   /** The bar of a fan-out; undefined for a step that is none. */
   fan(parent: StepNo): Fan | undefined;
-  /** Whether the server has made children that nobody has told us of. */
+  /** Whether the server has made children that this page does not know. */
   isShort(parent: StepNo): boolean;
   parentOf(child: StepNo): StepNo | undefined;
 }
@@ -41,7 +41,7 @@ export function createTally(): Tally {
       const document = documents.get(parent);
       const count = counts.get(parent);
       if (document === undefined && count === undefined) return undefined;
-      // The children themselves say more than the server's counts do: one that is tried again is not one that waits.
+      // The children say more than the server's counts: a retrying child is not a waiting one.
       if (document === undefined || count === undefined || isShort(parent)) return document && fanOf(document);
       const unmade = Math.max(0, (document.total ?? count.known) - count.known);
       const by = { ...count.by };

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Outcome } from "../../api/schemas";
 import { step } from "../../graph/factory";
 import { createGraphStore } from "../../graph/store";
 import type { Edge, GraphNode } from "../../graph/types";
@@ -7,7 +8,7 @@ import { type Row, rowsOf } from "./timeline";
 import { marksOf, panned, sinceText, wholeOf, zoomed } from "./timeScale";
 import type { Attempt } from "./types";
 
-const attempt = (no: number, n: number, from: number, to: number | null, outcome: string): Attempt => ({
+const attempt = (no: number, n: number, from: number, to: number | null, outcome: Outcome): Attempt => ({
   ...{ no, attempt: n, outcome, worker: "w-1" },
   started_at: new Date(from).toISOString(),
   finished_at: to === null ? null : new Date(to).toISOString(),
@@ -36,7 +37,7 @@ test("after its worker was lost, a step stands in the queue and does not wait to
   expect(shape(row)?.map(([kind]) => kind)).toEqual(["run", "queue", "run"]);
 });
 
-test("whoever waits for a person does nothing, also when it is over", () => {
+test("a step that waits for a person runs nothing, also when it is over", () => {
   const node = step(0, { kind: "event", look: "succeeded", attempt: 1, finishedAt: 900 });
   expect(shape(rows([node], [], [attempt(0, 1, 0, 900, "succeeded")])[0])).toEqual([["wait", "succeeded", 0, 900]]);
 });

@@ -1,9 +1,11 @@
 /** The steps of a job over time: each row is a step, with every attempt as a segment and the waiting in between. */
+import type { Outcome } from "../../api/schemas";
 import { relationsOf } from "../../graph/relations";
 import type { GraphStore, Step } from "../../graph/store";
 import type { StepNo, Structure } from "../../graph/types";
 import type { Look } from "../../state";
 import type { AttemptLog } from "./attemptLog";
+import { outcomeLook } from "./outcome";
 
 export interface Segment {
   /** `queue`: could have begun. `wait`: for a retry, a person, work elsewhere. `run`: an attempt. `span`: of children. */
@@ -14,7 +16,7 @@ export interface Segment {
   readonly to: number | null;
   readonly attempt?: number;
   readonly worker?: string | null;
-  readonly outcome?: string;
+  readonly outcome?: Outcome;
 }
 
 export interface Row {
@@ -28,16 +30,7 @@ export interface Row {
   readonly segments: readonly Segment[];
 }
 
-const LOOK_OF: Readonly<Record<string, Look>> = {
-  running: "running",
-  succeeded: "succeeded",
-  failed: "failed",
-  lost: "retrying",
-  waiting: "waiting",
-  cancelled: "cancelled",
-};
-
-/** Shorter than this is how long the engine takes, and nobody waits for it. */
+/** A shorter gap is the engine's own time, and is not drawn. */
 const GAP_MS = 20;
 const OVER: readonly Look[] = ["succeeded", "failed", "cancelled", "skipped"];
 
@@ -88,9 +81,9 @@ function childRows(children: readonly StepNo[], told: Told): Row[] {
 
 export function segmentsOf(step: Step, told: Told): Segment[] {
   const runs: Segment[] = told.log.of(step.id).map((attempt) => ({
-    // Who waits for a person, a timer or a child job does nothing meanwhile, however it ends.
+    // A step that waits for an event, a timer or a child job runs nothing, however it ends.
     kind: attempt.outcome === "waiting" || step.kind !== "task" ? "wait" : "run",
-    look: LOOK_OF[attempt.outcome] ?? "pending",
+    look: outcomeLook(attempt.outcome),
     from: Date.parse(attempt.started_at),
     to: attempt.finished_at === null ? null : Date.parse(attempt.finished_at),
     attempt: attempt.attempt,
@@ -106,7 +99,7 @@ export function segmentsOf(step: Step, told: Told): Segment[] {
   let till = ready;
   for (const run of runs) {
     if (till !== null && run.from - till > GAP_MS) {
-      // After a failure it waits for its next turn; otherwise only for somebody who is free.
+      // After a failure the step waits for its next attempt; otherwise it waits for a free worker.
       const isWait = segments.at(-1)?.outcome === "failed";
       segments.push({
         kind: isWait ? "wait" : "queue",
@@ -120,7 +113,7 @@ export function segmentsOf(step: Step, told: Told): Segment[] {
   }
   const isOpen = runs.at(-1)?.to === null;
   if (isOpen || till === null || step.look === "pending" || step.look === "skipped") return segments;
-  // After the last attempt, or without any: it waits for somebody or something, or did until it was over.
+  // After the last attempt, or without any, the step waits, or did until it ended.
   if (!OVER.includes(step.look)) {
     const isQueued = step.look === "queued" || step.look === "ready";
     segments.push({ kind: isQueued ? "queue" : "wait", look: step.look, from: till, to: null });

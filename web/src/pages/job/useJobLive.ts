@@ -5,7 +5,7 @@ import { ask, Problem } from "../../api/client";
 import type { Structure } from "../../graph/types";
 import { followJob } from "../../live";
 import { createJobLive, type JobLive } from "./jobLive";
-import type { EventLine, GraphDocument, JobDocument, JobPatch } from "./types";
+import type { EventLine, GraphDocument, JobDocument } from "./types";
 
 /** A fan-out makes its children in batches: one more look for several of them. */
 const LOOK_AGAIN_MS = 300;
@@ -58,7 +58,7 @@ export function useJobLive(id: string): Opened {
     };
     const unfollow = followJob(id, live.seq(), {
       onPatch: (patch) => {
-        if (live.apply(patch as unknown as JobPatch)) lookAgain();
+        if (live.apply(patch)) lookAgain();
       },
       onReset: () => {
         isLost.current = true;
@@ -74,7 +74,7 @@ export function useJobLive(id: string): Opened {
       unfollow();
     };
   }, [id, live, joined, refetch]);
-  // A page that is shown already does not give up: what it missed is asked for until somebody answers.
+  // A page that is shown already does not give up: it asks for what it missed until the server answers.
   // biome-ignore lint/correctness/useExhaustiveDependencies: every failure is another reason
   useEffect(() => {
     if (error === null || live === null || isAway(error)) return;

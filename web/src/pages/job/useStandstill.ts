@@ -1,13 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { ask } from "../../api/client";
+import type { StepState } from "../../api/schemas";
 import type { ReasonDocument } from "./types";
 
 /** Between two steps nothing runs for a moment: that is not worth a word. */
 const PATIENCE_MS = 4_000;
 const AGAIN_MS = 5_000;
 /** The ones that say something first: those that only need others tell what everybody sees. */
-const TELLING = ["QUEUED", "HELD", "PARKED", "READY"];
+const TELLING: readonly StepState[] = ["QUEUED", "HELD", "PARKED", "READY"];
 
 /** Why a job stands still, once it has for a while. A budget comes first: only a person can raise it. */
 export function useStandstill(id: string, isStill: boolean): ReasonDocument | undefined {

@@ -120,7 +120,7 @@ export default function BulkDialog({ action, target, onClose, onDone }: BulkDial
     >
       {stage.kind === "counting" && (
         <p role="status" className="flex items-center gap-2 py-2 text-dim">
-          <Spinner /> Counting what it would touch…
+          <Spinner /> Counting the jobs…
         </p>
       )}
       {stage.kind === "asking" && (
@@ -146,9 +146,10 @@ function Effect({ action, target, text, note }: EffectProps) {
     <>
       {note !== undefined && <strong className="block text-warn">{note}</strong>}
       {action === "cancel"
-        ? `Stops ${text} and every step of theirs that runs. It cannot be taken back.`
-        : `Makes ${text} anew: what succeeded is kept, the rest runs again.`}
-      {target.kind === "filter" && " It is for all that match the filter, not only those in sight."}
+        ? `Stops ${text} and all their running steps. This cannot be undone.`
+        : `Makes a new job for each of ${text}: finished steps are kept, the others run again.`}
+      {target.kind === "filter" &&
+        " The action applies to all jobs that match the filter, not only to the visible ones."}
       {left > 0 && ` ${jobsWord(left)} of those chosen cannot be ${VERB[action].passive} and stay as they are.`}
     </>
   );

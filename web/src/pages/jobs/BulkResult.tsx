@@ -49,7 +49,7 @@ export function BulkResult({ action, result }: { readonly action: Action; readon
       {left > 0 && result.problem === null && <p className="text-dim">{jobsWord(left)} no longer matched.</p>}
       {result.problem !== null && <ProblemView problem={result.problem} />}
       <p className="text-[12px] text-dim">
-        It is written down in the{" "}
+        This action is recorded in the{" "}
         <Link href="/audit" className="text-accent underline-offset-2 hover:underline">
           audit
         </Link>

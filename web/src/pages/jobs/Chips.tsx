@@ -1,22 +1,33 @@
 import { X } from "lucide-react";
-import { ACTIVITIES, type Activity, activityLook, activityWord, type Look, wordOf } from "../../state";
+import type { JobState } from "../../api/schemas";
+import {
+  ACTIVITIES,
+  type Activity,
+  activityLook,
+  activityWord,
+  isOver,
+  JOB_STATES,
+  jobLook,
+  type Look,
+  wordOf,
+} from "../../state";
 import { StateIcon } from "../../ui/StateIcon";
 import { useOverviewData } from "../../ui/useBadges";
 import { type Filter, isNone, type Term, termsOf, without } from "./filter";
 
 /** How jobs end, by how it looks: one chip each. What open jobs are doing has chips of its own. */
-const ENDINGS: readonly { readonly look: Look; readonly status: readonly string[] }[] = [
-  { look: "failed", status: ["FAILED", "DENIED", "TIMEOUT", "EXPIRED", "OUTPUT_QUARANTINED"] },
-  { look: "succeeded", status: ["COMPLETED"] },
-  { look: "cancelled", status: ["CANCELLED"] },
-];
+const ENDED: readonly Look[] = ["failed", "succeeded", "cancelled"];
+const ENDINGS: readonly { readonly look: Look; readonly status: readonly JobState[] }[] = ENDED.map((look) => ({
+  look,
+  status: JOB_STATES.filter((status) => isOver(status) && jobLook(status) === look),
+}));
 
 interface ChipsProps {
   readonly filter: Filter;
   readonly onChange: (filter: Filter) => void;
 }
 
-/** An open job is known by what it is doing, one that ended by its status: a chip of one kind lets go of the other. */
+/** Open jobs are filtered by activity, ended jobs by status: a chip of one kind releases the chips of the other. */
 export function Chips({ filter, onChange }: ChipsProps) {
   const totals = useOverviewData()?.totals;
   // The server counts all open jobs: with another condition the figures would be of something else.
@@ -105,7 +116,7 @@ export function TermChips({ filter, onChange }: ChipsProps) {
         <li key={`${term.key}:${term.value}`}>
           <button
             type="button"
-            aria-label={`Take away ${term.key}:${term.value}`}
+            aria-label={`Remove ${term.key}:${term.value}`}
             onClick={() => onChange(without(filter, term))}
             className="flex h-6 max-w-72 cursor-pointer items-center gap-1.5 rounded-full border border-line bg-panel pr-1.5 pl-2.5 hover:border-line2"
           >

@@ -28,12 +28,15 @@ export function ChoiceBar({ count, can, whyNot, onAct, onAll, onClear }: ChoiceB
         Choose all in the list
       </Button>
       <span className="ml-auto" />
-      <Button why={whyNot ?? (can.retry === 0 ? "None of them ended badly" : undefined)} onClick={() => onAct("retry")}>
+      <Button
+        why={whyNot ?? (can.retry === 0 ? "None of these jobs failed" : undefined)}
+        onClick={() => onAct("retry")}
+      >
         Retry {can.retry > 0 ? can.retry.toLocaleString("en") : ""}
       </Button>
       <Button
         variant="danger"
-        why={whyNot ?? (can.cancel === 0 ? "All of them are over" : undefined)}
+        why={whyNot ?? (can.cancel === 0 ? "All of these jobs have ended" : undefined)}
         onClick={() => onAct("cancel")}
       >
         Cancel {can.cancel > 0 ? can.cancel.toLocaleString("en") : ""}

@@ -21,7 +21,7 @@ export function Empties({ filter, onChange, hasMore, isReading, onMore, onSubmit
       <Empty
         icon={Rocket}
         title="No jobs yet"
-        line="A job is a recipe at work. Submit one here or from a terminal; it appears the moment it is stored."
+        line="A job executes a recipe. Submit one here or from a terminal; it appears as soon as it is stored."
         command="windlass submit hello --input name=Ada"
         action={
           <Button variant="primary" onClick={onSubmit}>
@@ -37,8 +37,8 @@ export function Empties({ filter, onChange, hasMore, isReading, onMore, onSubmit
       title={hasMore ? "No job found so far" : "No job matches"}
       line={
         hasMore
-          ? "The newest jobs were looked through. There are older ones."
-          : "Take away a part of the filter, or clear it. A job that comes to match appears here by itself."
+          ? "Only the newest jobs were searched. There are older ones."
+          : "Remove a part of the filter, or clear it. New matching jobs appear here by themselves."
       }
       action={
         <div className="flex flex-col items-center gap-4">

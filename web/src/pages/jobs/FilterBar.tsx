@@ -7,7 +7,7 @@ import { type Completion, complete, type Known, type Option, parseText, take, te
 
 interface FilterBarProps {
   readonly filter: Filter;
-  /** Asked only while somebody writes. */
+  /** Asked only while the filter is edited. */
   readonly known: (recipes: readonly string[]) => Known;
   readonly onChange: (filter: Filter) => void;
 }
@@ -150,7 +150,7 @@ function Options({ id, options, at, onChoose }: OptionsProps) {
     <div
       id={`${id}-options`}
       role="listbox"
-      aria-label="What the filter can say"
+      aria-label="Suggestions for the filter"
       hidden={options.length === 0}
       className="absolute top-full left-0 z-30 mt-1 w-80 max-w-full overflow-hidden rounded-lg border border-line bg-panel p-1 shadow-float"
     >

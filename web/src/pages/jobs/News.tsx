@@ -7,7 +7,7 @@ interface NewsProps {
   readonly onRefresh: () => void;
 }
 
-/** What has come and what has left while somebody looked: shown when asked for, never by itself. */
+/** Jobs that came and left while the list was held: shown on request, never by itself. */
 export function News({ fresh, gone, onRefresh }: NewsProps) {
   if (fresh === 0 && gone === 0) return null;
   const text = [

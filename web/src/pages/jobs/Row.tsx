@@ -196,7 +196,7 @@ function RetryOf({ job }: { readonly job: JobDocument }) {
     <a
       href={`${BASE}/jobs/${job.retry_of}`}
       data-open={job.retry_of}
-      data-tip={`Runs again what ${job.retry_of} could not`}
+      data-tip={`A retry of ${job.retry_of}`}
       className="inline-flex items-center gap-1 font-mono text-[12px] text-dim underline-offset-2 hover:text-fg hover:underline"
     >
       <RotateCw size={11} aria-hidden="true" />
@@ -223,7 +223,7 @@ function MenuButton({ job, isAt }: Pick<CellsProps, "job" | "isAt">) {
       data-act="menu"
       tabIndex={isAt ? 0 : -1}
       aria-haspopup="menu"
-      aria-label={`Acts on ${job.recipe} ${shortId(job.job_id)}`}
+      aria-label={`Actions for ${job.recipe} ${shortId(job.job_id)}`}
       className="grid size-6 cursor-pointer place-items-center rounded-md text-dim hover:bg-panel2 hover:text-fg"
     >
       <Ellipsis size={14} aria-hidden="true" />

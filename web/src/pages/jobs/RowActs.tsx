@@ -36,7 +36,7 @@ export function RowActs({ id, button, store, whyNot, onOpen, onCancel, onChoose,
   };
   return (
     <RowMenu
-      label={`Acts on ${shortId(id)}`}
+      label={`Actions for ${shortId(id)}`}
       at={button}
       onClose={onClose}
       acts={[
@@ -44,8 +44,8 @@ export function RowActs({ id, button, store, whyNot, onOpen, onCancel, onChoose,
         { label: "Choose", hint: "x", onSelect: () => onChoose(id) },
         { label: "Copy the id", onSelect: () => void copyText(id) },
         {
-          label: "Retry what failed",
-          why: whyNot ?? (canBe("retry", job) ? undefined : "Only a job that ended badly can be retried"),
+          label: "Retry from the failed step",
+          why: whyNot ?? (canBe("retry", job) ? undefined : "Only a failed job can be retried"),
           onSelect: () => void retry(),
         },
         {

@@ -24,7 +24,7 @@ export function Views({ filter, onChange }: ViewsProps) {
   const keep = (next: View[]): void => {
     setViews(next);
     if (!writeViews(localStorage, next))
-      toast("This browser keeps nothing: the view is gone with the page", { kind: "bad" });
+      toast("This browser stores nothing: the view is lost when the page closes", { kind: "bad" });
   };
   useKeys({ v: () => (whyNot === undefined ? setNaming(true) : toast(whyNot)) });
 
@@ -86,7 +86,7 @@ function NameView({ views, onName, onClose }: NameViewProps) {
   return (
     <Dialog
       title="Save this view"
-      lead="The filter as it is now, under a name. It is kept in this browser; the address can be shared."
+      lead="Saves the current filter under a name in this browser. Share the address to share the filter."
       onClose={onClose}
       size="small"
       footer={
@@ -104,7 +104,7 @@ function NameView({ views, onName, onClose }: NameViewProps) {
       }
     >
       <form id="name-view" onSubmit={save}>
-        <Field label="Name" hint={isTaken ? "There is such a view: it is replaced" : undefined}>
+        <Field label="Name" hint={isTaken ? "A view with this name exists and will be replaced" : undefined}>
           <Input maxLength={NAME_MAX} value={name} onChange={(event) => setName(event.target.value)} />
         </Field>
       </form>

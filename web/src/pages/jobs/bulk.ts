@@ -27,7 +27,7 @@ const AT_ONCE = 4;
 
 type BulkFilter = components["schemas"]["BulkFilter"];
 
-/** The filter of an act: as it is listed, and nothing that was made after somebody looked at the count. */
+/** The filter of an act: as it is listed, without jobs that were made after the count was shown. */
 export function bulkFilter(wanted: Wanted, nowMs: number): BulkFilter {
   const { filter } = wanted;
   const until = Math.min(wanted.until ?? Number.POSITIVE_INFINITY, nowMs);
@@ -129,7 +129,7 @@ function tally(of: number) {
   };
 }
 
-/** Whether somebody changed what the act was about between the count and the act. */
+/** Whether the matching jobs changed between the count and the act. */
 export function isCountChanged(error: unknown): boolean {
   return error instanceof Problem && error.body.code === "count_changed";
 }

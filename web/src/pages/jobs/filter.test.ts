@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JobDocument } from "../../live";
-import { filterOf, instantOf, matches, NONE, paramsOf, STATUSES, termsOf, wantedOf, without } from "./filter";
+import { JOB_STATES } from "../../state";
+import { filterOf, instantOf, matches, NONE, paramsOf, termsOf, wantedOf, without } from "./filter";
 import { complete, parseText, take, textOf, wordsOf } from "./words";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
@@ -42,9 +43,9 @@ describe("the filter's text", () => {
     expect(said("state:failed")[0]).toContain("There is no key state. There are status, activity, recipe");
     expect(said("status:borked")[0]).toContain("There is no status borked. There are pending,");
     expect(said("status:fialed,queued")).toHaveLength(1);
-    expect(said("index")[0]).toBe("Say what index is, such as recipe:index");
+    expect(said("index")[0]).toBe("Add a key to index, such as recipe:index");
     expect(said("failed")[0]).toBe("Write status:failed");
-    expect(said("since:yesterday")[0]).toContain("no age");
+    expect(said("since:yesterday")[0]).toContain("neither an age");
     expect(said("recipe:")[0]).toContain("recipe: what?");
     expect(said("label:corpus")[0]).toContain("label:name=value");
     expect(said("recipe:a recipe:b")).toEqual(["recipe can be given once"]);
@@ -74,7 +75,8 @@ describe("the filter's text", () => {
   });
 
   test("knows every state by its own name and one by another", () => {
-    for (const status of STATUSES) expect(parseText(`status:${status.toLowerCase()}`).filter.status).toEqual([status]);
+    for (const status of JOB_STATES)
+      expect(parseText(`status:${status.toLowerCase()}`).filter.status).toEqual([status]);
     expect(parseText("status:failed,succeeded").filter.status).toEqual(["FAILED", "COMPLETED"]);
   });
 
@@ -153,7 +155,7 @@ describe("whether a job belongs to the list", () => {
     expect(fits("event:approved", { activity: "running" })).toBe(false);
   });
 
-  test("not one that was deleted", () => {
+  test("not a deleted job", () => {
     expect(matches(wantedOf(NONE, ADMIN, NOW), job({ deleted_at: "2026-03-01T11:59:00Z" }))).toBe(false);
   });
 });

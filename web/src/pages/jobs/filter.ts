@@ -1,37 +1,33 @@
 /** Which jobs are listed: one filter, as text that people write, as the address has it, and as the API takes it. */
+import type { JobState } from "../../api/schemas";
 import type { JobDocument } from "../../live";
-import { ACTIVITIES, isOver } from "../../state";
+import { ACTIVITIES, type Activity, isJobState, isOver, JOB_STATES } from "../../state";
 
 export const KEYS = [
   "status", "activity", "recipe", "label", "event", "failed_step", "since", "until", "caller",
 ] as const; // biome-ignore format: one list
 export type Key = (typeof KEYS)[number];
 
-/** What each key means, for whoever has to choose one. */
+/** What each key means; the list of suggestions shows it. */
 export const MEANING: Readonly<Record<Key, string>> = {
   status: "one or more, with commas",
   activity: "what open jobs are doing",
   recipe: "by name",
   label: "name=value",
-  event: "that it waits for",
-  failed_step: "where it failed",
+  event: "the event that a job waits for",
+  failed_step: "the step that failed",
   since: "made since: 15m, 1h, 7d or a time",
   until: "made before: 1h, 7d or a time",
   caller: "whose",
 };
 
-export const STATUSES = [
-  "PENDING", "APPROVAL_REQUIRED", "QUEUED", "DISPATCHING", "PROCESSING", "PREVIEW", "COMPLETED", "FAILED", "DENIED",
-  "TIMEOUT", "CANCELLED", "EXPIRED", "OUTPUT_QUARANTINED",
-] as const; // biome-ignore format: one list
-
 /** Other words for a state. */
-const ALSO: Readonly<Record<string, string>> = { SUCCEEDED: "COMPLETED", DONE: "COMPLETED" };
+const ALSO: Readonly<Record<string, JobState>> = { SUCCEEDED: "COMPLETED", DONE: "COMPLETED" };
 
 /** As the address has it: the API's own names, `status` with commas, an age as it was written. */
 export interface Filter {
-  readonly status: readonly string[];
-  readonly activity: readonly string[];
+  readonly status: readonly JobState[];
+  readonly activity: readonly Activity[];
   readonly recipe: string;
   readonly label: readonly string[];
   readonly event: string;
@@ -88,11 +84,11 @@ function takeTerm(filter: Filter, key: string, value: string): Filter | string {
   if (key === "status") return takeStatus(filter, value);
   if (key === "activity") return takeActivity(filter, value);
   if (key === "label") {
-    if (!/.[=:]/.test(value)) return "A label is looked for as label:name=value";
+    if (!/.[=:]/.test(value)) return "Write a label as label:name=value";
     return filter.label.includes(value) ? filter : { ...filter, label: [...filter.label, value] };
   }
   if ((key === "since" || key === "until") && instantOf(value, 0) === null) {
-    return `${value} is no age (15m, 2h, 7d) and no time (2026-01-31T12:00Z)`;
+    return `${value} is neither an age (15m, 2h, 7d) nor a time (2026-01-31T12:00Z)`;
   }
   if (filter[key] !== "" && filter[key] !== value) return `${key} can be given once`;
   return { ...filter, [key]: value };
@@ -100,15 +96,15 @@ function takeTerm(filter: Filter, key: string, value: string): Filter | string {
 
 function takeStatus(filter: Filter, value: string): Filter | string {
   const parts = value.split(",").map((part) => part.trim());
-  // Whoever writes status:waiting means what jobs are doing.
-  if (parts.every((part) => isActivity(part.toLowerCase()) && !isStatus(part.toUpperCase()))) {
+  // `status:waiting` means an activity: no status has that name.
+  if (parts.every((part) => isActivity(part.toLowerCase()) && !isJobState(part.toUpperCase()))) {
     return takeActivity(filter, value);
   }
   const status = [...filter.status];
   for (const part of parts) {
     const name = part.toUpperCase();
     if (name === "") continue;
-    const known = isStatus(name) ? name : Object.hasOwn(ALSO, name) ? ALSO[name] : undefined;
+    const known = isJobState(name) ? name : Object.hasOwn(ALSO, name) ? ALSO[name] : undefined;
     if (known === undefined) return noStatus(part);
     if (!status.includes(known)) status.push(known);
   }
@@ -116,31 +112,27 @@ function takeStatus(filter: Filter, value: string): Filter | string {
 }
 
 function noStatus(word: string): string {
-  if (isActivity(word.toLowerCase())) return `${word} is what a job is doing: write activity:${word.toLowerCase()}`;
-  return `There is no status ${word}. There are ${words(STATUSES)}`;
+  if (isActivity(word.toLowerCase())) return `${word} is an activity: write activity:${word.toLowerCase()}`;
+  return `There is no status ${word}. There are ${words(JOB_STATES)}`;
 }
 
 function takeActivity(filter: Filter, value: string): Filter | string {
   const activity = [...filter.activity];
   for (const part of value.split(",")) {
     const name = part.trim().toLowerCase();
-    if (name === "" || activity.includes(name)) continue;
+    if (name === "") continue;
     if (!isActivity(name)) return `There is no activity ${part.trim()}. There are ${words(ACTIVITIES)}`;
-    activity.push(name);
+    if (!activity.includes(name)) activity.push(name);
   }
   return { ...filter, activity };
 }
 
-function isActivity(text: string): boolean {
+function isActivity(text: string): text is Activity {
   return (ACTIVITIES as readonly string[]).includes(text);
 }
 
 function isKey(text: string): text is Key {
   return (KEYS as readonly string[]).includes(text);
-}
-
-function isStatus(text: string): boolean {
-  return (STATUSES as readonly string[]).includes(text);
 }
 
 function words(names: readonly string[]): string {
@@ -153,9 +145,9 @@ function unknownKey(key: string): string {
 
 function wordless(word: string): string {
   if (isActivity(word.toLowerCase())) return `Write activity:${word.toLowerCase()}`;
-  return isStatus(word.toUpperCase())
+  return isJobState(word.toUpperCase())
     ? `Write status:${word.toLowerCase()}`
-    : `Say what ${word} is, such as recipe:${word}`;
+    : `Add a key to ${word}, such as recipe:${word}`;
 }
 
 export function termsOf(filter: Filter): Term[] {

@@ -29,7 +29,7 @@ import { useNarrow } from "./useNarrow";
 import { useWriteRight } from "./useWriteRight";
 import { Views } from "./Views";
 
-// Nobody acts on the first page that is seen.
+// The first view needs no dialogs for actions.
 const BulkDialog = lazy(() => import("./BulkDialog"));
 
 interface Asked {
@@ -71,7 +71,7 @@ export default function Jobs() {
   };
   const askAll = (action: Action): void => setAsked({ action, target: { kind: "filter", wanted: list.wanted } });
   const whyNotAll =
-    whyNot ?? (isNone(filter) ? "Filter the list first: this is never for every job there is" : undefined);
+    whyNot ?? (isNone(filter) ? "Filter the list first: an action never applies to all jobs" : undefined);
   const refresh = (): void => {
     if (fresh >= FRESH_MAX) reload();
     else list.store.refresh();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { JobState } from "../../api/schemas";
 import type { JobDocument } from "../../live";
 import { shortId } from "../../shortId";
 import { shownJob } from "../../state";
@@ -46,7 +47,7 @@ describe("an act on a filter", () => {
   });
 
   test("means something to jobs in the right state only", () => {
-    const able = (status: string) => [canBe("cancel", job({ status })), canBe("retry", job({ status }))];
+    const able = (status: JobState) => [canBe("cancel", job({ status })), canBe("retry", job({ status }))];
     expect(able("QUEUED")).toEqual([true, false]);
     expect(able("FAILED")).toEqual([false, true]);
     expect(able("CANCELLED")).toEqual([false, true]);
@@ -137,7 +138,7 @@ describe("views", () => {
     expect(nameOf([], NONE)).toBeUndefined();
   });
 
-  test("that nobody can read are left out", () => {
+  test("that cannot be read are left out", () => {
     const odd = ["", "{", "null", "7", '[1,null,{"name":""},{"name":"a"},{"name":"b","text":"zork:1"}]'];
     for (const text of odd) expect(readViews(storage(text))).toEqual([]);
     const shut = {

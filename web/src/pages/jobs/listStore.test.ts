@@ -12,7 +12,7 @@ function loaded(ids: readonly string[], hasMore = false) {
 }
 
 describe("the list", () => {
-  test("puts new jobs where they belong while nobody points at it", () => {
+  test("puts new jobs in their place while no pointer is over it", () => {
     const store = loaded(["5", "3"]);
     store.patch([job("4"), job("6")]);
     expect(store.ids()).toEqual(["6", "5", "4", "3"]);

@@ -1,8 +1,8 @@
 /**
  * The rows of the list, outside React: an update wakes the row that it names and nothing else.
  *
- * What is shown keeps its place. A job that is new to the list waits among the fresh ones while the list is held (somebody
- * points at it, has scrolled or chosen something); one that leaves the filter stays, dimmed, until the list is refreshed.
+ * What is shown keeps its place. A job that is new to the list waits among the fresh ones while the list is held (by a
+ * pointer, a scroll or a choice). A job that leaves the filter stays, dimmed, until the list is refreshed.
  */
 import { isOlder, type JobDocument } from "../../live/patch";
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import type { ListStore } from "./listStore";
 
-/** The list stays as it is while somebody points at it, has scrolled it or is busy with one of its rows. */
+/** The list stays as it is while a pointer is over it, it is scrolled, or one of its rows is in use. */
 export function useHold(store: ListStore, isBusy: boolean) {
   const [isPointing, point] = useState(false);
   const [isAway, scroll] = useState(false);

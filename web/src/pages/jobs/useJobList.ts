@@ -3,7 +3,7 @@ import { useSession } from "../../use/useSession";
 import { type Filter, wantedOf } from "./filter";
 import { createJobList, type JobList, type ListState } from "./jobList";
 
-/** The list that was left last: whoever comes back to it finds it as it was, and it is read again quietly. */
+/** The list as it was last shown: returning to it shows it at once, and reads it again in the background. */
 let left: { readonly key: string; readonly list: JobList } | null = null;
 
 export interface UsedList {

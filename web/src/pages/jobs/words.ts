@@ -1,6 +1,6 @@
 /** The filter as a line of text: `status:failed recipe:index label:team=a since:1h`. Quotes hold spaces together. */
-import { ACTIVITIES } from "../../state";
-import { type Filter, filterOf, KEYS, MEANING, type Parsed, STATUSES, termsOf } from "./filter";
+import { ACTIVITIES, JOB_STATES } from "../../state";
+import { type Filter, filterOf, KEYS, MEANING, type Parsed, termsOf } from "./filter";
 
 export interface Word {
   readonly key: string;
@@ -59,7 +59,7 @@ const AGES = ["15m", "1h", "6h", "24h", "7d"];
 
 /** Keys whose values are known beforehand. */
 const FIXED: Readonly<Partial<Record<string, readonly string[]>>> = {
-  status: STATUSES.map((name) => name.toLowerCase()),
+  status: JOB_STATES.map((name) => name.toLowerCase()),
   activity: ACTIVITIES,
 };
 

@@ -7,28 +7,31 @@ import {
   Hand,
   Hourglass,
   MailX,
+  PackageX,
   ServerOff,
   TrendingDown,
   Unplug,
   Wallet,
 } from "lucide-react";
 import { Link } from "wouter";
+import type { AttentionKind } from "../../api/schemas";
 import { color, type Look } from "../../state";
 import { Panel } from "../../ui/Panel";
 import { type Attention, consolePath } from "./overview";
 
-const KINDS: Readonly<Record<string, readonly [LucideIcon, Look]>> = {
+const KINDS: Readonly<Record<AttentionKind, readonly [LucideIcon, Look]>> = {
   failing_recipe: [TrendingDown, "failed"],
   waiting_person: [Hand, "waiting"],
   budget_short: [Wallet, "waiting"],
   dead_letters: [MailX, "failed"],
   no_workers: [ServerOff, "failed"],
+  missing_handler: [PackageX, "failed"],
   lost_worker: [Unplug, "retrying"],
   breaker_open: [BatteryWarning, "retrying"],
   old_queue: [Hourglass, "retrying"],
 };
 
-/** What somebody should look at, the worst first, each with a way to it. */
+/** What needs a person's attention, the worst first, each with a link. */
 export function AttentionList({ items }: { readonly items: readonly Attention[] }) {
   if (items.length === 0)
     return (

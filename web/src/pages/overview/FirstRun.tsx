@@ -27,7 +27,7 @@ export default function FirstRun() {
         line={
           session.demo === null
             ? "Submit a job from here, or from a shell."
-            : "See one job with everything in it: a fan-out, a retry, a person who is waited for."
+            : "See one job with a fan-out, a retry and an approval by a person."
         }
         command={session.demo === null ? example && `windlass submit ${example}` : undefined}
         action={

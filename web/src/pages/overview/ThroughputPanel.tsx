@@ -7,10 +7,10 @@ import { Table, Td, Th, Tr } from "../../ui/Table";
 import { minuteText, useClock } from "./clock";
 import { sum, type Throughput } from "./overview";
 
-// uPlot is only for those who come here, and the page is there before it.
+// Only this page needs uPlot, and the page is shown before it is loaded.
 const Chart = lazy(() => import("./Chart"));
 
-/** Jobs that ended in the last hour, minute by minute: as bars, or as a table for those who do not see bars. */
+/** Jobs that ended in the last hour, minute by minute: as bars, and as a table for screen readers. */
 export function ThroughputPanel({
   throughput,
   className,

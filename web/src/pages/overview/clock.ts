@@ -1,4 +1,4 @@
-/** Minutes of the day in the zone that somebody chose. */
+/** Minutes of the day in the chosen time zone. */
 import { usePreference } from "../../use/usePreference";
 
 /** What `Intl` takes: `undefined` is the browser's own. */

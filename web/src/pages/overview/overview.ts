@@ -11,7 +11,7 @@ export type Overview = components["schemas"]["OverviewDocument"];
 
 const REFRESH_MS = 4_000;
 
-/** Asked again while somebody looks: a hidden tab asks nothing. */
+/** Asked again while the tab is visible: a hidden tab asks nothing. */
 export function useOverview(): UseQueryResult<Overview> {
   return useQuery({
     queryKey: ["overview"],
@@ -49,6 +49,6 @@ export function percentText(share: number | null): string {
 /** A link of the server as the router wants it: without the console's own path in front. */
 export function consolePath(link: string): string {
   const path = link.startsWith("/console/") ? link.slice("/console".length) : link;
-  // Nothing that leads away from here, whoever wrote it.
+  // A link never leads away from the console, whatever its origin.
   return /^\/(?![/\\])/.test(path) ? path : "/";
 }

@@ -13,7 +13,7 @@ const SHOWN_MAX = 12;
 
 interface ProviderCardProps {
   readonly provider: Provider;
-  /** Somebody came here for this one. */
+  /** The address names this provider. */
   readonly isMarked: boolean;
 }
 
@@ -55,7 +55,7 @@ export function ProviderCard({ provider, isMarked }: ProviderCardProps) {
       <div className="flex flex-col gap-1 border-line border-t px-4 py-2.5">
         <Places taken={provider.held} all={provider.concurrency} word="places" />
         {provider.holders.length > 0 && (
-          <ul aria-label="Who has a place">
+          <ul aria-label="Steps with a slot">
             {provider.holders.slice(0, SHOWN_MAX).map((one) => (
               <li key={`${one.job_id} ${one.step} ${one.attempt}`} className="flex items-center gap-2">
                 <StateIcon look="running" size={12} />

@@ -48,7 +48,7 @@ function NoProviders() {
     <Empty
       icon={Plug}
       title="No providers"
-      line="Services that do a step's work elsewhere. Name one in a file, give the file to the workers as WINDLASS_PROVIDERS, and it is here."
+      line="Providers are external services that do a step's work. Declare one in a file and set WINDLASS_PROVIDERS of the workers to its path."
       action={
         <div className="relative max-w-full rounded-lg border border-line bg-field text-left">
           <div className="absolute top-1 right-1">

@@ -26,8 +26,8 @@ describe("a provider", () => {
     [{ paused_until: "2025-12-31T00:00:00Z" }, "Ready"],
     [{ breaker: "open", paused_until: "2026-01-01T00:01:00Z" }, "Breaker open"],
     [{ failures: 2, held: 4, waiting: 1 }, "Failing"],
-    [{ breaker: "half-open" }, "Being tried"],
-    [{ breaker: "unheard of" }, "unheard of"],
+    [{ breaker: "half_open" }, "Half open"],
+    [{ breaker: JSON.parse('"unheard of"') }, "unheard of"],
   ])("with %o is told as %s", (part, word) => {
     expect(stateOf({ ...PROVIDER, ...part }, NOW).word).toBe(word);
   });

@@ -1,11 +1,11 @@
 /** Providers and budgets, as the page shows them. */
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { ask } from "../../api/client";
-import type { components } from "../../api/types.gen";
+import type { Schemas } from "../../api/schemas";
 import type { Look } from "../../state";
 
-export type Provider = components["schemas"]["ProviderDocument"];
-export type Budget = components["schemas"]["BudgetDocument"];
+export type Provider = Schemas["ProviderDocument"];
+export type Budget = Schemas["BudgetDocument"];
 
 const REFRESH_MS = 4_000;
 
@@ -30,7 +30,7 @@ export function useBudgets(): UseQueryResult<readonly Budget[]> {
 export interface Said {
   readonly look: Look;
   readonly word: string;
-  /** What it means for those who wait. */
+  /** What it means for waiting steps. */
   readonly line: string;
 }
 
@@ -41,16 +41,20 @@ export function stateOf(provider: Provider, now: number): Said {
     return {
       look: "failed",
       word: "Breaker open",
-      line: "It failed too often in a row: nothing is asked of it for now.",
+      line: "Too many requests failed in a row: no requests are sent for now.",
     };
-  if (provider.breaker === "half-open")
-    return { look: "retrying", word: "Being tried", line: "One request finds out whether it answers again." };
-  if (pausedUntil > now) return { look: "waiting", word: "Busy", line: "It asked to be left alone for a while." };
+  if (provider.breaker === "half_open")
+    return { look: "retrying", word: "Half open", line: "One request tests whether the provider answers again." };
+  if (pausedUntil > now) return { look: "waiting", word: "Busy", line: "The provider asked for a pause." };
   if (provider.breaker !== "closed") return { look: "pending", word: provider.breaker, line: "" };
   if (provider.failures > 0)
-    return { look: "retrying", word: "Failing", line: "Its last requests failed; a few more, and it is left alone." };
+    return {
+      look: "retrying",
+      word: "Failing",
+      line: "The last requests failed; a few more failures open the breaker.",
+    };
   if (provider.held >= provider.concurrency && provider.waiting > 0)
-    return { look: "queued", word: "Full", line: "Every place is taken, and steps wait in line." };
+    return { look: "queued", word: "Full", line: "All slots are taken, and steps wait for one." };
   return { look: "succeeded", word: "Ready", line: "" };
 }
 

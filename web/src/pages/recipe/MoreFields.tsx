@@ -18,7 +18,7 @@ export function MoreFields({ texts, faults, onChange }: MoreFieldsProps) {
       <Field
         className="col-span-2"
         label="Idempotency key"
-        hint="The same key gives the same job, however often it is sent."
+        hint="Requests with the same key make one job."
         error={faults.get("/key")}
       >
         <Input value={texts.key} autoComplete="off" onChange={(event) => put({ key: event.target.value })} />

@@ -2,7 +2,7 @@ import { Table, Td, Th, Tr } from "../../ui/Table";
 import type { RecipeNode } from "./plan";
 import { expressionText, retryText, secondsText } from "./words";
 
-/** The same steps as a table: for reading, and for those who do not see the graph. */
+/** The steps of the graph as a table, also for screen readers. */
 export default function StepsTable({ nodes }: { readonly nodes: readonly RecipeNode[] }) {
   return (
     <Table aria-label="Steps of the recipe">

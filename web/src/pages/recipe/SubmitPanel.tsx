@@ -57,7 +57,7 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
     }
     submit.mutate(wantedOf(inputs), {
       onSuccess: (job) => {
-        if (!job.is_new) toast("There is a job of this key already: here it is.");
+        if (!job.is_new) toast("A job with this key exists already.");
         go(`/jobs/${job.job_id}`);
       },
       onError: (error) => {
@@ -134,7 +134,7 @@ export function SubmitPanel({ recipe, version }: SubmitPanelProps) {
           type="submit"
           variant="primary"
           busy={submit.isPending}
-          why={session.can("jobs:write") ? undefined : "Your key may read jobs and not make them (scope jobs:write)"}
+          why={session.can("jobs:write") ? undefined : "Your key may read jobs but not submit them (scope jobs:write)"}
           icon={<Play size={13} aria-hidden="true" />}
         >
           Submit

@@ -7,7 +7,7 @@ import { useRecipe } from "./recipe";
 
 interface VersionDiffProps {
   readonly recipe: RecipeDocument;
-  /** The version before the one that is shown. */
+  /** The version before the shown version. */
   readonly before: number;
 }
 

@@ -8,7 +8,7 @@ import { VersionDiff } from "./VersionDiff";
 
 interface VersionsTableProps {
   readonly recipe: RecipeDocument;
-  /** The one that is shown; 0 is the newest. Two versions may have the same plan. */
+  /** The version that is shown; 0 is the newest. Two versions may have the same plan. */
   readonly version: number;
   readonly onShow: (version: number) => void;
 }

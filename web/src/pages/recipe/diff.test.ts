@@ -16,6 +16,8 @@ const NODE: RecipeNode = {
   provider: "",
   concurrency: null,
   limit: 1,
+  takes: 1,
+  places: 1,
   cost: null,
   wait_s: null,
   ttl_s: null,

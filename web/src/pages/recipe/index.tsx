@@ -69,8 +69,8 @@ export default function RecipePage() {
           title="There is no such recipe"
           line={
             search.version > 0
-              ? `None of this name has a version ${search.version}.`
-              : "It was renamed, or its worker has not started here yet."
+              ? `This recipe has no version ${search.version}.`
+              : "The recipe was renamed, or its worker has not started yet."
           }
           action={
             <Link
@@ -140,7 +140,7 @@ function Sides({ recipe }: { readonly recipe: RecipeDocument }) {
   );
 }
 
-/** Whoever came to submit finds the form, and the first field ready. */
+/** An address that asks to submit opens the form with the focus in its first field. */
 function useSubmitInView(): void {
   useEffect(() => {
     if (location.hash !== "#submit") return;

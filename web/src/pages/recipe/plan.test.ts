@@ -16,13 +16,15 @@ const NODE: RecipeNode = {
   provider: "",
   concurrency: null,
   limit: 1,
+  takes: 1,
+  places: 1,
   cost: null,
   wait_s: null,
   ttl_s: null,
 };
 
 describe("a recipe as a graph", () => {
-  test("has its steps planned, and its fan-outs of a size that nobody knows yet", () => {
+  test("has its steps planned, and its fan-outs of unknown size", () => {
     const nodes = [NODE, { ...NODE, step: "each", each: "steps.draw.outputs" }];
     const { nodes: drawn, edges } = planOf({ nodes, edges: [{ source: "draw", target: "each" }] });
     expect(edges).toEqual([[0, 1]]);
@@ -56,7 +58,7 @@ describe("what decides about a step", () => {
       ["waits for event", "approved"],
       ["waits at most", "1 m 00 s"],
     ]);
-    expect(stepFacts({ ...NODE, kind: "unheard of" })[0]).toEqual(["unheard of", "draw"]);
+    expect(stepFacts({ ...NODE, kind: JSON.parse('"unheard of"') })[0]).toEqual(["unheard of", "draw"]);
   });
 });
 

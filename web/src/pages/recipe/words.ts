@@ -1,4 +1,6 @@
 /** What decides about a step of a recipe, in words. */
+
+import type { NodeKind } from "../../api/schemas";
 import { lasted } from "../../ui/time";
 import type { RecipeNode } from "./plan";
 
@@ -25,11 +27,10 @@ export function firstParagraph(text: string): string {
   return (text.split(/\n\s*\n/, 1)[0] ?? "").replace(/\s+/g, " ").trim();
 }
 
-const KINDS: Readonly<Record<string, string>> = {
+const KINDS: Readonly<Record<NodeKind, string>> = {
   task: "runs",
   event: "waits for event",
   timer: "sleeps",
-  child: "starts recipe",
   recipe: "starts recipe",
 };
 
@@ -46,6 +47,8 @@ export function stepFacts(node: RecipeNode): readonly (readonly [string, string]
     node.wait_s === null ? null : ["waits at most", secondsText(node.wait_s)],
     node.provider === "" ? null : ["provider", node.provider],
     node.concurrency === null ? null : ["at once", `${node.limit} per ${node.concurrency}`],
+    node.takes === 1 ? null : ["takes", `${node.takes} of ${node.limit}`],
+    node.places === 1 ? null : ["places", `${node.places}`],
     node.cost === null ? null : ["cost", String(node.cost)],
     node.ttl_s === null ? null : ["kept for", secondsText(node.ttl_s)],
   ];

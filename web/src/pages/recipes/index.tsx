@@ -54,8 +54,8 @@ export default function RecipesPage() {
             return (
               <Empty
                 icon={SearchX}
-                title="No recipe has that in its name"
-                line={`None of ${all.length} holds “${search.q}”.`}
+                title="No recipe matches"
+                line={`None of ${all.length} names contains “${search.q}”.`}
                 action={<Button onClick={() => setSearch({ q: "" })}>Show all</Button>}
               />
             );

@@ -11,7 +11,7 @@ export function Appearance() {
   const [theme, setTheme] = usePreference("theme");
   const [density, setDensity] = usePreference("density");
   return (
-    <Panel title="Appearance" lead="Kept in this browser">
+    <Panel title="Appearance" lead="Stored in this browser">
       <Setting name="Theme">
         <Segmented
           label="Theme"

@@ -24,16 +24,14 @@ export function KeysPanel() {
 
   const body = () => {
     if (!isAdmin) {
-      return (
-        <Empty icon={Lock} title="API keys are for admins" line="Ask one of them to make or revoke a key for you." />
-      );
+      return <Empty icon={Lock} title="API keys are for admins" line="Ask an admin to make or revoke a key for you." />;
     }
     if (isForeign(keys.error)) {
       return (
         <Empty
           icon={KeyRound}
-          title="API keys are made elsewhere"
-          line="This installation asks a Membership service."
+          title="API keys are managed elsewhere"
+          line="This installation uses a Membership service."
         />
       );
     }
@@ -50,7 +48,7 @@ export function KeysPanel() {
         <Empty
           icon={KeyRound}
           title="There are no API keys"
-          line="Programs that submit jobs over HTTP each have one."
+          line="Each program that submits jobs over HTTP needs a key."
           command="windlass keys create --caller indexer"
         />
       );

@@ -40,7 +40,7 @@ function Wish({ onMade, onClose }: { readonly onMade: (made: NewKey) => void; re
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const lacking =
-    name.trim() === "" ? "Say what it is for" : caller.trim() === "" ? "Say who uses it" : scopes.length === 0 ? "Choose what it may" : undefined; // biome-ignore format: one thought
+    name.trim() === "" ? "Enter the purpose" : caller.trim() === "" ? "Enter the caller" : scopes.length === 0 ? "Choose at least one scope" : undefined; // biome-ignore format: one thought
   const toggle = (scope: Scope): void =>
     setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope]);
 
@@ -80,7 +80,7 @@ function Wish({ onMade, onClose }: { readonly onMade: (made: NewKey) => void; re
             onChange={(event) => setName(event.target.value)}
           />
         </Field>
-        <Field label="Caller" hint="Who uses it, and owns the jobs that are made with it.">
+        <Field label="Caller" hint="The owner of the jobs that are submitted with this key.">
           <Input
             value={caller}
             maxLength={200}
@@ -118,7 +118,7 @@ function Wish({ onMade, onClose }: { readonly onMade: (made: NewKey) => void; re
 function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
   return (
     <Dialog
-      title="The key is made"
+      title="The key was created"
       lead={`For ${made.caller}: ${made.name}`}
       onClose={onClose}
       footer={
@@ -135,7 +135,7 @@ function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () 
       </div>
       <p className="mt-3 flex gap-2 text-dim">
         <TriangleAlert size={14} aria-hidden="true" className="mt-0.5 shrink-0 text-warn" />
-        Copy it now. It is not shown again, to you or to anybody: only a digest of it is kept.
+        Copy it now. The key is not shown again: the server stores only a digest of it.
       </p>
     </Dialog>
   );

@@ -1,24 +1,26 @@
 import { ask } from "../../api/client";
-import type { components } from "../../api/types.gen";
+import type { Schemas, Scope } from "../../api/schemas";
 
-export type Key = components["schemas"]["KeyDocument"];
-export type NewKey = components["schemas"]["NewKeyDocument"];
-export type KeyWish = components["schemas"]["KeyRequest"];
-export type Scope = KeyWish["scopes"][number];
+export type Key = Schemas["KeyDocument"];
+export type NewKey = Schemas["NewKeyDocument"];
+export type KeyWish = Schemas["KeyRequest"];
+export type { Scope } from "../../api/schemas";
 
 export const KEYS = ["keys"] as const;
 
-/** What a key can be made for, the least first. */
-export const SCOPES: readonly { readonly scope: Scope; readonly line: string }[] = [
-  { scope: "jobs:read", line: "See its own jobs" },
-  { scope: "jobs:write", line: "Submit, cancel and retry its own jobs" },
-  { scope: "audit:read", line: "Read the audit" },
-  { scope: "priority:high", line: "Submit jobs of any priority" },
-  { scope: "admin", line: "Everything, for everybody" },
-];
+/** What a key can be made for, the weakest scope first. */
+const LINES: Readonly<Record<Scope, string>> = {
+  "jobs:read": "See its own jobs",
+  "jobs:write": "Submit, cancel and retry its own jobs",
+  "audit:read": "Read the audit",
+  "priority:high": "Submit jobs of any priority",
+  admin: "Everything, for the jobs of all callers",
+};
+
+export const SCOPES = (Object.keys(LINES) as Scope[]).map((scope) => ({ scope, line: LINES[scope] }));
 
 export async function listKeys(): Promise<readonly Key[]> {
-  const { items } = await ask<components["schemas"]["KeyList"]>("/keys");
+  const { items } = await ask<Schemas["KeyList"]>("/keys");
   return items.toSorted((a, b) => Number(b.is_live) - Number(a.is_live) || b.created_at.localeCompare(a.created_at));
 }
 

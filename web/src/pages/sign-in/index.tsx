@@ -43,7 +43,7 @@ export default function SignIn() {
           <h1 className="font-semibold text-[18px] tracking-[-0.015em]">Sign in to Windlass</h1>
         </div>
         <form onSubmit={submit} className="flex flex-col gap-3 rounded-xl border border-line bg-panel p-5 shadow-raise">
-          <Field label="API key" hint="It is traded for a cookie and not kept in this browser.">
+          <Field label="API key" hint="The server exchanges the key for a cookie. This browser does not store the key.">
             <Input
               type="password"
               name="key"
@@ -72,7 +72,7 @@ export default function SignIn() {
             The link that <code className="font-mono text-fg">windlass up</code> prints signs you in, once. For another:
           </Way>
           <Way title="On a server?" command="windlass keys create --caller you">
-            Whoever runs it can make you a key:
+            The operator of this server can make a key for you:
           </Way>
         </section>
       </div>

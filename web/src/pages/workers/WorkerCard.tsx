@@ -9,20 +9,20 @@ import { StateIcon } from "../../ui/StateIcon";
 import { relative } from "../../ui/time";
 import { useNow } from "../../use/useNow";
 import { MARKED, useMarked } from "../useMarked";
-import { pulseOf, type RunningStep, type Worker } from "./workers";
+import { heartbeatOf, type RunningStep, servicesOf, type Worker } from "./workers";
 
 const SHOWN_MAX = 8;
-const PULSES = { good: ["succeeded", "alive"], late: ["retrying", "late"], overdue: ["failed", "overdue"] } as const;
+const HEARTBEAT = { good: ["succeeded", "alive"], late: ["retrying", "late"], overdue: ["failed", "overdue"] } as const;
 
 interface WorkerCardProps {
   readonly worker: Worker;
   /** How many milliseconds the server's clock is ahead of ours. */
   readonly ahead: number;
-  /** Somebody came here for this one. */
+  /** The address names this worker. */
   readonly isMarked: boolean;
 }
 
-/** One process: where it is, what it takes, how its heart beats and what it has in hand. */
+/** One process: where it is, what it takes, the state of its heartbeat, and the steps that it runs. */
 export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
   const box = useMarked<HTMLElement>(isMarked);
   const { named, isDefault } = queuesOf(worker.queues);
@@ -44,7 +44,7 @@ export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
             up <Lasted from={worker.started_at} />
           </p>
         </div>
-        <Pulse worker={worker} ahead={ahead} />
+        <Heartbeat worker={worker} ahead={ahead} />
       </header>
       <div className="flex flex-col gap-1.5 px-4 pb-3">
         <Places taken={worker.running} all={worker.concurrency} word="busy" />
@@ -63,15 +63,16 @@ export function WorkerCard({ worker, ahead, isMarked }: WorkerCardProps) {
             </li>
           ))}
         </ul>
+        <ServiceStates worker={worker} />
       </div>
       <Hands steps={worker.steps} all={worker.running} />
     </article>
   );
 }
 
-function Pulse({ worker, ahead }: Omit<WorkerCardProps, "isMarked">) {
+function Heartbeat({ worker, ahead }: Omit<WorkerCardProps, "isMarked">) {
   const now = useNow() + ahead;
-  const [look, word] = PULSES[pulseOf(worker, now)];
+  const [look, word] = HEARTBEAT[heartbeatOf(worker, now)];
   return (
     <p className="flex shrink-0 items-center gap-1.5 text-[12px]">
       <span aria-hidden="true" className="size-2 rounded-full" style={{ background: color(look) }} />
@@ -82,6 +83,23 @@ function Pulse({ worker, ahead }: Omit<WorkerCardProps, "isMarked">) {
         {relative(Date.parse(worker.seen_at), now)}
       </span>
     </p>
+  );
+}
+
+/** The state of the process's services: one line if all are ok, else the problem of each faulty service. */
+function ServiceStates({ worker }: { readonly worker: Worker }) {
+  const told = servicesOf(worker);
+  if (told === null) return <p className="text-[12px] text-dim">services: not reported yet</p>;
+  if (told.faults.length === 0) return <p className="text-[12px] text-dim">{told.count} services, all ok</p>;
+  return (
+    <ul aria-label="Services with a fault" className="text-[12px]">
+      {told.faults.map((one) => (
+        <li key={one.name} className="flex items-start gap-1.5" style={{ color: color("retrying") }}>
+          <span className="font-mono">{one.name}</span>
+          <span>{one.state}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -47,8 +47,8 @@ export default function WorkersPage() {
                   title="No workers"
                   line={
                     lost.length === 0
-                      ? "Jobs wait until there is one. Start one, and it is here at once:"
-                      : "All of them are lost, and jobs wait until there is one again:"
+                      ? "Jobs wait until a worker runs. Start one:"
+                      : "All workers are lost, and jobs wait until a worker runs:"
                   }
                   command="windlass worker app.py"
                 />
@@ -70,7 +70,7 @@ export default function WorkersPage() {
 
 function LostTable({ workers, marked }: { readonly workers: readonly Worker[]; readonly marked: string }) {
   const isMarked = (worker: Worker): boolean => worker.id === marked;
-  // The one that somebody came for is there, however many were lost since.
+  // The worker that the address names is shown, however many were lost since.
   const shown = workers.filter((worker, i) => i < LOST_MAX || isMarked(worker));
   const box = useMarked<HTMLDivElement>(workers.some(isMarked));
   return (

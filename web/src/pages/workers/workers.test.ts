@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { grouped, pulseOf, type Worker } from "./workers";
+import { grouped, heartbeatOf, servicesOf, type Worker } from "./workers";
 
 const WORKER: Worker = {
   id: "w",
@@ -14,6 +14,7 @@ const WORKER: Worker = {
   lease_until: "2026-01-01T00:00:20Z",
   lost_at: null,
   is_live: true,
+  services: null,
 };
 
 describe("workers", () => {
@@ -30,12 +31,25 @@ describe("workers", () => {
     expect(grouped(all).lost.map((one) => one.id)).toEqual(["late", "early"]);
   });
 
+  test("tell of services that are not well, by name", () => {
+    const services = { worker: "ok", poller: "is not ready", loops: "has not run for 42 s" };
+    expect(servicesOf({ services })).toEqual({
+      count: 3,
+      faults: [
+        { name: "loops", state: "has not run for 42 s" },
+        { name: "poller", state: "is not ready" },
+      ],
+    });
+    expect(servicesOf({ services: { worker: "ok" } })).toEqual({ count: 1, faults: [] });
+    expect(servicesOf({ services: null })).toBeNull();
+  });
+
   test.each([
     [5, "good"],
     [16, "late"],
     [20, "overdue"],
     [90, "overdue"],
-  ])("have a pulse: after %s s it is %s", (seconds, pulse) => {
-    expect(pulseOf(WORKER, Date.parse(WORKER.seen_at) + seconds * 1_000)).toBe(pulse);
+  ])("have a heartbeat: after %s s it is %s", (seconds, heartbeat) => {
+    expect(heartbeatOf(WORKER, Date.parse(WORKER.seen_at) + seconds * 1_000)).toBe(heartbeat);
   });
 });

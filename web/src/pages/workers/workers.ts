@@ -35,10 +35,29 @@ export function grouped(workers: readonly Worker[]): Grouped {
   };
 }
 
-export type Pulse = "good" | "late" | "overdue";
+export interface Fault {
+  readonly name: string;
+  /** What is wrong, as a phrase that goes on from the name: "is not ready". */
+  readonly state: string;
+}
 
-/** How its heartbeat is: late when half of its lease is gone without one, overdue when all of it is. */
-export function pulseOf(worker: Pick<Worker, "seen_at" | "lease_until">, now: number): Pulse {
+export interface Services {
+  readonly count: number;
+  readonly faults: readonly Fault[];
+}
+
+/** How the services of its process are, as its heartbeat told last; null if it has told nothing yet. */
+export function servicesOf(worker: Pick<Worker, "services">): Services | null {
+  if (worker.services === null) return null;
+  const all = Object.entries(worker.services).map(([name, state]) => ({ name, state }));
+  const faults = all.filter((one) => one.state !== "ok").sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { count: all.length, faults };
+}
+
+export type Heartbeat = "good" | "late" | "overdue";
+
+/** The state of its heartbeat: late after three quarters of the lease without one, overdue after all of it. */
+export function heartbeatOf(worker: Pick<Worker, "seen_at" | "lease_until">, now: number): Heartbeat {
   const [seen, until] = [Date.parse(worker.seen_at), Date.parse(worker.lease_until)];
   if (now >= until) return "overdue";
   return now - seen > (until - seen) * 0.75 ? "late" : "good";

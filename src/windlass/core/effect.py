@@ -1,0 +1,99 @@
+"""Effects: the writes that a decision requests besides the new states of a job and its steps.
+
+A decider adds effects to its draft. The writer of each kind (store/writers.py) writes them in the draft's own commit.
+A step's slot row and its provider job are not effects: both follow from the step's state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from windlass.core.outcome import Cost
+from windlass.core.states import StepState
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A step that a fan-out adds; `item` is JSON text."""
+
+    no: int
+    index: int
+    item: str
+    state: StepState
+
+
+@dataclass(frozen=True, slots=True)
+class AddChildren:
+    """Adds steps to a fan-out."""
+
+    fan: int
+    children: tuple[NewChild, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartJob:
+    """Starts a child job for a step. The router validates the inputs and writes the job."""
+
+    no: int
+    attempt: int
+    index: int | None
+    recipe: str
+    inputs: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UseKey:
+    """Makes a step wait for a slot of this concurrency key."""
+
+    no: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectEvent:
+    """Makes a step wait for an event whose body contains `match` (JSON text)."""
+
+    no: int
+    match: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWork:
+    """Stores the id that a provider gave to the step's work."""
+
+    no: int
+    external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUpWork:
+    """Gives up a provider's work: the step waited too long, and will be tried again without the answer."""
+
+    no: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Records the cost of an attempt; `provider` is empty if no provider was paid."""
+
+    no: int
+    attempt: int
+    provider: str
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class MoveExpiry:
+    """Moves the job's default expiry to this time."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Cancels every step that is still open, and the child jobs."""
+
+
+Effect = AddChildren | StartJob | UseKey | ExpectEvent | RecordWork | GiveUpWork | Charge | MoveExpiry | Sweep
