@@ -1,0 +1,1 @@
+"""Policies: the document, its rules, and the verdicts that follow from them."""
