@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -30,12 +30,12 @@ from windlass.core.errors import NotFound, Unavailable, WindlassError, WrongStat
 from windlass.core.states import JobState
 from windlass.core.visibility import Reader
 from windlass.engine.loops.duty import Done
+from windlass.engine.loops.sender import PAUSE_S, SenderLoop
 from windlass.outbound.send import SEND_WITHIN_S, Sent
 from windlass.pure.audit import payload_text
 from windlass.pure.redact import without_frames
 from windlass.pure.webhook import Again, Dead, Delivered, DeliveryState, after_try, delivery_id, sign
 from windlass.store.database import Database
-from windlass.store.outage import OutageLog
 from windlass.store.outputs import fetch
 from windlass.store.statements import sql
 
@@ -44,7 +44,6 @@ LEASE_S = 60.0
 _BEGIN_WITHIN_S = LEASE_S - 3 * SEND_WITHIN_S
 # A bell can be lost, so the webhook sender checks this often without one.
 LOOK_EVERY_S = 5.0
-PAUSE_S = 1.0
 STOP_WITHIN_S = 3.0
 
 log = logging.getLogger("windlass.outbound")
@@ -126,10 +125,12 @@ def _time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class WebhookSender:
+class WebhookSender(SenderLoop):
     """Sends due webhooks. Any number may run: a row belongs to one webhook sender until its lease expires."""
 
     name = "webhooks"
+    bell = DeliveryDue
+    title = "the webhook sender"
 
     def __init__(
         self,
@@ -146,12 +147,10 @@ class WebhookSender:
         has_tracebacks: bool = False,
         on_result: Callable[[str], None] | None = None,
     ) -> None:
-        self._db = db
-        self._outages = OutageLog(log, "the webhook sender")
+        super().__init__(db, log, clock_s)
         self._secret = secret
         self._posts = posts
         self._spread = spread
-        self._clock_s = clock_s
         self._per_host_max = per_host_max
         self._per_caller_max = per_caller_max
         self._batch = batch
@@ -163,32 +162,13 @@ class WebhookSender:
         self._busy: Counter[str] = Counter()
         self._callers: Counter[str] = Counter()
         self._under_way: set[asyncio.Task[None]] = set()
-        self._bell = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self.alive_s = clock_s()
-
-    def alive(self) -> float | None:
-        """Return the seconds since its last turn."""
-        return self._clock_s() - self.alive_s
-
-    def ready(self) -> bool:
-        """Report whether the task runs."""
-        return self._task is not None and not self._task.done()
-
-    async def start(self) -> None:
-        """Start. Returns once it listens for bells."""
-        await self._db.listen(DeliveryDue, lambda _: self._bell.set())
-        self._task = asyncio.create_task(self._run(), name="windlass-webhook-sender")
 
     async def stop(self) -> None:
         """Take no more deliveries, and wait briefly for deliveries under way.
 
         The rest is sent again when its lease has expired.
         """
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await super().stop()
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=STOP_WITHIN_S)
         for task in self._under_way:
@@ -201,30 +181,13 @@ class WebhookSender:
         await asyncio.gather(*taken)
         return Done(len(taken), bool(taken))
 
-    async def _run(self) -> None:
-        while True:
-            self._bell.clear()
-            try:
-                taken = await self._take()
-                wait_s = 0.0 if taken else await self._next_s()
-                self.alive_s = self._clock_s()
-                self._outages.over()
-            except Unavailable as error:
-                self._outages.note(error)
-                wait_s = PAUSE_S
-            except Exception:
-                log.exception("the webhook sender failed; trying again")
-                wait_s = PAUSE_S
-            if wait_s:
-                await self._pause(wait_s)
+    async def turn(self) -> float:
+        """Take due deliveries that there is room for, and begin to send them."""
+        return 0.0 if await self._take() else await self._next_s()
 
-    async def _pause(self, wait_s: float) -> None:
-        """Wait until the time has come, a bell rings, or a delivery has ended."""
-        rung = asyncio.create_task(self._bell.wait())
-        try:
-            await asyncio.wait({rung, *self._under_way}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            rung.cancel()
+    def under_way(self) -> Iterable[asyncio.Task[None]]:
+        """Return the deliveries under way."""
+        return self._under_way
 
     async def _next_s(self) -> float:
         due_s = await self._db.run(lambda connection: connection.fetchval(sql("webhook_next")))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from windlass.core.bell import PollDue
@@ -25,6 +25,7 @@ from windlass.core.external import ProviderStatus, poll_wait_s
 from windlass.engine import external, providers
 from windlass.engine.external import Answer, Polled, Work
 from windlass.engine.loops.duty import Done
+from windlass.engine.loops.sender import PAUSE_S, SenderLoop
 from windlass.providers.desk import Counts, HasAdapter
 from windlass.providers.errors import NotFound, ProviderError, ProviderTimeout, RateLimited
 from windlass.providers.health import BUSY_S, tell
@@ -32,7 +33,6 @@ from windlass.providers.output import fit_output
 from windlass.pure.observer import Observer
 from windlass.store.artifact import Artifacts
 from windlass.store.database import Database
-from windlass.store.outage import OutageLog
 
 SOURCE = "poller"
 BATCH_MAX = 200
@@ -45,7 +45,6 @@ GLANCE_S = 0.1
 # Work that becomes due within this time is polled together.
 GATHER_S = 0.5
 FLUSH_S = 1.0
-PAUSE_S = 1.0
 # After so many failures in a row, the rest of the round is put off.
 FAILURES_MAX = 5
 PUT_OFF_S = 10.0
@@ -85,13 +84,15 @@ class _Round:
         self.polled.append(Polled(work, work.status, after_s, is_poll=False))
 
 
-class Poller:
+class Poller(SenderLoop):
     """Polls providers.
 
     Any number of pollers may run, in any process: a row belongs to one poller until its lease expires.
     """
 
     name = "poller"
+    bell = PollDue
+    title = "the poller of providers"
 
     def __init__(
         self,
@@ -107,12 +108,10 @@ class Poller:
         observer: Observer | None = None,
         counts: Counts | None = None,
     ) -> None:
-        self._db = db
-        self._outages = OutageLog(_log, "the poller of providers")
+        super().__init__(db, _log, clock_s)
         self._registry = registry
         self._artifacts = artifacts
         self._spread = spread
-        self._clock_s = clock_s
         self._output_max_bytes = output_max_bytes
         self._batch_max = batch_max
         self._at_once = at_once
@@ -121,33 +120,16 @@ class Poller:
         # No bell rings when work begins, so the poller must wake for its first poll.
         first_s = [provider.config.poll_s[0] for provider in registry.values()]
         self._look_every_s = max(GLANCE_S, min([LOOK_EVERY_S, *first_s]))
-        self._rounds: dict[str, asyncio.Task[int]] = {}
+        self._rounds: dict[str, asyncio.Task[None]] = {}
         # By provider: when, by `clock_s`, the next round may begin.
         self._not_before_s: dict[str, float] = {}
-        self._bell = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self.alive_s = clock_s()
-
-    def alive(self) -> float | None:
-        """Return the seconds since its last turn."""
-        return self._clock_s() - self.alive_s
-
-    def ready(self) -> bool:
-        """Report whether the task runs."""
-        return self._task is not None and not self._task.done()
-
-    async def start(self) -> None:
-        """Start. Returns once it listens for bells."""
-        await self._db.listen(PollDue, lambda _: self._bell.set())
-        self._task = asyncio.create_task(self._run(), name="windlass-poller")
 
     async def stop(self) -> None:
         """Stop. Work under way is polled again when its lease has expired."""
-        tasks = [task for task in (self._task, *self._rounds.values()) if task is not None]
-        self._task = None
-        for task in tasks:
+        await super().stop()
+        for task in self._rounds.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._rounds.values(), return_exceptions=True)
 
     async def run_once(self, names: Sequence[str] | None = None) -> Done:
         """Run one round of every provider with due work, one after the other. For tests."""
@@ -160,23 +142,13 @@ class Poller:
 
     # The loop.
 
-    async def _run(self) -> None:
-        while True:
-            self._bell.clear()
-            try:
-                wait_s = await self._begin_rounds()
-                self.alive_s = self._clock_s()
-                self._outages.over()
-            except Unavailable as error:
-                self._outages.note(error)
-                wait_s = PAUSE_S
-            except Exception:
-                _log.exception("the poller failed; trying again")
-                wait_s = PAUSE_S
-            await self._pause(wait_s)
+    def under_way(self) -> Iterable[asyncio.Task[None]]:
+        """Return the rounds under way."""
+        return self._rounds.values()
 
-    async def _begin_rounds(self) -> float:
-        """Begin the rounds that are due. Returns the seconds until the next is due."""
+    async def turn(self) -> float:
+        """Begin the rounds that are due."""
+        self._rounds = {name: task for name, task in self._rounds.items() if not task.done()}
         due = await external.next_due(self._db, sorted(self._registry.keys() - self._rounds.keys()))
         now_s = self._clock_s()
         wait_s = self._look_every_s
@@ -188,16 +160,7 @@ class Poller:
                 self._rounds[name] = asyncio.create_task(self._in_background(name), name=f"windlass-poll-{name}")
         return wait_s
 
-    async def _pause(self, wait_s: float) -> None:
-        """Wait until the time has come, a bell rings, or a round has ended."""
-        rung = asyncio.create_task(self._bell.wait())
-        try:
-            await asyncio.wait({rung, *self._rounds.values()}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            rung.cancel()
-        self._rounds = {name: task for name, task in self._rounds.items() if not task.done()}
-
-    async def _in_background(self, name: str) -> int:
+    async def _in_background(self, name: str) -> None:
         count, began_s = 0, self._clock_s()
         pause_s = GATHER_S
         try:
@@ -212,7 +175,6 @@ class Poller:
             pause_s = PAUSE_S
         if count < self._batch_max:
             self._not_before_s[name] = self._clock_s() + pause_s
-        return count
 
     # A round.
 
