@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def test_one_probe_passes_after_the_wait_and_no_second() -> None:
 
 def test_a_good_probe_closes_it() -> None:
     _, breaker = opened().may_pass(130.0)
-    assert breaker.succeeded() == Breaker()
+    assert breaker.succeeded() == Breaker(round=breaker.round)
 
 
 def test_a_bad_probe_opens_it_for_the_whole_wait() -> None:
@@ -73,6 +74,60 @@ def test_as_many_probes_pass_as_it_may_have() -> None:
     assert answers == [True, True, True, False]
 
 
+KERNEL = Breaker(probes_max=3, closes_after=2)
+
+
+def half_open(wanted: int = 3) -> Breaker:
+    return opened(100.0, probes_max=3, closes_after=2).admit(wanted, 130.0)[1]
+
+
+def test_a_closed_breaker_admits_all_that_are_wanted() -> None:
+    assert KERNEL.admit(500, 0.0) == (500, KERNEL)
+
+
+@pytest.mark.covers("COR-66")
+def test_no_more_probes_are_admitted_than_it_may_have_however_many_are_wanted() -> None:
+    breaker = opened(100.0, probes_max=3, closes_after=2)
+    assert breaker.admit(500, 129.9) == (0, breaker)
+    count, breaker = breaker.admit(2, 130.0)
+    assert count == 2
+    count, breaker = breaker.admit(500, 131.0)
+    assert count == 1
+    assert breaker.admit(500, 132.0) == (0, breaker)
+
+
+@pytest.mark.covers("COR-66", "COR-67")
+def test_two_good_probes_close_it_and_one_does_not() -> None:
+    once = half_open().succeeded()
+    assert once.is_open
+    twice = once.succeeded()
+    assert not twice.is_open
+    assert (twice.failures, twice.probes, twice.successes) == (0, 0, 0)
+
+
+@pytest.mark.covers("COR-66")
+def test_a_failure_after_a_good_probe_opens_it_for_the_whole_wait() -> None:
+    breaker = half_open().succeeded().failed(133.0)
+    assert not passes(breaker, 162.9)
+    _, breaker = breaker.admit(1, 163.0)
+    assert breaker.succeeded().is_open, "the good probe of the earlier round counts no more"
+
+
+def test_a_call_from_before_it_opened_neither_closes_nor_reopens_it() -> None:
+    early = KERNEL.round
+    breaker = half_open()
+    assert breaker.succeeded(early) == breaker
+    assert breaker.failed(140.0, early) == breaker
+    assert breaker.succeeded(breaker.round).succeeded(breaker.round).failures == 0
+
+
+def test_a_late_failure_counts_once_it_is_closed() -> None:
+    breaker = half_open()
+    late = breaker.round
+    closed = breaker.succeeded(late).succeeded(late)
+    assert closed.failed(140.0, late).failures == 1
+
+
 @given(st.lists(st.sampled_from(["pass", "good", "bad", "wait"]), max_size=60))
 def test_it_never_stays_shut_longer_than_its_wait(history: list[str]) -> None:
     breaker, now_s = Breaker(), 0.0
@@ -85,3 +140,20 @@ def test_it_never_stays_shut_longer_than_its_wait(history: list[str]) -> None:
         elif word == "bad":
             breaker = breaker.failed(now_s)
         assert passes(breaker, now_s + breaker.wait_s(now_s))
+
+
+@given(st.lists(st.sampled_from(["one", "many", "good", "bad", "wait"]), max_size=60))
+def test_a_round_never_has_more_probes_than_it_may_have(history: list[str]) -> None:
+    breaker, now_s = KERNEL, 0.0
+    admitted: dict[int, int] = {}
+    for word in history:
+        now_s += 10.0 if word == "wait" else 0.0
+        if word in ("one", "many"):
+            count, breaker = breaker.admit(1 if word == "one" else 50, now_s)
+            if breaker.is_open:
+                admitted[breaker.round] = admitted.get(breaker.round, 0) + count
+        elif word == "good":
+            breaker = breaker.succeeded()
+        elif word == "bad":
+            breaker = breaker.failed(now_s)
+    assert all(count <= 3 for count in admitted.values())

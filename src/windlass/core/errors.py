@@ -30,6 +30,7 @@
     │   ├── MembershipUnavailable
     │   ├── ServerUnavailable  the client cannot reach the server
     │   ├── ProviderUnavailable  a provider does not answer, or reports that it is unavailable
+    │   ├── SafetyUnavailable  the kernel that judges requests gives no verdict; has `is_silent`
     │   ├── Limited            over the caller's limit; has `retry_after_s`
     │   │   ├── Busy           too many steps wait in the queues
     │   │   └── TooManyStreams
@@ -255,6 +256,20 @@ class ProviderUnavailable(Unavailable):
     """A provider does not answer, or reports that it is unavailable."""
 
     code = "provider_unavailable"
+
+
+class SafetyUnavailable(Unavailable):
+    """The kernel that judges requests gives no verdict.
+
+    `is_silent` says that no answer came. Only silence may be bypassed, and only in the fail mode `open`. An answer that
+    is an error proves that the kernel was reached, so the request waits in both modes.
+    """
+
+    code = "safety_unavailable"
+
+    def __init__(self, message: str, *, is_silent: bool, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.is_silent = is_silent
 
 
 class Limited(Unavailable):

@@ -27,6 +27,9 @@ BAD_TOPIC = "windlass:topic"
 FAULT = "windlass:fault"
 DEFAULT = "windlass:default"
 NO_RULE = "windlass:no_rule"
+# A kernel outside of the process: it named no rule, or its answer is no decision that Windlass knows.
+KERNEL = "windlass:kernel"
+KERNEL_UNKNOWN = "windlass:kernel_unknown"
 
 
 class Edge(StrEnum):
@@ -197,6 +200,8 @@ class Verdict:
     approval: ApprovalTerms | None = None
     remediations: tuple[Remediation, ...] = ()
     velocity: VelocityLimit | None = None
+    # The kernel outside of the process that made it; no text: the policy of the installation.
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,12 @@ def read_question(value: Any, *, scanners: Collection[str] = KNOWN_SCANNERS) -> 
     return reader.question(reader.read.section("request", value, "request"), "request")
 
 
+def read_answer(value: dict[str, Any]) -> Rule:
+    """Read a kernel's decision, with the keys of a rule, as strictly as a rule. Raises BadPolicy that names the key."""
+    reader = _DocumentReader(ValueReader({}), frozenset())
+    return reader._rule("answer", reader.read.section("rule", {"id": "answer", **value}, "answer"))
+
+
 class _KnownRules:
     """The ids of a document's rules, for the tests that name them."""
 
