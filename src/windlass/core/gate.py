@@ -1,4 +1,4 @@
-"""Decides how many requests a provider may get now, from its rate limit, its pause and its circuit breaker.
+"""Decides how many requests a provider or a kernel may get now, from its rate limit, pause and circuit breaker.
 
 `free_at` stores the rate limit as one time: the next request's due time if requests came evenly. Every request advances
 it by the rate's interval, in any process, so all processes share one rate. A fast provider accepts several requests at
@@ -16,11 +16,13 @@ from windlass.core.breaker import Breaker
 # The resolution of the database's clock.
 _TICK = timedelta(microseconds=1)
 BREAKER = Breaker(failures_max=5, open_s=30.0)
+# The breaker of a kernel that judges requests.
+KERNEL_BREAKER = Breaker(failures_max=3, open_s=30.0, probes_max=3, closes_after=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The rate, pause and breaker of one provider. The breaker counts seconds since the epoch."""
+    """The rate, pause and breaker of one provider or kernel. The breaker counts seconds since the epoch."""
 
     rate: float
     free_at: datetime | None = None
@@ -41,18 +43,16 @@ class Gate:
         """Return how many requests may be sent now."""
         if self.paused_until is not None and now < self.paused_until:
             return 0
-        passes, tried = self.breaker.may_pass(now.timestamp())
-        if not passes:
-            return 0
         ahead = self._promised(now) - now
         by_rate = max(0, (self.burst * self._interval - ahead) // self._interval)
-        return min(1, by_rate) if tried.is_open else by_rate
+        room, _ = self.breaker.admit(by_rate, now.timestamp())
+        return room
 
     def taken(self, count: int, now: datetime) -> Gate:
         """Return the gate after `count` requests; `count` is at most `room`."""
         if count == 0:
             return self
-        _, breaker = self.breaker.may_pass(now.timestamp())
+        _, breaker = self.breaker.admit(count, now.timestamp())
         return replace(self, free_at=self._promised(now) + count * self._interval, breaker=breaker)
 
     def opens_at(self, now: datetime) -> datetime:
