@@ -86,7 +86,8 @@ def settings_table() -> str:
     for name, key in settings.KEYS.items():
         default = getattr(defaults, name)
         shown = "" if default in (None, ()) else f"`{default}`"
-        rows.append(f"| `{name}` | `{settings.PREFIX}{name.upper()}` | {shown} | {key.about} | `{key.example}` |")
+        variables = [f"`{settings.PREFIX}{name.upper()}`", *([f"`{key.variable}`"] if key.variable else [])]
+        rows.append(f"| `{name}` | {', '.join(variables)} | {shown} | {key.about} | `{key.example}` |")
     return "\n".join(rows)
 
 

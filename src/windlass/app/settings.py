@@ -6,32 +6,27 @@ capitals.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from windlass.app.setting_sources import PREFIX as PREFIX
+from windlass.app.setting_sources import from_environment, from_file
 from windlass.core.errors import BadSetting
 from windlass.core.queue import is_queue_name
-from windlass.extension.installed import names as extension_names
 from windlass.pure.label import check_indexed
 from windlass.pure.redact import masked as masked
 
 HOME_DEFAULT = Path(".windlass")
-FILE_NAME = "windlass.toml"
 LISTEN_DEFAULT = "127.0.0.1:8420"
 SECRET_LENGTH_MIN = 32
 # Never shown, not even in the message about a bad value.
-SECRET_KEYS = {"api_key", "secret"}
-PREFIX = "WINDLASS_"
-# The path of the settings file can be set, but not in the file itself.
+SECRET_KEYS = {"api_key", "safety_kernel_token", "secret"}
 PROVIDERS_FILE = "providers.yaml"
-FILE_VARIABLE = "WINDLASS_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +79,12 @@ class Settings:
     demo: bool | None = None
     indexed_labels: tuple[str, ...] = ()
     policy_required: bool = False
+    policy_check_fail_mode: str | None = None
+    safety_kernel_addr: str | None = None
+    safety_kernel_tls_ca: Path | None = None
+    safety_kernel_tls_required: bool = False
+    safety_kernel_insecure: bool = False
+    safety_kernel_token: str | None = None
     policy_keys: tuple[str, ...] = ()
     extensions: tuple[str, ...] | None = None
     # By extension and key: the source of the value and its raw text (`app/extending.py` parses it).
@@ -102,11 +103,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting: its parser for text and TOML values, its description, and an example."""
+    """One setting: its parser for text and TOML values, its description, an example, and its further variable."""
 
     parse: Callable[[Any], Any]
     about: str
     example: str
+    variable: str = ""
 
 
 def _url(value: Any) -> str:
@@ -327,6 +329,29 @@ KEYS: dict[str, Key] = {
         "Labels with an index, which keeps lists filtered by them fast among any number of jobs.",
         "team,project",
     ),
+    "policy_check_fail_mode": Key(
+        _one_of("closed", "open"),
+        "Jobs while the safety kernel is silent: `closed` (they wait) or `open` (they run, and are judged afterwards). "
+        "Default: `input_policy.fail_mode` of the policy, else closed.",
+        "closed",
+        "POLICY_CHECK_FAIL_MODE",
+    ),
+    "safety_kernel_addr": Key(
+        _text,
+        "The kernel that judges every job: HOST:PORT of a gRPC SafetyKernel, or the URL of a document of OPA.",
+        "https://opa:8181/v1/data/windlass/verdict",
+        "SAFETY_KERNEL_ADDR",
+    ),
+    "safety_kernel_tls_ca": Key(
+        lambda v: Path(_text(v)), "The certificates that a kernel may have.", "./ca.pem", "SAFETY_KERNEL_TLS_CA"
+    ),
+    "safety_kernel_tls_required": Key(
+        _switch, "Whether a kernel on this machine needs TLS too.", "true", "SAFETY_KERNEL_TLS_REQUIRED"
+    ),
+    "safety_kernel_insecure": Key(
+        _switch, "Whether a kernel on another machine may be asked without TLS.", "true", "SAFETY_KERNEL_INSECURE"
+    ),
+    "safety_kernel_token": Key(_text, "The bearer token that a kernel wants.", "s3cret", "SAFETY_KERNEL_TOKEN"),
     "policy_required": Key(_switch, "Whether every job is denied until a policy is published.", "true"),
     "policy_keys": Key(
         _names, "Public keys (Ed25519, base64), one of which must have signed every policy. Default: none.", "mM0L…="
@@ -347,8 +372,8 @@ def load(
     values: dict[str, Any] = {}
     added: dict[str, dict[str, tuple[str, Any]]] = {}
     for source, key, value in (
-        *_from_file(environ, start),
-        *_from_environment(environ),
+        *from_file(environ, start, KEYS),
+        *from_environment(environ, KEYS),
         *((f"--{name.replace('_', '-')}", name, value) for name, value in (flags or {}).items() if value is not None),
     ):
         if isinstance(key, tuple):
@@ -361,6 +386,8 @@ def load(
         values["providers"] = Path(PROVIDERS_FILE)
     if "providers" in values:
         values["providers"] = (start / values["providers"].expanduser()).absolute()
+    if "safety_kernel_tls_ca" in values:
+        values["safety_kernel_tls_ca"] = (start / values["safety_kernel_tls_ca"].expanduser()).absolute()
     if artifacts is not None and "://" not in artifacts:
         artifacts = str((start / Path(artifacts).expanduser()).absolute())
     return Settings(home=(start / home).absolute(), artifacts=artifacts, of_extensions=added, **values)
@@ -379,60 +406,3 @@ def _parsed(source: str, key: str, value: Any) -> Any:
         shown = masked(str(value)) if key == "database_url" else str(value)
         shown = "…" if key in SECRET_KEYS else shown
         raise BadSetting(f"{source}={shown!r}: {error}", remedy=f"For example: {known.example}") from None
-
-
-def _extension_key(key: str) -> tuple[str, str] | None:
-    """Return the extension that a variable is for, and its key there. Only variables that Windlass does not know get
-    here.
-    """
-    name, _, rest = key.partition("_")
-    return (name, rest) if rest and name in extension_names() else None
-
-
-def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str | tuple[str, str], Any]]:
-    for variable in sorted(environ):
-        if not variable.startswith(PREFIX) or variable == FILE_VARIABLE:
-            continue
-        key = variable.removeprefix(PREFIX).lower()
-        if key in KEYS:
-            if environ[variable].strip():  # an empty variable counts as not set
-                yield variable, key, environ[variable]
-            continue
-        if (of_extension := _extension_key(key)) is not None:
-            if environ[variable].strip():
-                yield variable, of_extension, environ[variable]
-            continue
-        # An orchestrator that runs a service named windlass adds variables such as WINDLASS_PORT, so an unknown
-        # variable is ignored. A variable that resembles a setting is a misspelling, and must not pass in silence.
-        if close := difflib.get_close_matches(key, KEYS, n=1, cutoff=0.8):
-            raise BadSetting(
-                f"there is no setting {variable}", remedy=f"Did you mean {PREFIX}{close[0].upper()}? Unset it otherwise"
-            )
-
-
-def _from_file(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str, str | tuple[str, str], Any]]:
-    named = environ.get(FILE_VARIABLE, "").strip()
-    path = start / (named or FILE_NAME)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if named:
-            raise BadSetting(
-                f"{FILE_VARIABLE}={named!r}: there is no such file", remedy="Correct the path or unset it"
-            ) from None
-        return
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(f"{path} cannot be read: {error}", remedy="Check the file and its permissions") from error
-    except tomllib.TOMLDecodeError as error:
-        raise BadSetting(f"{path} is not TOML: {error}", remedy='A line looks like: home = "./.windlass"') from error
-    for key, value in table.items():
-        if key not in KEYS and isinstance(value, dict) and key in extension_names():
-            yield from ((f"{path.name}: [{key}] {name}", (key, name), one) for name, one in value.items())
-            continue
-        if key not in KEYS:
-            close = difflib.get_close_matches(key, KEYS, n=1)
-            hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(KEYS)}"
-            raise BadSetting(f"{path}: there is no setting {key!r}", remedy=hint)
-        if isinstance(value, str) and (key in ("home", "providers") or (key == "artifacts" and "://" not in value)):
-            value = str(path.parent / Path(value).expanduser())
-        yield f"{path.name}: {key}", key, value
