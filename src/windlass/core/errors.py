@@ -23,7 +23,8 @@
     │   ├── NotFound           no such job, step, recipe or artifact
     │   ├── MethodNotAllowed   the path exists but does not support the method
     │   ├── Conflict           the same idempotency key with another body
-    │   │   └── CountChanged   a bulk action would touch another number of jobs than was shown
+    │   │   ├── CountChanged   a bulk action would touch another number of jobs than was shown
+    │   │   └── PolicyChanged  another version of the policy is in force than the publisher expected
     │   └── WrongState         the job or step is not in a state that allows it
     │       └── OutputQuarantined  the output policy hides the content
     ├── Unavailable            the request is correct; try again
@@ -225,6 +226,12 @@ class CountChanged(Conflict):
     """A bulk action would touch another number of jobs than the caller confirmed."""
 
     code = "count_changed"
+
+
+class PolicyChanged(Conflict):
+    """Another version of the policy is in force than the publisher expected."""
+
+    code = "policy_changed"
 
 
 class WrongState(Refused):

@@ -209,6 +209,8 @@ WITH old AS (
     DELETE FROM windlass.costs WHERE job_id IN (SELECT id FROM old)
 ), redriven AS (
     DELETE FROM windlass.redriven WHERE job_id IN (SELECT id FROM old)
+), verdict AS (
+    DELETE FROM windlass.verdicts WHERE job_id IN (SELECT id FROM old)
 ), budget AS (
     DELETE FROM windlass.budgets WHERE scope = 'job' AND name IN (SELECT id::text FROM old)
 )
