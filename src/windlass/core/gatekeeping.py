@@ -46,7 +46,7 @@ _HOLDS: Mapping[Decision, Hold] = {
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A verdict about a job, and the number of the policy that made it. `spread` in [0, 1) spreads the next question."""
+    """A verdict about a job, and the number of its policy. `spread` in [0, 1) spreads the next question."""
 
     verdict: Verdict
     policy: int | None

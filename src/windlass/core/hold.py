@@ -10,7 +10,7 @@ last hold queues the step. The database checks the same rule (`steps_held`).
 | SLOT | `core/slot.py` | the step needs places, a concurrency key or money | the granter reserved all of them |
 | ROUTE | `core/birth.py` | a step is born held, still to be routed | with the last other hold: it is READY then |
 | POLICY | `core/gatekeeping.py` | the policy throttles the job, or did not answer | the policy lets the job go on |
-| APPROVAL | `core/gatekeeping.py` | the policy asks for an approval of the job | the approval was used, or is not needed any more |
+| APPROVAL | `core/gatekeeping.py` | the policy asks for an approval of the job | the approval is used, or not needed |
 
 A held step holds no resource. So the granter grants SLOT last: it considers only steps that have no other hold. A step
 that gets another hold gives its slot back.

@@ -22,12 +22,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import asyncpg
-import msgspec
 
 from windlass.core.errors import Denied, Unavailable
 from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
@@ -172,9 +171,7 @@ class Ruled:
         self._velocity = velocity
 
     @classmethod
-    async def locked(
-        cls, connection: asyncpg.Connection, judged: Judged, submissions: Sequence[Submission]
-    ) -> Ruled:
+    async def locked(cls, connection: asyncpg.Connection, judged: Judged, submissions: Sequence[Submission]) -> Ruled:
         """Lock the policy and the counters, and decide."""
         await connection.execute(sql("policy_enter"), judged.policy)
         return cls(judged, await Velocity.locked(connection, judged.judgements), submissions)
@@ -205,6 +202,12 @@ def shaped(submission: Submission, verdict: Verdict) -> Submission:
 def denied_by(job_id: UUID, rule: str, reason: str) -> Denied:
     """Return the answer to a submission whose job is denied."""
     return Denied(f"the policy denies job {job_id}: {reason} (rule {rule})", job_id=str(job_id), rule=rule)
+
+
+async def refusal_of(connection: asyncpg.Connection, job_id: UUID) -> Denied | None:
+    """Return the answer that the submitter of this job got, if its submit denied it."""
+    row = await connection.fetchrow(sql("verdict_refused"), job_id)
+    return None if row is None else denied_by(job_id, row["rule"], row["reason"])
 
 
 async def _write(

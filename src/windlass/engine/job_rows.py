@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from windlass.core.birth import births, first_state
-from windlass.core.hold import NO_HOLD, Hold
+from windlass.core.hold import Hold
 from windlass.core.lane import lane_of
 from windlass.core.states import JobState, StepState
 from windlass.engine.submission import Submission

@@ -153,9 +153,7 @@ async def _insert(
     bells = _bells(submissions)
     if len(submissions) == 1 and not is_listed:
         carried = connection.carried(bells) if is_ahead else ([], [])
-        rows = await connection.fetch(
-            *lone_statement(submissions[0], bodies[0], hashes[0], is_ahead, carried, marks)
-        )
+        rows = await connection.fetch(*lone_statement(submissions[0], bodies[0], hashes[0], is_ahead, carried, marks))
     else:
         rows = await connection.fetch(*batch_statement(submissions, bodies, hashes, marks, is_listed=is_listed))
     made = rows[0]["made"] if rows else 0
@@ -201,10 +199,10 @@ async def _compare(
     same = {row["place"]: row for row in rows}
     answers = Answers()
     answers.is_all_new = made is not None and made.is_all_new
-    for place, (submission, body_hash) in enumerate(zip(submissions, hashes, strict=True), 1):
+    for place, (submission, asked) in enumerate(zip(submissions, hashes, strict=True), 1):
         row = same[place]
         is_own = row["id"] == submission.job_id
-        if not is_own and row["body_hash"] != body_hash:
+        if not is_own and row["body_hash"] != asked:
             answers.append(
                 Conflict(
                     f"idempotency key {submission.idempotency_key!r} was used for another body, by job {row['id']}",

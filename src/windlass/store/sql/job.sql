@@ -38,7 +38,7 @@ WITH job AS (
                         :body_hashes::text[], :correlation_ids::text[], :parent_jobs::uuid[],
                         :parent_nos::int[], :parent_attempts::int[], :depths::smallint[], :retries_of::uuid[],
                         :deadlines::interval[], :ttls::interval[],
-                        :ttl_defaults::bool[], :policies, :rules)
+                        :ttl_defaults::bool[], :policies::bigint[], :rules::text[])
                 AS u (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels,
                       idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth,
                       retry_of, deadline, ttl, is_ttl_default, policy, rule)
@@ -171,7 +171,10 @@ UPDATE windlass.jobs SET deleted_at = windlass.clock() WHERE id = $1 AND deleted
 SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total, deleted_at,
        extract(epoch FROM deadline_at - created_at)::float8 AS deadline_s,
        CASE WHEN NOT is_ttl_default THEN extract(epoch FROM expires_at - created_at)::float8 END AS ttl_s,
-       (SELECT is_served FROM windlass.installation) AS is_served
+       (SELECT is_served FROM windlass.installation) AS is_served,
+       CASE WHEN policy IS NOT NULL OR state = 'DENIED' THEN (
+           SELECT e.payload ->> 'caller' FROM windlass.events e WHERE e.job_id = $1 AND e.seq = 1
+       ) END AS asker
 FROM windlass.jobs WHERE id = $1
 
 -- name: job_by_key

@@ -34,6 +34,10 @@ FROM gone WHERE parent_job IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING job_id
 
+-- name: verdict_refused
+-- The refusal of a job that its submit denied.
+SELECT rule, reason FROM windlass.verdicts WHERE job_id = $1 AND seq = 1 AND edge = 'submit' AND decision = 'deny'
+
 -- name: verdict_hold_new
 -- Marks new jobs that the policy holds, and when it is asked again about those that it throttles.
 UPDATE windlass.jobs j
@@ -61,6 +65,17 @@ UPDATE windlass.jobs j SET policy = $3, rule = d.rule
 FROM unnest($1::uuid[], $2::text[]) AS d (id, rule)
 WHERE j.id = d.id AND j.finished_at IS NULL
 
+-- name: verdict_put_many
+-- The limits of jobs that may go on. The caller holds the locks of the jobs.
+INSERT INTO windlass.verdicts (job_id, seq, edge, decision, rule, policy, reason, constraints, at)
+SELECT d.job_id, coalesce((SELECT max(v.seq) FROM windlass.verdicts v WHERE v.job_id = d.job_id), 0) + 1, 'claim',
+       d.decision, d.rule, $5, d.reason, d.constraints, windlass.clock()
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $6::json[])
+    AS d (job_id, decision, rule, reason, constraints)
+
+-- name: verdict_now
+SELECT no, floor, swept FROM windlass.policy_now
+
 -- name: verdicts_of
 SELECT seq, edge, no, attempt, decision, rule, policy, subject, reason, constraints, kernel, at
 FROM windlass.verdicts WHERE job_id = $1 ORDER BY seq
@@ -69,6 +84,11 @@ FROM windlass.verdicts WHERE job_id = $1 ORDER BY seq
 -- What the policy is asked about a job. The first event has the facts about its caller.
 SELECT j.id, j.recipe, j.plan, j.state, j.caller, j.priority, j.depth, j.labels, j.input, j.policy, j.gate_at,
        j.gate_tries, e.payload -> 'caller' AS asker,
+       -- The rule that asked for the approval that the job waits for.
+       CASE WHEN j.gate_tries = 0 THEN (
+           SELECT v.rule FROM windlass.verdicts v
+           WHERE v.job_id = j.id AND v.no IS NULL AND v.decision = 'require_approval' ORDER BY v.seq DESC LIMIT 1
+       ) END AS waits_for,
        (SELECT row_to_json(c) FROM (
             SELECT c.caller_type, c.tier FROM windlass.callers c WHERE c.caller = j.caller
         ) AS c) AS known
@@ -81,9 +101,10 @@ ORDER BY j.id
 
 -- name: verdict_stale
 -- A page of open jobs whose good verdict is older than the floor, by the time at which the jobs are due. It starts after
--- the job ($1, $2), reads $3 jobs and returns the last one, so that one pass looks at every open job once.
+-- the job ($1, $2), reads $3 jobs and returns the last one, so that one pass looks at every open job once. Throttled
+-- jobs are left out: the policy is asked about them within ASK_MAX_S.
 WITH page AS (
-    SELECT id, due_at, coalesce(policy, 0) AS policy FROM windlass.jobs
+    SELECT id, due_at, CASE WHEN gate_at IS NULL THEN coalesce(policy, 0) END AS policy FROM windlass.jobs
     WHERE due_at IS NOT NULL AND (due_at > $1 OR due_at = $1 AND id > $2)
     ORDER BY due_at, id LIMIT $3
 )
