@@ -76,6 +76,9 @@ FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $6::json[])
 -- name: verdict_now
 SELECT no, floor, swept FROM windlass.policy_now
 
+-- name: verdict_of_job
+SELECT policy, rule FROM windlass.jobs WHERE id = $1
+
 -- name: verdicts_of
 SELECT seq, edge, no, attempt, decision, rule, policy, subject, reason, constraints, kernel, at
 FROM windlass.verdicts WHERE job_id = $1 ORDER BY seq
