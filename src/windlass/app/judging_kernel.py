@@ -92,7 +92,7 @@ def _opa(settings: Settings, text: str) -> KernelPlace:
         raise _bad(text, "its path must be /v1/data/ and the document with the decision")
     has_tls = parts.scheme == "https"
     wants_tls = _has_tls(settings, host, is_plain=not has_tls)
-    if wants_tls and not has_tls or has_tls and settings.safety_kernel_insecure:
+    if (wants_tls and not has_tls) or (has_tls and settings.safety_kernel_insecure):
         raise _bad(text, "its scheme and the settings for TLS contradict each other")
     return KernelPlace(text, host, is_opa=True, has_tls=has_tls)
 
