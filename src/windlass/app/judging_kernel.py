@@ -16,13 +16,19 @@ from __future__ import annotations
 import ipaddress
 import re
 import ssl
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from windlass.app.settings import Settings
 from windlass.core.errors import BadSetting
+from windlass.engine.kernels import GuardedKernel, KernelGate, announce
+from windlass.engine.policies import Policies
 from windlass.policy.kernel import Kernel
+from windlass.store.database import Database
 
+NO_KERNEL = "none"
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _OPA_PATH = "/v1/data/"
 
@@ -37,11 +43,31 @@ class KernelPlace:
     has_tls: bool
 
 
+async def use_kernel(
+    db: Database, policies: Policies, settings: Settings, count: Callable[[str, str], None] | None = None
+) -> GuardedKernel | None:
+    """Give a process the kernel of its settings, and tell all processes to hold new jobs for it. Raises BadSetting.
+
+    A process whose settings name no kernel changes nothing: otherwise a forgotten setting would open the gate. Only the
+    address `none` takes the kernel away.
+    """
+    if settings.safety_kernel_addr == NO_KERNEL:
+        await announce(db, None)
+        return None
+    kernel = kernel_of(settings)
+    if kernel is None:
+        return None
+    guard = GuardedKernel(db, kernel, clock_s=time.monotonic)
+    policies.kernel = KernelGate(guard, settings.policy_check_fail_mode, count)
+    await announce(db, kernel.name)
+    return guard
+
+
 def kernel_place(settings: Settings) -> KernelPlace | None:
     """Return where the configured kernel is, or None. Raises BadSetting."""
-    if settings.safety_kernel_addr is None:
+    if settings.safety_kernel_addr in (None, NO_KERNEL):
         return None
-    text = settings.safety_kernel_addr
+    text = settings.safety_kernel_addr or ""
     if "://" in text:
         return _opa(settings, text)
     found = _ADDRESS.fullmatch(text)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from windlass.app.setting_sources import FILE_NAME as FILE_NAME
 from windlass.app.setting_sources import PREFIX as PREFIX
 from windlass.app.setting_sources import from_environment, from_file
 from windlass.core.errors import BadSetting
@@ -338,7 +339,8 @@ KEYS: dict[str, Key] = {
     ),
     "safety_kernel_addr": Key(
         _text,
-        "The kernel that judges every job: HOST:PORT of a gRPC SafetyKernel, or the URL of a document of OPA.",
+        "The kernel that judges every job: HOST:PORT of a gRPC SafetyKernel, or the URL of a document of OPA; "
+        "`none` takes it away.",
         "https://opa:8181/v1/data/windlass/verdict",
         "SAFETY_KERNEL_ADDR",
     ),

@@ -30,6 +30,7 @@ from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.entropy import Ids, spread
 from windlass.app.job import Access, Job
 from windlass.app.judging import policies_of
+from windlass.app.judging_kernel import use_kernel
 from windlass.app.providing import announce, capabilities, read_providers
 from windlass.app.schema import prepare
 from windlass.app.settings import Settings, flag, load
@@ -161,6 +162,10 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
     async def watch_policy(self, services: Services) -> None:
         """Keep the policy current until these services stop. Once for all parts of a process."""
         if self.policy_watch is None or not self.policy_watch.is_running:
+            count = getattr(self.observer, "safety", None)
+            guard = await use_kernel(self.db, self.policies, self.settings, count)
+            if guard is not None:
+                await services.start(Part("kernel", guard.close))
             self.policy_watch = await services.start(PolicyWatch(self.db, self.policies))
 
     @classmethod

@@ -30,6 +30,9 @@ NO_RULE = "windlass:no_rule"
 # A kernel outside of the process: it named no rule, or its answer is no decision that Windlass knows.
 KERNEL = "windlass:kernel"
 KERNEL_UNKNOWN = "windlass:kernel_unknown"
+# The kernel has not answered yet; or it was silent, and the fail mode is `open`.
+KERNEL_WAIT = "windlass:kernel_wait"
+KERNEL_BYPASS = "windlass:kernel_bypass"
 
 
 class Edge(StrEnum):
@@ -222,6 +225,16 @@ class OutputVerdict:
 def denied(rule: str, reason: str, policy: str = "") -> Verdict:
     """Return a refusal by a rule that no document contains."""
     return Verdict(Decision.DENY, rule, reason, policy=policy)
+
+
+def waiting(kernel: str) -> Verdict:
+    """Return the verdict about a job whose kernel has not answered yet."""
+    return Verdict(Decision.THROTTLE, KERNEL_WAIT, f"the kernel {kernel} has not judged it yet", kernel=kernel)
+
+
+def bypassing(kernel: str) -> Verdict:
+    """Return the verdict about a job that runs although its kernel is silent. The kernel judges it afterwards."""
+    return Verdict(Decision.ALLOW, KERNEL_BYPASS, "input policy fail-open: safety kernel unreachable", kernel=kernel)
 
 
 def strictest(verdicts: Iterable[Verdict]) -> Verdict:

@@ -30,13 +30,13 @@ import asyncpg
 
 from windlass.core.errors import Denied, Unavailable
 from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
-from windlass.core.verdict import NO_POLICY, Decision, Edge, Verdict, denied
+from windlass.core.verdict import KERNEL_WAIT, NO_POLICY, NO_RULE, Decision, Edge, Verdict, denied, waiting
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_rows import UNJUDGED, Marks
 from windlass.engine.policies import Current, Policies, is_changed
 from windlass.engine.submission import Submission
 from windlass.engine.velocity import Velocity
-from windlass.policy.judge import Judgement, judge
+from windlass.policy.judge import Judgement, joined, judge
 from windlass.policy.question import Question, topic_of
 from windlass.store.columns import encode
 from windlass.store.database import Database
@@ -50,6 +50,10 @@ TRIES_MAX = 5
 # One for each process's database: every path to a job has the database, and a path that had to be given the policy
 # separately could be given none.
 _POLICIES: WeakKeyDictionary[Database, Policies] = WeakKeyDictionary()
+
+
+# The judgement of an installation that has a kernel and no policy.
+_UNGATED = Verdict(Decision.ALLOW, NO_RULE, "no policy was published")
 
 
 def policies_of(db: Database) -> Policies:
@@ -127,11 +131,20 @@ async def judge_all(connection: asyncpg.Connection, gate: Current, submissions: 
     return Judged(gate.no, askers, tuple(judge_one(gate, question_of(s, asker)) for s, asker in pairs))
 
 
-def judge_one(gate: Current, question: Question) -> Judgement:
-    """Judge one question. Without a policy that can be used, the answer is DENY and says why."""
+def judge_one(gate: Current, question: Question, told: Verdict | None = None) -> Judgement:
+    """Judge one question. Without a policy that can be used, the answer is DENY and says why.
+
+    `told` is the verdict of the kernel outside of the processes. A new job waits for it, unless the policy denies the
+    job. It is not counted under velocity limits until then.
+    """
     if gate.problem is not None:
         return Judgement(denied(NO_POLICY, gate.problem))
-    return judge(gate.policy, question)
+    found = judge(gate.policy, question) if gate.no > 0 else Judgement(_UNGATED)
+    if told is not None:
+        return joined(found, told)
+    if gate.kernel and question.edge is Edge.SUBMIT and found.verdict.decision is not Decision.DENY:
+        return Judgement(waiting(gate.kernel), would=found.would)
+    return found
 
 
 def question_of(submission: Submission, asker: Asker) -> Question:
@@ -232,6 +245,9 @@ async def _write(
 
 def _wait_s(submission: Submission, verdict: Verdict) -> float | None:
     # The id's random bits spread the questions about jobs that were submitted together.
+    if verdict.rule == KERNEL_WAIT:
+        # It is asked about at once.
+        return 0.0
     spread = submission.job_id.int % 1024 / 1024
     return ask_after_s(0, spread) if verdict.decision is Decision.THROTTLE else None
 

@@ -24,12 +24,14 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from windlass.core.bell import PolicyPublished
 from windlass.core.breaker import Breaker
 from windlass.core.errors import SafetyUnavailable, Unavailable
 from windlass.core.gate import KERNEL_BREAKER, Gate
 from windlass.core.verdict import Verdict
 from windlass.policy.kernel import Kernel
 from windlass.policy.question import Question
+from windlass.policy.rules import Policy
 from windlass.store.database import Database
 from windlass.store.provider_gate import kernel_gate_of, opened_at
 from windlass.store.statements import bound, sql
@@ -203,6 +205,25 @@ class GuardedKernel:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class KernelGate:
+    """The kernel of a process, and what happens while it is silent.
+
+    `fail_mode` is None if the policy says it. `count` hears of each job that the kernel did not judge: the name of the
+    event, and the topic.
+    """
+
+    guard: GuardedKernel
+    fail_mode: str | None = None
+    count: Callable[[str, str], None] | None = None
+
+    def is_open(self, policy: Policy | None) -> bool:
+        """Return whether a job may run while the kernel is silent. Every global document of the policy must agree."""
+        if self.fail_mode is not None:
+            return self.fail_mode == "open"
+        return policy is not None and policy.is_fail_open
+
+
 class _Batch:
     """Questions that are asked at the same time. Once the breaker opens, the others are not asked."""
 
@@ -231,6 +252,18 @@ class _Batch:
         self.results.append(error)
         self.breaker = _moved(self.breaker, error, self._clock_s(), self._admission.round)
         return answer
+
+
+async def announce(db: Database, name: str | None) -> None:
+    """Make this the kernel that is asked about every new job, in all processes; None: there is no kernel."""
+
+    async def operation(connection: asyncpg.Connection) -> None:
+        async with connection.transaction():
+            await connection.execute(sql("policy_lock"))
+            if await connection.fetchval(sql("kernel_announce"), name):
+                connection.ring(PolicyPublished())
+
+    await db.run(operation)
 
 
 async def states(db: Database) -> list[KernelState]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ import asyncpg
 import msgspec
 
 from windlass.core.errors import BadPolicy, NotFound, Unavailable
+from windlass.engine.kernels import KernelGate
 from windlass.policy.rules import Policy
 from windlass.policy.texts import LoadedPolicy, PolicyText, load_policy
 from windlass.store.database import Database
@@ -76,6 +77,8 @@ class Now:
 
     no: int
     floor: int
+    # The kernel that is asked about every new job; no text: none.
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +93,22 @@ class Current:
     policy: Policy | None = None
     error: str | None = None
     is_required: bool = False
+    # The kernel outside of the processes that is asked about every new job.
+    kernel: str = ""
 
     @property
     def is_gated(self) -> bool:
         """Whether jobs are judged at all."""
-        return self.no > 0 or self.is_required
+        return self.no > 0 or self.is_required or bool(self.kernel)
 
     @property
     def problem(self) -> str | None:
         """Why this process denies every job, or None."""
         if self.error is not None:
             return f"policy {self.no} cannot be used: {self.error}"
-        return "no policy was published, and policy_required is set" if self.is_gated and self.policy is None else None
+        return (
+            "no policy was published, and policy_required is set" if self.is_required and self.policy is None else None
+        )
 
 
 async def loaded_here(texts: Sequence[PolicyText]) -> LoadedPolicy:
@@ -127,6 +134,8 @@ class Policies:
         self.check = check
         self.loading = loading
         self.on_read = on_read
+        # The kernel that this process can ask; None if its settings name none.
+        self.kernel: KernelGate | None = None
         self._clock_s = clock_s
         self._is_required = is_required
         self._known: Current | None = None
@@ -159,7 +168,7 @@ class Policies:
         bells = self._bells
         now = await read_now(db)
         if known is not None and (known.no, known.error) == (now.no, None):
-            found = Current(now.no, now.floor, known.policy, None, self._is_required)
+            found = replace(known, floor=now.floor, kernel=now.kernel)
         else:
             found = await self._compiled(db, now)
         if bells == self._bells:
@@ -170,7 +179,7 @@ class Policies:
 
     async def _compiled(self, db: Database, now: Now) -> Current:
         if now.no == 0:
-            return Current(is_required=self._is_required)
+            return Current(is_required=self._is_required, kernel=now.kernel)
         try:
             version = await read(db, now.no)
             if self.check is not None:
@@ -185,8 +194,8 @@ class Policies:
             # Whatever is wrong with the version, this process must deny, and say why.
             _log.exception("policy %d cannot be used, so every job is denied", now.no)
             reason = str(error) if isinstance(error, BadPolicy) else type(error).__name__
-            return Current(now.no, now.floor, None, reason, self._is_required)
-        return Current(now.no, now.floor, loaded.policy, None, self._is_required)
+            return Current(now.no, now.floor, None, reason, self._is_required, now.kernel)
+        return Current(now.no, now.floor, loaded.policy, None, self._is_required, now.kernel)
 
 
 def is_changed(error: BaseException) -> bool:
@@ -197,7 +206,7 @@ def is_changed(error: BaseException) -> bool:
 async def read_now(db: Database) -> Now:
     """Read which version is in force."""
     row = await db.run(lambda connection: connection.fetchrow(sql("policy_now")))
-    return Now(row["no"], row["floor"])
+    return Now(row["no"], row["floor"], row["kernel"] or "")
 
 
 async def read(db: Database, no: int | None = None) -> PolicyVersion:

@@ -19,7 +19,7 @@ import msgspec
 
 from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
-from windlass.core.verdict import Decision, Edge, Verdict
+from windlass.core.verdict import KERNEL_BYPASS, Decision, Edge, Verdict
 from windlass.engine.asker import Asker, known_asker, stored_asker
 from windlass.engine.door import enter, gated, judge_one
 from windlass.engine.policies import Current
@@ -32,6 +32,7 @@ from windlass.store.statements import sql
 from windlass.store.verdicts import constraints_text
 
 SOURCE = "policy"
+NOTHING_TOLD: Mapping[UUID, Verdict] = {}
 # The steps on which a verdict puts a hold, or from which it takes one.
 _STATES = (StepState.READY, StepState.HELD, StepState.QUEUED)
 
@@ -61,8 +62,12 @@ class _Asked:
         return is_asked and self.verdict.decision is Decision.REQUIRE_APPROVAL
 
 
-async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
-    """Judge these jobs by the policy in force, in one commit. Returns how many may go on."""
+async def recheck(db: Database, job_ids: Sequence[UUID], told: Mapping[UUID, Verdict] = NOTHING_TOLD) -> int:
+    """Judge these jobs by the policy in force, in one commit. Returns how many may go on.
+
+    `told` has the verdicts of the kernel outside of the processes. A new job about which it has said nothing is left
+    as it is.
+    """
 
     async def operation(connection: asyncpg.Connection, gate: Current) -> int:
         if not gate.is_gated or not job_ids:
@@ -71,18 +76,37 @@ async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
             await enter(connection, gate)
             await drafts.lock(connection, job_ids)
             rows = await connection.fetch(sql("verdict_questions"), list(job_ids))
-            asked = await _judged(connection, gate, rows)
+            asked = await _judged(connection, gate, [row for row in rows if _can_judge(gate, row, told)], told)
             good = [one for one in asked if one.is_still_good]
             await _raise(connection, gate.no, good)
             others = [one for one in asked if not one.is_still_good and not one.is_waiting]
-            return len(good) + await _rule(connection, gate.no, others)
+            count = len(good) + await _rule(connection, gate.no, others)
+            if told:
+                await _note_kernel(connection, [one.row["id"] for one in asked], told)
+            return count
 
     return await gated(db, operation)
 
 
-async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record]) -> list[_Asked]:
-    edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
-    judgements = [judge_one(gate, _question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
+def _can_judge(gate: Current, row: asyncpg.Record, told: Mapping[UUID, Verdict]) -> bool:
+    return not gate.kernel or row["id"] in told or not is_new(row)
+
+
+async def _note_kernel(connection: asyncpg.Connection, job_ids: Sequence[UUID], told: Mapping[UUID, Verdict]) -> None:
+    """Mark the jobs that were let through without their kernel, and forget the question about the others."""
+    bypassed = [job_id for job_id in job_ids if told[job_id].rule == KERNEL_BYPASS]
+    judged = [job_id for job_id in job_ids if told[job_id].rule != KERNEL_BYPASS]
+    if bypassed:
+        await connection.execute(sql("kernel_bypassed"), bypassed)
+    if judged:
+        await connection.execute(sql("kernel_judged"), judged)
+
+
+async def _judged(
+    connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record], told: Mapping[UUID, Verdict]
+) -> list[_Asked]:
+    edges = [edge_of(row) for row in rows]
+    judgements = [judge_one(gate, question_about(row), told.get(row["id"])) for row in rows]
     velocity = await Velocity.locked(connection, judgements)
     found = []
     for row, edge, judgement in zip(rows, edges, judgements, strict=True):
@@ -93,10 +117,21 @@ async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[
     return found
 
 
-def _question(row: asyncpg.Record, edge: Edge) -> Question:
+def is_new(row: asyncpg.Record) -> bool:
+    """Return whether a job has never had a verdict that lets it go on, and waits for the next question."""
+    return row["policy"] is None and row["gate_at"] is not None
+
+
+def edge_of(row: asyncpg.Record) -> Edge:
+    """Return the edge of the question about a stored job."""
+    return Edge.SUBMIT if is_new(row) else Edge.CLAIM
+
+
+def question_about(row: asyncpg.Record) -> Question:
+    """Return the question about a stored job (`verdict_questions`)."""
     asker = _asker(row)
     return Question(
-        edge,
+        edge_of(row),
         topic_of(row["recipe"]),
         recipe=row["recipe"],
         job_id=str(row["id"]),

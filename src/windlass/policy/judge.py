@@ -95,6 +95,12 @@ class Judgement:
         return tuple(check for branch in self.branches for check in branch.reached(exceeded))
 
 
+def joined(judgement: Judgement, verdict: Verdict) -> Judgement:
+    """Return a judgement that is never more lenient than this verdict of a kernel."""
+    branches = (*judgement.branches, Branch((), verdict)) if judgement.branches else ()
+    return Judgement(strictest([judgement.verdict, verdict]), branches, judgement.would)
+
+
 def judge(policy: Policy | None, question: Question) -> Judgement:
     """Judge a question at any edge but output. It never raises: a fault denies."""
     try:

@@ -223,6 +223,11 @@ class Policy:
         """Return whether a document of the global tier is in force. Without one, every request is denied."""
         return bool(self._global)
 
+    @property
+    def is_fail_open(self) -> bool:
+        """Return whether every global document lets requests pass while a kernel is silent."""
+        return self.is_loaded and all(one.document.input_policy.fail_mode == "open" for one in self._global)
+
     def applying(self, facts: Facts) -> Sequence[CompiledDocument]:
         """Return the documents that apply to a request, from the highest tier to the lowest."""
         if len(self._global) == len(self.documents):

@@ -35,7 +35,15 @@ class VerdictWriter:
 def _row(made: RecordVerdict) -> tuple[Any, ...]:
     verdict = made.verdict
     where = (made.edge, made.no, made.attempt)
-    return (*where, verdict.decision, verdict.rule, made.policy, verdict.reason, constraints_text(verdict))
+    return (
+        *where,
+        verdict.decision,
+        verdict.rule,
+        made.policy,
+        verdict.reason,
+        constraints_text(verdict),
+        verdict.kernel or None,
+    )
 
 
 def constraints_text(verdict: Verdict) -> str | None:

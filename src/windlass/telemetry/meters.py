@@ -103,6 +103,12 @@ INSTRUMENTS: dict[str, Instrument] = {
     "windlass_provider_slots": Instrument(
         "gauge", "Steps that hold or wait for a provider's slot.", ("provider", "state")
     ),
+    "cordum_safety_unavailable_total": Instrument(
+        "counter", "Questions about jobs to which the safety kernel gave no verdict.", ("topic",)
+    ),
+    "cordum_scheduler_input_fail_open_total": Instrument(
+        "counter", "Jobs that ran because the safety kernel was silent and the fail mode is open.", ("topic",)
+    ),
     "windlass_provider_concurrency": Instrument("gauge", "Slots of a provider.", ("provider",)),
 }
 
@@ -227,6 +233,11 @@ class Meters:
         self._providers = Labels()
         self._received: Counter = made["windlass_provider_webhooks_total"]
         self._called: Counter = made["windlass_provider_calls_total"]
+        self._topics = Labels()
+        self._safety: dict[str, Counter] = {
+            "unavailable": made["cordum_safety_unavailable_total"],
+            "fail_open": made["cordum_scheduler_input_fail_open_total"],
+        }
         self._slots: Gauge = made["windlass_provider_slots"]
         self._places: Gauge = made["windlass_provider_concurrency"]
         # By recipe, step and outcome: finding the labels costs more than counting.
@@ -354,6 +365,10 @@ class Meters:
     def called(self, provider: str, call: str, result: str) -> None:
         """Record a request to a provider: start, status or cancel."""
         self._called.labels(*self._providers.of(provider), call, result).inc()
+
+    def safety(self, event: str, topic: str) -> None:
+        """Record a job about which the safety kernel gave no verdict: `unavailable` or `fail_open`."""
+        self._safety[event].labels(*self._topics.of(topic)).inc()
 
     # Values that are read on a scrape.
 

@@ -82,5 +82,5 @@ async def empty(connection: asyncpg.Connection) -> None:
     await connection.execute(
         "UPDATE windlass.installation SET is_served = false, epoch = 1, system_id = NULL, secret_check = NULL, "
         "timeline = NULL, looked_at = '9999-01-01', back_at = NULL; "
-        "UPDATE windlass.policy_now SET no = 0, floor = 0, swept = 0"
+        "UPDATE windlass.policy_now SET no = 0, floor = 0, kernel = NULL, swept = 0"
     )

@@ -135,7 +135,19 @@ async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) ->
     if holds == Hold.SLOT and (told := await line_reason(connection, view.id, row.no)) is not None:
         because, detail = told
         return because, {"holds": holds.names, **detail}
-    return "; ".join(_HOLDS[hold] for hold in Hold if hold in holds), {"holds": holds.names}
+    told_by_kernel = await _kernel_reason(connection, view.id) if Hold.POLICY in holds else None
+    sentences = {**_HOLDS, **({} if told_by_kernel is None else {Hold.POLICY: told_by_kernel})}
+    return "; ".join(sentences[hold] for hold in Hold if hold in holds), {"holds": holds.names}
+
+
+async def _kernel_reason(connection: asyncpg.Connection, job_id: UUID) -> str | None:
+    """Say why the kernel has not judged a new job yet. None if the policy itself holds the job."""
+    row = await connection.fetchrow(sql("kernel_reason"), job_id)
+    if row is None:
+        return None
+    if row["error"] is None:
+        return f"the kernel {row['kernel']} has not judged the job yet"
+    return f"the kernel {row['kernel']} does not answer, and is asked again: {row['error']}"
 
 
 def _apart(row: StepView) -> str:

@@ -6,6 +6,7 @@ from windlass.engine.loops.adopter import Adopter
 from windlass.engine.loops.duty import EngineDuty
 from windlass.engine.loops.expirer import Expirer
 from windlass.engine.loops.granter import Granter
+from windlass.engine.loops.kernel_asker import KernelAsker
 from windlass.engine.loops.parent_notifier import ParentNotifier
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.loops.rescuer import Rescuer
@@ -21,6 +22,7 @@ DUTIES: tuple[type[EngineDuty], ...] = (
     ParentNotifier,
     WebhookApplier,
     Warden,
+    KernelAsker,
     Router,
     Granter,
     Adopter,

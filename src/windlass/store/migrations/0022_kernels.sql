@@ -14,3 +14,9 @@ CREATE TABLE windlass.kernels (
     updated_at  timestamptz NOT NULL,
     PRIMARY KEY (name, direction)
 );
+
+-- The kernel that is asked about every new job; NULL: none. A process that does not know its address holds new jobs too.
+ALTER TABLE windlass.policy_now ADD COLUMN kernel text;
+
+-- When the job was let through because its kernel was silent. It is asked about again at `gate_at`.
+ALTER TABLE windlass.jobs ADD COLUMN bypassed_at timestamptz;

@@ -1,7 +1,7 @@
 -- Published policies (engine/policies.py, engine/publish.py).
 
 -- name: policy_now
-SELECT no, floor FROM windlass.policy_now
+SELECT no, floor, kernel FROM windlass.policy_now
 
 -- name: policy_lock
 -- The publisher's side of the fence: waits for every commit that judges (windlass.policy_check, windlass.policy_floor).

@@ -47,8 +47,8 @@ WHERE j.id = d.id
 
 -- name: verdict_put
 -- A later verdict about a job or a step. The caller holds the lock of the job's row.
-INSERT INTO windlass.verdicts (job_id, seq, edge, no, attempt, decision, rule, policy, reason, constraints, at)
-SELECT $1, coalesce(max(v.seq), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, windlass.clock()
+INSERT INTO windlass.verdicts (job_id, seq, edge, no, attempt, decision, rule, policy, reason, constraints, kernel, at)
+SELECT $1, coalesce(max(v.seq), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, windlass.clock()
 FROM windlass.verdicts v WHERE v.job_id = $1
 
 -- name: verdict_good
@@ -117,12 +117,18 @@ FROM (SELECT due_at, id FROM page ORDER BY due_at DESC, id DESC LIMIT 1) AS last
 
 -- name: verdict_asked
 -- Throttled jobs whose next question is due.
-SELECT id FROM windlass.jobs WHERE gate_at <= windlass.clock() ORDER BY gate_at LIMIT $1
+-- Jobs that wait for a kernel belong to the kernel asker.
+SELECT id FROM windlass.jobs
+WHERE gate_at <= windlass.clock() AND bypassed_at IS NULL
+  AND (policy IS NOT NULL OR (SELECT kernel FROM windlass.policy_now) IS NULL)
+ORDER BY gate_at LIMIT $1
 
 -- name: verdict_due
 -- The next question about a throttled job; now, while jobs may have verdicts that are too old.
 SELECT least(
-    (SELECT min(gate_at) FROM windlass.jobs WHERE gate_at IS NOT NULL),
+    (SELECT min(gate_at) FROM windlass.jobs
+     WHERE gate_at IS NOT NULL AND bypassed_at IS NULL
+       AND (policy IS NOT NULL OR (SELECT kernel FROM windlass.policy_now) IS NULL)),
     (SELECT windlass.clock() FROM windlass.policy_now WHERE swept < floor)
 )
 
