@@ -135,6 +135,8 @@ async def test_in_the_open_mode_a_job_runs_marked_and_is_denied_afterwards(rig: 
     assert await state(rig, job) is JobState.QUEUED
     assert (await row(rig, job))["bypassed_at"] is not None
     assert (await verdicts(rig, job))[-1]["rule"] == KERNEL_BYPASS
+    notes = await rig.db.run(lambda c: c.fetch("SELECT event, caller FROM windlass.audit_notes ORDER BY id"))
+    assert [note["event"] for note in notes] == ["kernel_set", "policy_bypassed"]
     assert made.counted == [("unavailable", "job.r"), ("fail_open", "job.r")]
     assert len(await rig.claim()) == 1
     made.kernel.answers = [DENY]

@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 
 import asyncpg
 
+from windlass.core.bell import TimerSet
 from windlass.core.errors import Denied, Unavailable
 from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
 from windlass.core.verdict import KERNEL_WAIT, NO_POLICY, NO_RULE, Decision, Edge, Verdict, denied, waiting
@@ -238,6 +239,9 @@ async def _write(
     held = [(s.job_id, _wait_s(s, v)) for s, v in told if hold_of(v.decision)]
     if held:
         await connection.execute(sql("verdict_hold_new"), *(list(column) for column in zip(*held, strict=True)))
+        if any(wait_s == 0 for _, wait_s in held):
+            # The kernel asker asks at once.
+            connection.ring(TimerSet())
     asked = [(s, v) for s, v in told if v.decision is Decision.REQUIRE_APPROVAL]
     if asked:
         await ask_people(connection, policy, asked)

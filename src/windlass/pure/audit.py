@@ -50,6 +50,8 @@ class AuditEvent(StrEnum):
     TIMELINE_CHANGED = "timeline_changed"
     POLICY_PUBLISHED = "policy_published"
     POLICY_ROLLED_BACK = "policy_rolled_back"
+    POLICY_BYPASSED = "policy_bypassed"
+    KERNEL_SET = "kernel_set"
 
 
 @dataclass(frozen=True, slots=True)

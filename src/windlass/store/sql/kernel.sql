@@ -34,7 +34,13 @@ FROM windlass.kernels ORDER BY name, direction
 
 -- name: kernel_announce
 -- The kernel that is asked about every new job; NULL: none. Nothing is written if it is the same.
-UPDATE windlass.policy_now SET kernel = $1 WHERE kernel IS DISTINCT FROM $1 RETURNING true
+WITH changed AS (
+    UPDATE windlass.policy_now SET kernel = $1 WHERE kernel IS DISTINCT FROM $1 RETURNING kernel
+), note AS (
+    INSERT INTO windlass.audit_notes (at, event, caller, payload)
+    SELECT windlass.clock(), 'kernel_set', NULL, json_build_object('kernel', kernel) FROM changed
+)
+SELECT true FROM changed
 
 -- name: kernel_take
 -- Takes jobs whose kernel is to be asked now. Other processes leave them alone for $2 seconds, in which this process
@@ -71,7 +77,12 @@ WITH gone AS (
     UPDATE windlass.jobs
     SET bypassed_at = windlass.clock(), gate_at = windlass.clock() + interval '30 s'
     WHERE id = ANY ($1::uuid[]) AND finished_at IS NULL AND policy IS NOT NULL AND bypassed_at IS NULL
-    RETURNING id, policy
+    RETURNING id, policy, caller, recipe
+), note AS (
+    INSERT INTO windlass.audit_notes (at, event, caller, payload)
+    SELECT windlass.clock(), 'policy_bypassed', caller,
+           json_build_object('job_id', id, 'recipe', recipe, 'kernel', (SELECT kernel FROM windlass.policy_now))
+    FROM gone
 )
 INSERT INTO windlass.verdicts (job_id, seq, edge, decision, rule, policy, reason, kernel, at)
 SELECT g.id, coalesce((SELECT max(v.seq) FROM windlass.verdicts v WHERE v.job_id = g.id), 0) + 1, 'submit', 'allow',
