@@ -33,7 +33,7 @@ from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
 from windlass.core.verdict import NO_POLICY, Decision, Edge, Verdict, denied
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_rows import UNJUDGED, Marks
-from windlass.engine.places import Places
+from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current, Policies, is_changed
 from windlass.engine.submission import Submission
 from windlass.engine.velocity import Decided, Velocity
@@ -167,7 +167,7 @@ class Ruled:
         self,
         judged: Judged,
         decided: Sequence[Decided],
-        counters: tuple[Velocity, Places],
+        counters: tuple[Velocity, JobPlaces],
         submissions: Sequence[Submission],
     ) -> None:
         self._velocity, self._places = counters
@@ -186,7 +186,7 @@ class Ruled:
         decided = [velocity.decide(one) for one in judged.judgements]
         tenants = [asker.tenant for asker in judged.askers]
         asked = [(one.verdict, tenant) for one, tenant in zip(decided, tenants, strict=True)]
-        return cls(judged, decided, (velocity, await Places.locked(connection, asked)), submissions)
+        return cls(judged, decided, (velocity, await JobPlaces.locked(connection, asked)), submissions)
 
     async def record(self, connection: asyncpg.Connection, made: Sequence[UUID]) -> None:
         """Write what follows from the verdicts about the jobs that this transaction made."""

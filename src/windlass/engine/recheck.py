@@ -22,7 +22,7 @@ from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
 from windlass.engine.asker import Asker, known_asker, stored_asker
 from windlass.engine.door import enter, gated, judge_one
-from windlass.engine.places import Places
+from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
 from windlass.policy.question import Question, topic_of
@@ -89,7 +89,7 @@ async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[
     tenants = [_asker(row).tenant for row in rows]
     # A job that goes on already keeps the place that it has.
     pairs = zip(decided, tenants, edges, strict=True)
-    places = await Places.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
+    places = await JobPlaces.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
     found = []
     for row, edge, one, tenant in zip(rows, edges, decided, tenants, strict=True):
         verdict = one.verdict if edge is Edge.CLAIM else places.verdict(one.verdict, tenant, row["id"])
