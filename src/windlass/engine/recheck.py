@@ -9,23 +9,20 @@ was never counted under a velocity limit, so its question is the question of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
-from windlass.engine.asker import Asker, known_asker, stored_asker
+from windlass.engine.asking import asker_in, question_about
 from windlass.engine.door import enter, gated, judge_one
 from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
-from windlass.policy.question import Question, topic_of
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -83,10 +80,10 @@ async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
 
 async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record]) -> list[_Asked]:
     edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
-    judgements = [judge_one(gate, _question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
+    judgements = [judge_one(gate, question_about(row, edge)) for row, edge in zip(rows, edges, strict=True)]
     velocity = await Velocity.locked(connection, judgements)
     decided = [velocity.decide(judgement) for judgement in judgements]
-    tenants = [_asker(row).tenant for row in rows]
+    tenants = [asker_in(row).tenant for row in rows]
     # A job that goes on already keeps the place that it has.
     pairs = zip(decided, tenants, edges, strict=True)
     places = await JobPlaces.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
@@ -99,30 +96,6 @@ async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[
     await velocity.write(connection)
     await places.write(connection)
     return found
-
-
-def _question(row: asyncpg.Record, edge: Edge) -> Question:
-    asker = _asker(row)
-    return Question(
-        edge,
-        topic_of(row["recipe"]),
-        recipe=row["recipe"],
-        job_id=str(row["id"]),
-        tenant=asker.tenant,
-        caller=asker.facts,
-        labels=msgspec.json.decode(row["labels"] or "{}"),
-        inputs=msgspec.json.decode(row["input"]),
-        priority=row["priority"],
-        depth=row["depth"],
-    )
-
-
-def _asker(row: asyncpg.Record) -> Asker:
-    """Return the facts of the submit. For a job that was submitted before any policy, those of its caller now."""
-    if row["asker"] is not None:
-        return stored_asker(row["caller"], msgspec.json.decode(row["asker"]))
-    known: Mapping[str, Any] = msgspec.json.decode(row["known"] or "{}")
-    return known_asker(row["caller"], known.get("caller_type") or "", known.get("tier") or "")
 
 
 async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:

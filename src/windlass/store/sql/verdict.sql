@@ -76,6 +76,14 @@ SET policy = $3, rule = d.rule, attempts_max = d.attempts_max,
 FROM unnest($1::uuid[], $2::text[], $4::smallint[], $5::float8[]) AS d (id, rule, attempts_max, runs_s)
 WHERE j.id = d.id AND j.finished_at IS NULL
 
+-- name: verdict_limits
+-- The constraints of the verdict under which the job goes on; NULL if it has none.
+SELECT (
+    SELECT v.constraints FROM windlass.verdicts v
+    WHERE v.job_id = j.id AND v.no IS NULL AND v.policy = j.policy AND v.decision = 'allow_with_constraints'
+    ORDER BY v.seq DESC LIMIT 1
+) FROM windlass.jobs j WHERE j.id = $1
+
 -- name: verdict_put_many
 -- The limits of jobs that may go on. The caller holds the locks of the jobs.
 INSERT INTO windlass.verdicts (job_id, seq, edge, decision, rule, policy, reason, constraints, at)
