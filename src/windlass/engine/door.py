@@ -236,6 +236,10 @@ async def _write(
     gone = [(s.job_id, encode(fault_of(v).as_json())) for s, v in told if v.decision is Decision.DENY]
     if gone:
         await connection.execute(sql("verdict_deny_new"), *(list(column) for column in zip(*gone, strict=True)))
+    paid = [(s.job_id, min(most, s.budget or most)) for s, v in told if (most := v.constraints.max_cost) is not None]
+    if paid:
+        # A budget that the submitter asked for is stored later, and this one stands.
+        await connection.execute(sql("job_budget"), *(list(column) for column in zip(*paid, strict=True)))
     limited = [(s.job_id, most) for s, v in told if (most := attempts_max(v)) is not None]
     if limited:
         await connection.execute(sql("verdict_limit_new"), *(list(column) for column in zip(*limited, strict=True)))
