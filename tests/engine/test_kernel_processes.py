@@ -143,7 +143,7 @@ async def test_a_killed_kernel_holds_jobs_and_they_go_on_when_it_is_back(fresh_d
         jobs = [await on.windlass.submit(RECIPE) for _ in range(9)]
 
         async def is_explained() -> bool:
-            return "does not answer" in str(await explain.why(on.db, jobs[0].id))
+            return "does not answer" in str(await explain.why(on.db, jobs[0].job_id))
 
         await on.until(is_explained)
         await on.later()

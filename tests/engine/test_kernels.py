@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -17,6 +18,7 @@ from windlass.core.errors import SafetyUnavailable
 from windlass.core.verdict import Decision, Edge, Verdict
 from windlass.engine.kernels import ASKED_AT_ONCE_MAX, CIRCUIT_OPEN, Answer, Direction, GuardedKernel, states
 from windlass.policy.kernel_answer import KernelAnswer
+from windlass.policy.kernels.safety_kernel import SafetyKernel
 from windlass.policy.question import Question
 from windlass.store.database import Database
 from windlass.testing.clock import VirtualClock
@@ -243,11 +245,13 @@ async def test_three_processes_send_three_probes_in_all(fresh_dsn: str) -> None:
             starting = [stack.enter_async_context(Process.started(fresh_dsn, server.address)) for _ in range(3)]
             processes = [await one for one in starting]
             await server.stop()
-            processes[0].ask(5)
-            assert await processes[0].read() == {"answered": 0, "silent": 5}
+            # A fourth process meets the silence. The connections of the three are new when the kernel is back.
+            fourth = GuardedKernel(db, SafetyKernel(server.address), clock_s=time.monotonic)
+            await fourth.ask([QUESTION] * 5)
+            await fourth.close()
             server.hang()
             await server.start()
-            for process in processes[1:]:
+            for process in processes:
                 process.ask(5)
                 assert await process.read() == {"answered": 0, "silent": 5}
             assert server.asked == 0, "the breaker opened in every process at once"

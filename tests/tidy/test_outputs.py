@@ -36,6 +36,10 @@ EXEMPT = {
     ),
     **dict.fromkeys(("draft_load", "draft_load_open"), "reads the code of a fault, for the decision on the job's end"),
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
+    **dict.fromkeys(("job_row", "verdict_questions"), "reads the facts about the caller from `job.submitted`"),
+    "verdict_deny_new": WRITES,
+    **dict.fromkeys(("kernel_reported", "kernel_answered", "kernel_list", "kernel_reason"), "the error of a kernel"),
+    **dict.fromkeys(("kernel_announce", "kernel_bypassed"), OTHERS),
     "feed_torn_behind": "counts events and returns a transaction's number",
 }
 

@@ -11,25 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import KERNEL_BYPASS, Decision, Edge, Verdict
-from windlass.engine.asker import Asker, known_asker, stored_asker
+from windlass.engine.asking import asker_in, question_about
 from windlass.engine.door import enter, gated, judge_one
+from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
-from windlass.policy.question import Question, topic_of
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
-from windlass.store.verdicts import constraints_text
+from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
 SOURCE = "policy"
 NOTHING_TOLD: Mapping[UUID, Verdict] = {}
@@ -106,14 +104,22 @@ async def _judged(
     connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record], told: Mapping[UUID, Verdict]
 ) -> list[_Asked]:
     edges = [edge_of(row) for row in rows]
-    judgements = [judge_one(gate, question_about(row), told.get(row["id"])) for row in rows]
+    asked = zip(rows, edges, strict=True)
+    judgements = [judge_one(gate, question_about(row, edge), told.get(row["id"])) for row, edge in asked]
     velocity = await Velocity.locked(connection, judgements)
+    decided = [velocity.decide(judgement) for judgement in judgements]
+    tenants = [asker_in(row).tenant for row in rows]
+    # A job that goes on already keeps the place that it has.
+    pairs = zip(decided, tenants, edges, strict=True)
+    places = await JobPlaces.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
     found = []
-    for row, edge, judgement in zip(rows, edges, judgements, strict=True):
-        decided = velocity.decide(judgement)
-        velocity.count(decided)
-        found.append(_Asked(row, decided.verdict, edge))
+    for row, edge, one, tenant in zip(rows, edges, decided, tenants, strict=True):
+        verdict = one.verdict if edge is Edge.CLAIM else places.verdict(one.verdict, tenant, row["id"])
+        if verdict.decision.admits:
+            velocity.count(one)
+        found.append(_Asked(row, verdict, edge))
     await velocity.write(connection)
+    await places.write(connection)
     return found
 
 
@@ -127,36 +133,17 @@ def edge_of(row: asyncpg.Record) -> Edge:
     return Edge.SUBMIT if is_new(row) else Edge.CLAIM
 
 
-def question_about(row: asyncpg.Record) -> Question:
-    """Return the question about a stored job (`verdict_questions`)."""
-    asker = _asker(row)
-    return Question(
-        edge_of(row),
-        topic_of(row["recipe"]),
-        recipe=row["recipe"],
-        job_id=str(row["id"]),
-        tenant=asker.tenant,
-        caller=asker.facts,
-        labels=msgspec.json.decode(row["labels"] or "{}"),
-        inputs=msgspec.json.decode(row["input"]),
-        priority=row["priority"],
-        depth=row["depth"],
-    )
-
-
-def _asker(row: asyncpg.Record) -> Asker:
-    """Return the facts of the submit. For a job that was submitted before any policy, those of its caller now."""
-    if row["asker"] is not None:
-        return stored_asker(row["caller"], msgspec.json.decode(row["asker"]))
-    known: Mapping[str, Any] = msgspec.json.decode(row["known"] or "{}")
-    return known_asker(row["caller"], known.get("caller_type") or "", known.get("tier") or "")
-
-
 async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:
     if not good:
         return
+    verdicts = [one.verdict for one in good]
     await connection.execute(
-        sql("verdict_raise"), [one.row["id"] for one in good], [one.verdict.rule for one in good], policy
+        sql("verdict_raise"),
+        [one.row["id"] for one in good],
+        [verdict.rule for verdict in verdicts],
+        policy,
+        [attempts_max(verdict) for verdict in verdicts],
+        [runs_s(verdict) for verdict in verdicts],
     )
     limited = [
         (one.row["id"], one.verdict.decision, one.verdict.rule, one.verdict.reason, constraints_text(one.verdict))

@@ -22,11 +22,12 @@ from windlass.core.bell import PolicyPublished
 from windlass.core.errors import SafetyUnavailable, Unavailable
 from windlass.core.gatekeeping import ask_after_s
 from windlass.core.verdict import Verdict, bypassing
+from windlass.engine.asking import question_about
 from windlass.engine.door import policies_of
 from windlass.engine.kernels import ASKED_AT_ONCE_MAX, Answer, KernelGate
 from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
 from windlass.engine.policies import Current
-from windlass.engine.recheck import question_about, recheck
+from windlass.engine.recheck import edge_of, recheck
 from windlass.store.database import Database
 from windlass.store.statements import sql
 
@@ -98,7 +99,7 @@ class KernelAsker(EngineDuty):
 
     async def _ask(self, kernel: KernelGate, gate: Current, job_ids: Sequence[UUID]) -> None:
         rows = await self._db.run(lambda connection: connection.fetch(sql("verdict_questions"), list(job_ids)))
-        answers = await kernel.guard.ask([question_about(row) for row in rows])
+        answers = await kernel.guard.ask([question_about(row, edge_of(row)) for row in rows])
         unasked = rows[len(answers) :]
         told, silent = self._sorted(kernel, gate, rows, answers)
         await recheck(self._db, list(told), told)
