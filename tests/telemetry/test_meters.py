@@ -71,6 +71,8 @@ def move_everything(meters: Meters) -> None:
     meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5)])
     meters.show_installation(2, 0.25)
     meters.received("fal", "applied")
+    meters.safety("unavailable", "job.mail")
+    meters.safety("fail_open", "job.mail")
     meters.called("fal", "start", "ok")
     meters.show_providers([("fal", 4, 2, 7, False)])
 
@@ -131,6 +133,16 @@ async def test_jobs_are_counted_by_topic_too(meters: Meters) -> None:
     assert found["windlass_jobs_received_total"] == {("job.film",): 5}
     assert set(found["windlass_jobs_completed_total"].values()) == {2, 3}
     assert found["windlass_safety_denied_total"] == {("job.film",): 3}
+
+
+@pytest.mark.covers("COR-72", "COR-116")
+async def test_jobs_without_a_verdict_of_the_kernel_are_counted_by_topic(meters: Meters) -> None:
+    meters.safety("unavailable", "job.mail")
+    meters.safety("unavailable", "job.mail")
+    meters.safety("fail_open", "job.mail")
+    found = await shown(meters)
+    assert found["windlass_safety_unavailable_total"] == {("job.mail",): 2}
+    assert found["cordum_scheduler_input_fail_open_total"] == {("job.mail",): 1}
 
 
 async def test_names_beyond_the_limit_are_counted_together(meters: Meters) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -20,11 +19,10 @@ from prometheus_client.registry import Collector
 
 from windlass.core.states import JobState
 from windlass.telemetry.histogram import LabelledHistogram, Series
+from windlass.telemetry.instrument import LABELS_MAX as LABELS_MAX
+from windlass.telemetry.instrument import OTHER, Instrument, Labels
 from windlass.telemetry.traces import Tracer
 
-LABELS_MAX = 500
-LABEL_LENGTH_MAX = 128
-OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _STEP_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
@@ -32,16 +30,6 @@ _COMMIT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
 _LAG_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3600)
 _HTTP_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-
-
-@dataclass(frozen=True, slots=True)
-class Instrument:
-    """The declaration of one metric."""
-
-    kind: Literal["counter", "gauge", "histogram", "summary"]
-    about: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
 
 
 # The whole list; docs/reference/metrics.md is generated from it. Metrics from the database are the same in every
@@ -109,7 +97,7 @@ INSTRUMENTS: dict[str, Instrument] = {
     "windlass_provider_slots": Instrument(
         "gauge", "Steps that hold or wait for a provider's slot.", ("provider", "state")
     ),
-    "cordum_safety_unavailable_total": Instrument(
+    "windlass_safety_unavailable_total": Instrument(
         "counter", "Questions about jobs to which the safety kernel gave no verdict.", ("topic",)
     ),
     "cordum_scheduler_input_fail_open_total": Instrument(
@@ -121,24 +109,6 @@ INSTRUMENTS: dict[str, Instrument] = {
 
 # Observed so often that Prometheus's own histogram would cost too much.
 _SPREADS = frozenset({"windlass_step_seconds", "windlass_scheduling_lag_seconds", "windlass_http_seconds"})
-
-
-class Labels:
-    """Distinguishes names up to a limit, and makes them valid labels."""
-
-    def __init__(self, most: int = LABELS_MAX) -> None:
-        self._most = most
-        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-    def of(self, *names: str) -> tuple[str, ...]:
-        """Return the names as labels; `other` for each when there are too many."""
-        known = self._known.get(names)
-        if known is None:
-            if len(self._known) >= self._most:
-                return (OTHER,) * len(names)
-            known = tuple(name[:LABEL_LENGTH_MAX].encode(errors="replace").decode() for name in names)
-            self._known[names] = known
-        return known
 
 
 class Tallies(Collector):
@@ -275,7 +245,7 @@ class Meters:
         self._called: Counter = made["windlass_provider_calls_total"]
         self._topics = Labels()
         self._safety: dict[str, Counter] = {
-            "unavailable": made["cordum_safety_unavailable_total"],
+            "unavailable": made["windlass_safety_unavailable_total"],
             "fail_open": made["cordum_scheduler_input_fail_open_total"],
         }
         self._slots: Gauge = made["windlass_provider_slots"]
