@@ -237,7 +237,7 @@ async def making_parts(
         verifier.close_on(hub.forget)
         sessions = await services.start(Sessions(db, secret, verifier, entropy=secrets.token_bytes))
         sessions.close_on(hub.forget)
-        depth = Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
+        depth = _depth(db, settings)
         extras, folders = await _extensions(windlass, meters, stack)
         exposition = Exposition(meters.registry, gauge_updater(db, meters, depth.most, depth.look))
         await services.start(Part("metrics", exposition.close))
@@ -268,6 +268,7 @@ async def making_parts(
             exposition=exposition,
             settings=settings,
             installation=served,
+            policies=windlass.policies,
             services=windlass.services,
             extras=extras,
             folders=folders,
@@ -281,6 +282,10 @@ async def _extensions(windlass: Windlass, meters: Meters, stack: AsyncExitStack)
     folders = extending.folders(found)
     await check(windlass.db, folders)
     return extras_of(found, stack.enter_context(extended(windlass, found, meters.registry))), folders
+
+
+def _depth(db: Database, settings: Settings) -> Depth:
+    return Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
 
 
 def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:
