@@ -35,10 +35,11 @@ from windlass.app.schema import prepare
 from windlass.app.settings import Settings, flag, load
 from windlass.client.async_submitting import AsyncSubmitting
 from windlass.client.order import Order, check_order
-from windlass.core.errors import BadInput, Conflict, NotFound
+from windlass.core.errors import BadInput, Conflict, Denied, NotFound
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import installation, recipes
+from windlass.engine.door import judge_by
 from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.followers import Followers
 from windlass.engine.loops.runner import Loops
@@ -127,6 +128,7 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         self._submitter = Submitter(db, observer, time.perf_counter)
         # The policy that this process judges by. Processes that live long keep it current: see `watch_policy`.
         self.policies = policies_of(settings)
+        judge_by(db, self.policies)
         self.policy_watch: PolicyWatch | None = None
         self._providers: Registry | None = None
         self._stored: set[str] = set()
@@ -267,15 +269,15 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         # All inputs are checked before any job is made.
         submissions = [self._submission(plan, one, key, options) for one, key in zip(inputs, own_keys, strict=True)]
         jobs: list[Job] = []
-        conflict: Conflict | None = None
+        refusal: Conflict | Denied | None = None
         for start in range(0, len(submissions), BATCH_MAX):
             for answer in await submit(self.db, submissions[start : start + BATCH_MAX]):
-                if isinstance(answer, Conflict):
-                    conflict = conflict or answer
+                if isinstance(answer, Conflict | Denied):
+                    refusal = refusal or answer
                 else:
                     jobs.append(Job(self._access, answer.job_id, is_new=answer.is_new))
-        if conflict is not None:
-            raise conflict
+        if refusal is not None:
+            raise refusal
         return jobs
 
     def job(self, job_id: UUID | str) -> Job:
@@ -392,6 +394,7 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         settings = replace(self.settings, caller=caller)
         other = Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
         other._providers, other.services, other.policies = self._providers, self.services, self.policies
+        judge_by(self.db, self.policies)
         return other
 
 

@@ -18,7 +18,8 @@
     │   ├── Unauthenticated    no key, or a key that is not valid
     │   │   └── BadSignature   a webhook or a token with an invalid or expired signature
     │   ├── Forbidden          the key is valid but does not allow this
-    │   │   └── BadCsrf        a browser's change that the console's page did not make
+    │   │   ├── BadCsrf        a browser's change that the console's page did not make
+    │   │   └── Denied         the policy does not allow the job; has `job_id` and `rule`
     │   ├── NotFound           no such job, step, recipe or artifact
     │   ├── MethodNotAllowed   the path exists but does not support the method
     │   ├── Conflict           the same idempotency key with another body
@@ -186,6 +187,17 @@ class BadCsrf(Forbidden):
     """A browser sent the session cookie without the token that only the console's page has."""
 
     code = "bad_csrf"
+
+
+class Denied(Forbidden):
+    """The policy does not allow the job. The job `job_id` is kept in the state DENIED; `rule` is the policy's rule."""
+
+    code = "safety_denied"
+
+    def __init__(self, message: str, *, job_id: str = "", rule: str = "", remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.job_id = job_id
+        self.rule = rule
 
 
 class NotFound(Refused):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import asyncpg
 
 from windlass.core.errors import BadInput
 from windlass.core.verdict import Edge, OutputVerdict, Verdict
-from windlass.engine import policies
+from windlass.engine import policies, velocity
 from windlass.engine.policies import Policies
 from windlass.engine.replay import DAYS_MAX, JOBS_MAX, PolicyReplay, replay
 from windlass.policy.explain import Explanation, explain
@@ -16,7 +18,6 @@ from windlass.policy.output import judge_output
 from windlass.policy.question import Question
 from windlass.policy.rules import Policy
 from windlass.policy.texts import replaced
-from windlass.policy.velocity import VelocityCheck
 from windlass.store.database import Database
 
 
@@ -90,16 +91,12 @@ async def _policy(db: Database, process: Policies, no: int | None) -> tuple[int,
     return no, (await policies.loaded(version.texts, process.aside)).policy
 
 
-async def _exceeded(db: Database, judgement: Judgement) -> list[str]:
-    """Return the counters whose limits are exceeded."""
-    checks = judgement.checks
-    counts = await passed(db, checks) if checks else {}
-    return [check.counter for check in checks if counts.get(check.counter, 0) >= check.limit.max_requests]
+async def _exceeded(db: Database, judgement: Judgement) -> set[str]:
+    """Return the counters whose limits are exceeded. Nothing is counted."""
+    if not judgement.checks:
+        return set()
 
+    async def operation(connection: asyncpg.Connection) -> set[str]:
+        return await velocity.exceeded(connection, judgement.checks)
 
-async def passed(db: Database, checks: Sequence[VelocityCheck]) -> Mapping[str, int]:
-    """Return how many requests passed under each counter in its window that ends now.
-
-    No commit counts requests yet, so none has passed.
-    """
-    return {}
+    return await db.run(operation)

@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from windlass.core.verdict import Decision, Edge, Verdict
+from windlass.engine.asker import row_question
 from windlass.engine.policies import Aside, here
 from windlass.policy.judge import judge
-from windlass.policy.question import CallerFacts, Question, topic_of
 from windlass.policy.rules import Policy
 from windlass.store.database import Database
 from windlass.store.statements import sql
@@ -95,35 +93,10 @@ def _judged(policy: Policy, rows: Sequence[asyncpg.Record]) -> list[ReplayedJob]
             row["created_at"],
             row["decision"] or (NOT_JUDGED if row["policy"] is None else Decision.ALLOW.value),
             row["decided_by"] or row["rule"] or "",
-            judge(policy, question_of(row)).verdict,
+            judge(policy, row_question(row, Edge.SUBMIT)).verdict,
         )
         for row in rows
     ]
-
-
-def question_of(row: asyncpg.Record) -> Question:
-    """Return the question that was asked when the job of this row was submitted."""
-    asker = msgspec.json.decode(row["asker"]) if row["asker"] else {}
-    known: Any = msgspec.json.decode(row["known"]) if row["known"] else {}
-    facts = CallerFacts(
-        row["caller"],
-        asker.get("type") or known.get("caller_type") or "",
-        asker.get("tier") or known.get("tier") or "",
-        asker.get("role") or "",
-        frozenset(asker.get("scopes", ())),
-    )
-    return Question(
-        Edge.SUBMIT,
-        topic_of(row["recipe"]),
-        recipe=row["recipe"],
-        job_id=str(row["id"]),
-        tenant=asker.get("tenant", ""),
-        caller=facts,
-        labels=msgspec.json.decode(row["labels"]) if row["labels"] else {},
-        inputs=msgspec.json.decode(row["input"]),
-        priority=row["priority"],
-        depth=row["depth"],
-    )
 
 
 def _told(policy: Policy, judged: Sequence[ReplayedJob], unknown: int) -> PolicyReplay:

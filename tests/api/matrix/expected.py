@@ -75,6 +75,7 @@ ROWS: dict[str, Row] = {
     "jobs.step_output": Row("R", 200, "completed", path={"no": "0"}),
     "jobs.events": Row("R", 200, "queued"),
     "jobs.why": Row("R", 200, "queued"),
+    "jobs.decisions": Row("R", 200, "queued"),
     "jobs.cancel": Row("W", 200, "queued"),
     "jobs.pause": Row("W", 200, "queued"),
     "jobs.resume": Row("W", 200, "queued"),

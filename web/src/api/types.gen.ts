@@ -336,7 +336,7 @@ export interface paths {
          * @description Returns a result for each job, in order.
          *
          *     An invalid job refuses the whole batch before any job is created. But an idempotency key that was used with another
-         *     body refuses only its own job. A batch costs as much as its jobs.
+         *     body refuses only its own job, and so does a refusal of the policy. A batch costs as much as its jobs.
          *
          *     Scope: `jobs:write`.
          */
@@ -508,6 +508,28 @@ export interface paths {
          *     Scope: `jobs:read`.
          */
         get: operations["jobs.costs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobs/{job_id}/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the policy's decisions about a job
+         * @description Returns the rule and the policy that let the job go on, and every other verdict with its reason.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.decisions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1667,7 +1689,7 @@ export interface components {
             /** Accepted */
             accepted: number;
             /** Items */
-            items: (components["schemas"]["Accepted"] | components["schemas"]["Problem"])[];
+            items: (components["schemas"]["Accepted"] | components["schemas"]["Denial"] | components["schemas"]["Problem"])[];
             /** Refused */
             refused: number;
         };
@@ -2191,6 +2213,81 @@ export interface components {
          */
         Decision: "allow" | "allow_with_constraints" | "throttle" | "require_approval" | "deny";
         /**
+         * DecisionDocument
+         * @description A verdict that is not a plain yes.
+         */
+        DecisionDocument: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Attempt */
+            attempt: number | null;
+            /** Constraints */
+            constraints: {
+                [key: string]: unknown;
+            };
+            /** Decision */
+            decision: string;
+            /**
+             * Edge
+             * @description The moment: submit, dispatch, claim, provider, output.
+             */
+            edge: string;
+            /**
+             * Enforced
+             * @description Who stops a job that breaks the constraint: `engine` or `output`. `handler` means that only the handler can keep it, so it is not enforced.
+             */
+            enforced: {
+                [key: string]: string;
+            };
+            /** Kernel */
+            kernel: string | null;
+            /**
+             * No
+             * @description The step; null for the whole job.
+             */
+            no: number | null;
+            /**
+             * Policy
+             * @description The version of the policy.
+             */
+            policy: number | null;
+            /** Reason */
+            reason: string;
+            /** Rule */
+            rule: string;
+            /** Seq */
+            seq: number;
+            /**
+             * Subject
+             * @description The digest of what an approval is bound to.
+             */
+            subject: string | null;
+        };
+        /**
+         * DecisionList
+         * @description What the policy said about a job.
+         */
+        DecisionList: {
+            /**
+             * Items
+             * @description All verdicts but plain permissions, in order.
+             */
+            items: components["schemas"]["DecisionDocument"][];
+            /**
+             * Policy
+             * @description The policy of the newest verdict under which the job may go on.
+             */
+            policy: number | null;
+            /**
+             * Rule
+             * @description The rule of that verdict.
+             */
+            rule: string | null;
+        };
+        /**
          * DeliveryState
          * @description The states of a webhook about a job's end.
          * @enum {string}
@@ -2211,6 +2308,60 @@ export interface components {
              * @description The newest example job, if there is one.
              */
             job_id: string | null;
+        };
+        /**
+         * Denial
+         * @description The policy does not allow a job. The job is kept in the state DENIED.
+         */
+        Denial: {
+            /**
+             * Code
+             * @description A stable word for programs.
+             * @example not_found
+             * @enum {string}
+             */
+            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            /** Detail */
+            detail: string;
+            /** Errors */
+            errors?: components["schemas"]["FieldError"][];
+            /**
+             * Hint
+             * @description What to do next.
+             */
+            hint: string;
+            /**
+             * Instance
+             * @description The path of the request.
+             */
+            instance: string;
+            /**
+             * Job Id
+             * @description The denied job.
+             */
+            job_id: string;
+            /** Request Id */
+            request_id: string;
+            /**
+             * Retryable
+             * @description Whether the same request may succeed later.
+             */
+            retryable: boolean;
+            /**
+             * Rule
+             * @description The rule of the policy that denies it.
+             */
+            rule: string;
+            /** Status */
+            status: number;
+            /** Title */
+            title: string;
+            /**
+             * Type
+             * @description A page of this server about this kind of problem.
+             * @example /problems/not_found
+             */
+            type: string;
         };
         /**
          * DiscardRequest
@@ -2481,7 +2632,7 @@ export interface components {
          * @description The name of a hold, as users see it. Every hold has one.
          * @enum {string}
          */
-        HoldName: "paused" | "slot" | "route";
+        HoldName: "paused" | "slot" | "route" | "policy" | "approval";
         /**
          * HolderDocument
          * @description A step that holds a slot of the provider.
@@ -3562,7 +3713,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -7223,7 +7374,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this; `safety_denied`: The policy does not allow the job. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7392,7 +7543,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this; `safety_denied`: The policy does not allow the job. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -8557,6 +8708,110 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Costs"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionList"];
                 };
             };
             /** @description `bad_request`: The request cannot be read. */
@@ -13030,7 +13285,7 @@ export interface operations {
                      *       "examples": [
                      *         {
                      *           "at": "2026-11-18T21:06:36.193Z",
-                     *           "caller": "",
+                     *           "caller": null,
                      *           "decision": "deny",
                      *           "edge": "submit",
                      *           "job_id": null,

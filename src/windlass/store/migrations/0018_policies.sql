@@ -39,7 +39,9 @@ CREATE TABLE windlass.policy_examples (
 CREATE TABLE windlass.policy_now (
     id     boolean PRIMARY KEY DEFAULT true CHECK (id),
     no     bigint NOT NULL DEFAULT 0,
-    floor  bigint NOT NULL DEFAULT 0
+    floor  bigint NOT NULL DEFAULT 0,
+    -- The newest floor under which every open job was judged again (engine/loops/warden.py).
+    swept  bigint NOT NULL DEFAULT 0
 );
 INSERT INTO windlass.policy_now DEFAULT VALUES;
 
@@ -73,6 +75,25 @@ END $$;
 
 -- The version and the rule of the newest verdict that lets the job go on. NULL: the job was never judged.
 ALTER TABLE windlass.jobs ADD COLUMN policy bigint, ADD COLUMN rule text;
+
+-- Denied and quarantined jobs are dead letters too.
+DROP INDEX windlass.jobs_failed;
+CREATE INDEX jobs_failed ON windlass.jobs (id) WHERE trouble IN ('FAILED', 'TIMEOUT', 'DENIED', 'OUTPUT_QUARANTINED');
+
+-- The next question about a throttled job, and the number of questions; `gate_tries` is NULL unless the policy holds
+-- steps of the job.
+ALTER TABLE windlass.jobs ADD COLUMN gate_at timestamptz, ADD COLUMN gate_tries smallint;
+CREATE INDEX jobs_gate ON windlass.jobs (gate_at) WHERE gate_at IS NOT NULL;
+
+-- How many requests passed under a velocity limit, by slice of its window (core/velocity.py).
+CREATE TABLE windlass.velocity (
+    counter   text NOT NULL,
+    window_s  int NOT NULL,
+    counts    json NOT NULL,
+    until     timestamptz NOT NULL,
+    PRIMARY KEY (counter, window_s)
+) WITH (fillfactor = 50);
+CREATE INDEX velocity_until ON windlass.velocity (until);
 
 -- Verdicts that are not a plain ALLOW, each written in the commit of its effect. `no` is the step, NULL for the job.
 CREATE TABLE windlass.verdicts (
