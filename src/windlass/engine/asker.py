@@ -57,7 +57,7 @@ def known_asker(caller: str, caller_type: str = "", tier: str = "") -> Asker:
 
 
 def row_question(row: asyncpg.Record, edge: Edge) -> Question:
-    """Return the question about the job of a row, which has the `asker` of its first event and its caller as `known`."""
+    """Return the question about the job of a row with the `asker` of its first event, and its caller as `known`."""
     asker = _row_asker(row)
     return Question(
         edge,
