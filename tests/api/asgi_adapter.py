@@ -17,7 +17,7 @@ from urllib3 import HTTPHeaderDict, HTTPResponse
 ADDRESS = "http://windlass.test"
 # A stream has no end of its own; its first frames are enough.
 STREAM_MESSAGES_MAX = 1
-ANSWER_LIMIT_S = 30.0
+ANSWER_LIMIT_S = 60.0
 
 
 class AsgiAdapter(BaseAdapter):

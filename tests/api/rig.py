@@ -59,7 +59,7 @@ class Rig:
     def client(self, key: str | None) -> httpx.AsyncClient:
         """A client of its own, to be closed by whoever asked for it."""
         headers = {} if key is None else {"X-API-Key": key}
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=_NO_TLS)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=_NO_TLS)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:

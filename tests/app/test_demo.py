@@ -17,7 +17,7 @@ from windlass.views import read
 
 
 async def waits_for_a_person(windlass: Windlass, job_id: UUID) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not any(step.waiting_for == "event:approved" for step in await read.steps(windlass.db, job_id)):
             await asyncio.sleep(0.02)
 

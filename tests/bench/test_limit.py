@@ -57,7 +57,7 @@ async def test_the_limit_writes_the_rows_that_windlass_writes(tmp_path: Any) -> 
         worker = windlass.worker(app)
         running = asyncio.create_task(worker.run())
         job = await windlass.submit(one, n=1)
-        assert await job.result(timeout=30) == 1
+        assert await job.result(timeout=60) == 1
         worker.stop()
         await running
     connection = await asyncpg.connect(dsn)

@@ -54,7 +54,7 @@ class Starter:
 
     def close(self) -> None:
         """End the process; commands that it started have ended."""
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=60)
         self._folder.cleanup()
 
     def run(

@@ -46,7 +46,7 @@ class Up:
         self.link = line_with(self.process, "  Console").split()[-1]
         line_with(self.process, "ready in")
         key = (cli.folder / "key").read_text().strip()
-        self.http = httpx.Client(base_url=self.url, headers={"X-API-Key": key}, trust_env=False, timeout=30)
+        self.http = httpx.Client(base_url=self.url, headers={"X-API-Key": key}, trust_env=False, timeout=60)
 
     def get(self, path: str) -> Any:
         return self.http.get(path).raise_for_status().json()
@@ -153,7 +153,7 @@ def test_nothing_outlives_an_up_that_is_killed(cli: Cli) -> None:
     assert [one for one in family if "windlass.app.demo.worker" in one.cmdline()]
     up.http.close()
     up.process.kill()
-    up.process.communicate(timeout=20)
+    up.process.communicate(timeout=60)
     until(lambda: not any(one.is_running() for one in family), "all that it started is gone")
     Up(cli).ended()  # finds the database that the killed one left, and stops it
 
@@ -186,11 +186,11 @@ def test_an_own_app_has_the_demo_when_it_is_asked_for(cli: Cli, fresh_dsn: str) 
     assert [job["recipe"] for job in up.jobs()] == ["first-minute"]
     key = up.http.post("/keys", json={"caller": "eve", "name": "eve"}).raise_for_status().json()["key"]
     # Whoever may only submit jobs kills nobody.
-    refused = httpx.post(f"{up.url}/console/demo/kill-worker", headers={"X-API-Key": key}, trust_env=False)
+    refused = httpx.post(f"{up.url}/console/demo/kill-worker", headers={"X-API-Key": key}, trust_env=False, timeout=60)
     assert refused.status_code == 403
     up.ended()
 
 
 def test_a_worker_whose_starter_died_before_a_word_ends() -> None:
     command = [sys.executable, "-m", "windlass.app.demo.worker"]
-    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=30, check=False).returncode == 0
+    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0

@@ -318,7 +318,7 @@ async def test_who_must_act_at_once_is_told(rig: Rig) -> None:
     heard.clear()  # the looks at the start
 
     async def rung(kind: type[Bell]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while kind not in heard:
                 await asyncio.sleep(0.005)
         heard.clear()
@@ -413,7 +413,7 @@ async def test_whoever_keeps_an_event_waits_for_a_record_that_is_being_written(r
 
 async def blocked(connection: Any) -> None:
     """Until somebody waits for a lock."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
             await asyncio.sleep(0.005)
 
@@ -501,7 +501,7 @@ async def test_an_intent_needs_nothing_of_its_job_but_its_step(rig: Rig, dsn: st
     try:
         async with other.connection() as connection, connection.transaction():
             await drafts.lock(connection, [one.job_id])
-            async with asyncio.timeout(9):
+            async with asyncio.timeout(60):
                 assert await external.intend(rig.db, one.job_id, one.no, one.attempt, FAL) is not None
     finally:
         await other.close()

@@ -319,7 +319,7 @@ async def test_bells_alone_drive_the_line(
                 if done < len(jobs):
                     await rung.wait()
 
-        await asyncio.wait_for(work(), 30)
+        await asyncio.wait_for(work(), 60)
     finally:
         await rig.loops.stop()
     assert {await rig.state(job) for job in jobs} == {JobState.COMPLETED}

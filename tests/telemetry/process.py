@@ -108,7 +108,7 @@ async def worker_process(
     )
     assert process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), 30)
+        line = await asyncio.wait_for(process.stdout.readline(), 60)
         yield process, UUID(line.decode().strip())
     finally:
         if process.returncode is None:

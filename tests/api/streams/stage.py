@@ -32,7 +32,7 @@ from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import WindlassError
 from windlass.store.database import Database
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 @dataclass
