@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -156,14 +155,14 @@ async def test_inputs_whose_names_are_taken_go_into_inputs(windlass: Windlass) -
     assert view.deadline_at is not None and view.deadline_at - view.created_at == timedelta(minutes=10)
 
 
-async def test_a_database_without_the_schema_is_refused_and_the_embedded_one_is_brought_up_to_date() -> None:
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        async with Windlass.connect(home=folder) as connected, serving(connected, app()):
-            assert await (await connected.submit(doubled, n=1)).result(timeout=60) == 2
-            with pytest.raises(BadSetting):
-                async with Windlass.connect(connected.dsn.replace("/postgres?", "/template1?")):
-                    pass
+async def test_a_database_without_the_schema_is_refused_and_the_embedded_one_is_brought_up_to_date(
+    server_folder: Path,
+) -> None:
+    async with Windlass.connect(home=server_folder) as connected, serving(connected, app()):
+        assert await (await connected.submit(doubled, n=1)).result(timeout=60) == 2
+        with pytest.raises(BadSetting):
+            async with Windlass.connect(connected.dsn.replace("/postgres?", "/template1?")):
+                pass
 
 
 def test_one_holder_per_folder(tmp_path: Path) -> None:

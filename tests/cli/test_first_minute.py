@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,7 +72,7 @@ class Up:
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+def cli(server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
     """A folder that root's server, which runs as somebody else, can pass through; what a test left there is ended."""
     made: list[subprocess.Popen[str]] = []
     spawn = Cli.spawn
@@ -83,17 +82,15 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
         return made[-1]
 
     monkeypatch.setattr(Cli, "spawn", noted)
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        found = Cli(Path(folder))
-        found.environ["WINDLASS_SECRET"] = SECRET
-        try:
-            yield found
-        finally:
-            for process in made:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGTERM)
-                process.communicate(timeout=60)
+    found = Cli(server_folder)
+    found.environ["WINDLASS_SECRET"] = SECRET
+    try:
+        yield found
+    finally:
+        for process in made:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
 
 
 def test_a_job_whose_worker_is_killed_goes_on_elsewhere_and_ends(cli: Cli) -> None:

@@ -7,8 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,11 +54,9 @@ def leaks():
 
 
 @pytest.fixture
-def home() -> Iterator[Cli]:
-    """A folder that root's server, which runs as somebody else, can pass through."""
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        yield Cli(Path(folder))
+def home(server_folder: Path) -> Cli:
+    """The command line in a folder of its own, without a database."""
+    return Cli(server_folder)
 
 
 def test_up_serves_an_app_until_it_is_interrupted_and_finds_its_data_again(home: Cli) -> None:

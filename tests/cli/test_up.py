@@ -6,8 +6,6 @@ import os
 import signal
 import stat
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -24,16 +22,14 @@ START = "ready in"
 
 
 @pytest.fixture
-def homes() -> Iterator[list[Cli]]:
-    """Folders that root's server, which runs as somebody else, can pass through."""
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        made = []
-        for name in ("one", "two"):
-            home = Path(folder) / name
-            home.mkdir(mode=0o711)
-            made.append(Cli(home))
-        yield made
+def homes(server_folder: Path) -> list[Cli]:
+    """The command line in two folders of its own, without a database."""
+    made = []
+    for name in ("one", "two"):
+        home = server_folder / name
+        home.mkdir(mode=0o711)
+        made.append(Cli(home))
+    return made
 
 
 def ended(process: subprocess.Popen[str]) -> str:
