@@ -1,4 +1,4 @@
-"""The limit is one of the same work: its rows are those that Windlass writes."""
+"""The limit does the same work: it writes the rows that Windlass writes."""
 
 from __future__ import annotations
 
