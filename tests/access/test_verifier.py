@@ -35,7 +35,7 @@ class Adapter:
     make: Callable[[str], Awaitable[str]]
     revoke: Callable[[str], Awaitable[None]]
     break_down: Callable[[], Awaitable[None]]
-    # How often whatever it goes by was looked at.
+    # How often its source was read.
     looks: Callable[[], Awaitable[int]]
     clock: list[float] = field(default_factory=lambda: [0.0])
 

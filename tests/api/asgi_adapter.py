@@ -99,7 +99,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def session(app: ASGIApp, runner: asyncio.Runner) -> requests.Session:
-    """Whatever is asked of it at `ADDRESS` is asked of the app."""
+    """Requests to `ADDRESS` go to the app."""
     made = requests.Session()
     made.trust_env = False
     made.mount(ADDRESS, AsgiAdapter(app, runner))

@@ -1,4 +1,4 @@
-"""The embedded server: shared by its users, found again after a crash, closed to everybody else."""
+"""The embedded server: shared by its users, found again after a crash, closed to other users."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_throwaway_ends_with_its_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False)
     server, watch = map(int, done.stdout.split())
-    # The watch is nobody's child any more, so its end is seen in the process table; the server ends before it does.
+    # The watch has no parent any more, so its end is seen in the process table; the server ends before it does.
     until_gone = f"while kill -0 {watch} 2>/dev/null && ! grep -q ') Z' /proc/{watch}/stat; do sleep 0.05; done"
     subprocess.run(["timeout", "20", "sh", "-c", until_gone], check=True)
     stat = Path(f"/proc/{server}/stat")

@@ -95,7 +95,7 @@ async def api(dsn: str, tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 async def test_beside_the_loops_a_served_installation_is_followed(api: Rig) -> None:
-    """The job's end reaches the audit without anybody asking for it, and the chain holds."""
+    """The job's end reaches the audit without a request for it, and the chain holds."""
     async with api.working():
         job_id = await api.submit()
         await api.ended(job_id)

@@ -1,4 +1,4 @@
-"""The demo of `up`: a job to watch, a worker to kill, and nobody left behind."""
+"""The demo of `up`: a job to watch, a worker to kill, and no process left behind."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Up:
 
 @pytest.fixture
 def cli(server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
-    """A folder that root's server, which runs as somebody else, can pass through; what a test left there is ended."""
+    """The command line in a folder of its own; processes that a test left there are ended."""
     made: list[subprocess.Popen[str]] = []
     spawn = Cli.spawn
 
@@ -182,7 +182,7 @@ def test_an_own_app_has_the_demo_when_it_is_asked_for(cli: Cli, fresh_dsn: str) 
     up = Up(cli, APP)
     assert [job["recipe"] for job in up.jobs()] == ["first-minute"]
     key = up.http.post("/keys", json={"caller": "eve", "name": "eve"}).raise_for_status().json()["key"]
-    # Whoever may only submit jobs kills nobody.
+    # A caller that may only submit jobs kills no worker.
     refused = httpx.post(f"{up.url}/console/demo/kill-worker", headers={"X-API-Key": key}, trust_env=False, timeout=60)
     assert refused.status_code == 403
     up.ended()

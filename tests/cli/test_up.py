@@ -68,7 +68,7 @@ def test_up_makes_a_first_key_and_clients_of_its_folder_use_it(homes: list[Cli])
     ended(again)
     third = home.spawn("up", APP)
     line_with(third, START)
-    assert path.read_text().strip() != key  # one that is good no more is replaced
+    assert path.read_text().strip() != key  # a revoked key is replaced
     ended(third)
 
 

@@ -101,7 +101,7 @@ class Blocking:
 
 
 def client_of(kind: str, runner: asyncio.Runner, url: str, key: str | None, **more: Any) -> Any:
-    """A client of either kind, to be closed by whoever asked for it."""
+    """A client of either kind, which the caller closes."""
     if kind == "sync":
         return Client(url, api_key=key, **more)
     return Blocking(AsyncClient(url, api_key=key, **more), runner)

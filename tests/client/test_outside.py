@@ -34,7 +34,7 @@ def admin(kind: str, server: Server, loop_runner: asyncio.Runner) -> Iterator[An
 
 
 def token_of(job: Any) -> str:
-    """What the handler gave to whoever does the work; once the step waits."""
+    """The data that the handler gave to the other service, once the step waits."""
     for event in job.stream():
         if event.type == "step.parked":
             break

@@ -26,7 +26,7 @@ TICKET = ("INSERT INTO windlass.tickets (digest, context, expires_at) VALUES ('x
 
 
 class Sweeper(EngineDuty):
-    """A duty as anybody might add one: it is woken by a bell, by time, or by a moment that the database gives."""
+    """A new duty: it is woken by a bell, by time, or by a moment that the database gives."""
 
     name = "sweeper"
     bells = (PollDue,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -54,17 +53,8 @@ MOMENTS = list(Moment)
 
 
 @pytest.fixture
-async def faulty(dsn: str, clock: VirtualClock) -> AsyncIterator[FaultyDatabase]:
-    database = await FaultyDatabase.open(dsn, now=clock.now)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def rig(faulty: FaultyDatabase, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> Rig:
-    made = Rig(faulty, clock, ids, artifacts)
-    await made.enlist()
-    return made
+def rig(shaky: Rig) -> Rig:
+    return shaky
 
 
 async def whole(rig: Rig, job: Any) -> None:
@@ -364,7 +354,7 @@ async def test_of_one_event_that_comes_twice_at_once_one_is_applied(rig: Rig) ->
 
 
 async def test_one_events_id_for_two_jobs_at_once_has_one_effect(rig: Rig) -> None:
-    """The ids are the provider's: whatever it does with them, an id has one effect."""
+    """The ids are the provider's: an id has one effect, however the provider uses it."""
     for n in range(10):
         asks = [await parked(rig) for _ in range(3)]
         told = await asyncio.gather(*(answer(rig, webhook(ask.external_id, id=str(n))) for ask in asks))
@@ -412,7 +402,7 @@ async def test_whoever_keeps_an_event_waits_for_a_record_that_is_being_written(r
 
 
 async def blocked(connection: Any) -> None:
-    """Until somebody waits for a lock."""
+    """Until a connection waits for a lock."""
     async with asyncio.timeout(60):
         while not await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Those who follow the feed have a task of their own, and an engine shows that it is there."""
+"""Followers of the feed have a task of their own, and an engine shows that it runs."""
 
 from __future__ import annotations
 

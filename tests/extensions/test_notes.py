@@ -79,7 +79,7 @@ def test_routes_recipe_setting_and_metric_work_in_one_process(server: Server, cl
     note = server.ask("POST", "/notes", 201, json={"text": "a note about the sea"})
     assert server.ask("GET", "/notes", 200) == {"items": [note]}
     assert server.ask("POST", "/notes", 422, json={"text": "x" * 31})["detail"] == "a note has 30 characters at most"
-    # Guarded like every route: a key is needed, and what nobody knows is refused.
+    # Guarded like every route: a key is needed, and an unknown parameter is refused.
     stranger = httpx.get(f"{server.url}/notes", trust_env=False, timeout=60)
     assert (stranger.status_code, stranger.json()["code"]) == (401, "unauthenticated")
     assert server.ask("GET", "/notes?page=1", 400)["code"] == "bad_request"

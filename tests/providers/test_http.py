@@ -178,7 +178,7 @@ async def test_an_answer_that_is_too_large_is_not_read_to_its_end(fake: FakeProv
 
 
 async def test_a_request_has_its_time_as_a_whole() -> None:
-    """A server that sends a byte now and then is as late as one that sends none."""
+    """A server that sends a byte now and then is as late as a silent server."""
 
     is_over = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Expressions in a process of their own: right values, honest failures, and hostile ones that hurt nobody."""
+"""Expressions in a process of their own: right values, honest failures, and hostile expressions that do no harm."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def test_a_job_submitted_over_http_is_one_trace_with_logs_and_metrics(fres
                 process("serve", "api", "--listen", "127.0.0.1:0", env=env, log=tmp_path / "api.log")
             )
             assert api.stdout is not None
-            # A worker that starts after the server knows at once that there is somebody to follow for.
+            # A worker that starts after the server knows at once that a follower needs its events.
             url = json.loads(await asyncio.wait_for(api.stdout.readline(), 120))["url"]
             scraped_at = {"WINDLASS_METRICS_LISTEN": f"127.0.0.1:{port}"}
             await stack.enter_async_context(

@@ -1,4 +1,4 @@
-"""Traces: one for each job, whichever processes it ran in; and nobody who does not take them can do harm."""
+"""Traces: one for each job over all its processes; and a receiver that does not take them does no harm."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def ended_by_itself(process: asyncio.subprocess.Process) -> None:
 async def test_a_receiver_that_is_no_good_does_not_slow_a_worker(
     dsn: str, db: Database, tmp_path: Path, how: str
 ) -> None:
-    """Two workers share the work; the one that traces for nobody does the rest alone, and ends when it is told to."""
+    """Two workers share the work; the worker without a receiver does the rest alone, and ends when it is told to."""
     with receiving(tmp_path, "hangs" if how == "hangs" else "answers") as receiver:
         if how == "was never there":
             receiver.process.kill()

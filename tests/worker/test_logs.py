@@ -190,7 +190,7 @@ def test_levels_are_as_they_were_when_the_last_worker_is_gone(stream: io.StringI
         with log_tail.caught():
             assert root.level == logging.INFO
         assert root.level == logging.INFO
-        # Our own loggers write a line for each request, and nobody wants to pay for those that are not written.
+        # Our own loggers write a line for each request, and a line that is not written must cost nothing.
         assert not logging.getLogger("windlass.http").isEnabledFor(logging.INFO)
     assert (root.level, own.level) == (logging.WARNING, logging.NOTSET)
 

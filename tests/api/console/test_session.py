@@ -117,7 +117,7 @@ def joined(cookies: dict[str, str]) -> str:
 
 
 async def test_every_route_answers_the_cookie_as_it_answers_the_key(stage: Stage) -> None:
-    """All of the matrix again, by browsers; and whatever changes something is refused without the session's csrf."""
+    """The whole matrix again by browsers; a request that changes state is refused without the session's csrf token."""
     wrong: list[str] = []
     for person in ASKERS:
         async with signed_in(stage.api, str(stage.keys[person])) as browser:

@@ -1,4 +1,4 @@
-"""Requests that nobody sends by accident: each is refused in good order, and the next one is answered as ever."""
+"""Requests that no client sends by accident: each is refused in good order, and the next one is answered as ever."""
 
 from __future__ import annotations
 

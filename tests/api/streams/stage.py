@@ -44,7 +44,7 @@ class Frame:
 
 @dataclass
 class Client:
-    """A client that speaks HTTP by hand. `frames` are those that tell something; comments are counted."""
+    """A client that speaks HTTP by hand. `frames` has the frames with data; comments are counted."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

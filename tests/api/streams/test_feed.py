@@ -121,7 +121,7 @@ async def test_a_jobs_events_are_told_in_their_order_whatever_their_transactions
             await client.until(lambda: len(client.ids) == 3)
             seen = [(frame.data["job_id"], frame.data["seq"]) for frame in client.named("job")]
             assert [seq for one, seq in seen if one == str(job)] == [2, 3]
-            # Also for those who come back in between.
+            # Also for clients that come back in between.
             for number, after in enumerate(client.ids):
                 again = await stage.feed(after)
                 await submit(rig)
