@@ -104,6 +104,7 @@ async def test_what_operators_were_promised_is_there(meters: Meters, name: str) 
     assert (await shown(meters))[name]
 
 
+@pytest.mark.covers("JN-57", "JN-59")
 async def test_what_is_shown_is_what_happened(meters: Meters) -> None:
     move_everything(meters)
     meters.claimed(0, 10, 0.001)

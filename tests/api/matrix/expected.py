@@ -1,6 +1,6 @@
 """Every route, who may use it, and what its rightful user is answered: written by hand, beside the code, not from it.
 
-A letter says who: `-` anybody, `*` any good key, R jobs:read, W jobs:write, U audit:read, P policy:read,
+A letter names the callers: `-` all, `*` any good key, R jobs:read, W jobs:write, U audit:read, P policy:read,
 Q policy:write, A admin; I is jobs:write of an internal service, or an admin.
 """
 
@@ -47,7 +47,7 @@ ROWS: dict[str, Row] = {
     "docs.home": Row("-", 307),
     # Its first page, or the plain page that says that it was not built.
     "docs.site": Row("-", 200, path={"path": ""}),
-    # Only who asks for a page is sent to the console; the other two are pages, to whoever asks.
+    # Only a request for a page is sent to the console; the other two are pages for every request.
     "console.root": Row("-", 404),
     "console.home": Row("-", 307),
     "console.page": Row("-", 200, path={"path": "jobs"}),
@@ -148,7 +148,7 @@ NEEDS = {
     "Q": Scope.POLICY_WRITE,
     "A": Scope.ADMIN,
 }
-# Whose work it is to report back, on anybody's jobs.
+# Callers that report work, on the jobs of any caller.
 INTERNAL = ("service", "admin")
 
 
