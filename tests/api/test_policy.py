@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Any
 
 import pytest
@@ -113,6 +114,31 @@ async def test_a_request_is_judged_and_explained(api: Rig) -> None:
     assert (told["decision"], told["approval_ref"]) == ("allow", None)
     output = {"edge": "output", "topic": "job.a", "content": {"findings": []}}
     assert (await api.admin.post("/policy/simulate", json={"request": output})).json()["decision"] == "allow"
+
+
+async def test_a_simulation_counts_velocity_and_is_not_counted(api: Rig) -> None:
+    busy = """
+        default_decision: allow
+        rules:
+          - id: busy
+            match: {topics: [job.hello]}
+            velocity: {max_requests: 2, window_seconds: 3600, key: tenant}
+            decision: deny
+    """
+    await api.admin.post("/policy/publish", json=wish(textwrap.dedent(busy), untested="a test"))
+
+    async def decisions() -> list[str]:
+        asked = {"request": {"recipe": "hello", "topic": "job.hello"}}
+        answers = [await api.admin.post(f"/policy/{how}", json=asked) for how in ("evaluate", "simulate", "explain")]
+        return [answer.json()["decision"] for answer in answers]
+
+    await api.submit()
+    for _ in range(3):
+        assert await decisions() == ["allow", "allow", "allow"]
+    await api.submit()
+    assert await decisions() == ["allow", "deny", "deny"]
+    refused = await api.user.post("/jobs", json={"recipe": "hello"})
+    assert refused.status_code == 403, "the simulation told the truth"
 
 
 async def test_an_earlier_version_may_be_asked(api: Rig) -> None:

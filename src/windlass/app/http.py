@@ -225,8 +225,7 @@ async def making_parts(
     db, settings = windlass.db, windlass.settings
     meters = meters or _own_meters(db)
     expose_to_all(settings.expose_tracebacks)
-    served = await installation.serve(db, *_checks(secret))
-    windlass.is_served = True
+    served = await _serve(windlass, secret)
     services = Services(windlass.services)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(services.stop)
@@ -237,7 +236,7 @@ async def making_parts(
         verifier.close_on(hub.forget)
         sessions = await services.start(Sessions(db, secret, verifier, entropy=secrets.token_bytes))
         sessions.close_on(hub.forget)
-        depth = _depth(db, settings)
+        depth = Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
         extras, folders = await _extensions(windlass, meters, stack)
         exposition = Exposition(meters.registry, gauge_updater(db, meters, depth.most, depth.look))
         await services.start(Part("metrics", exposition.close))
@@ -284,8 +283,10 @@ async def _extensions(windlass: Windlass, meters: Meters, stack: AsyncExitStack)
     return extras_of(found, stack.enter_context(extended(windlass, found, meters.registry))), folders
 
 
-def _depth(db: Database, settings: Settings) -> Depth:
-    return Depth(db, settings.queue_depth_max, time.monotonic, per_caller_max=settings.caller_depth_max)
+async def _serve(windlass: Windlass, secret: Secret) -> installation.Installation:
+    served = await installation.serve(windlass.db, *_checks(secret))
+    windlass.is_served = True
+    return served
 
 
 def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:
