@@ -104,6 +104,8 @@ class Job:
     expires_at: datetime | None = None
     # The code of the fault of the step that failed first; it decides how the job ends.
     failure_code: str | None = None
+    # The policy's limit for the attempts of each step.
+    attempts_max: int | None = None
 
 
 class Event(NamedTuple):

@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import asyncpg
-import msgspec
-
 from windlass.core.caller import LOCAL, CallerContext, Role
-from windlass.core.verdict import Edge
-from windlass.policy.question import CallerFacts, Question, caller_facts, topic_of
+from windlass.policy.question import CallerFacts, caller_facts
 
 
 class Asker(NamedTuple):
@@ -54,28 +50,3 @@ def known_asker(caller: str, caller_type: str = "", tier: str = "") -> Asker:
         return asker_of(LOCAL)
     role = Role.SERVICE if caller_type == "service" else Role.USER
     return Asker(CallerFacts(caller, caller_type, tier, role.value))
-
-
-def row_question(row: asyncpg.Record, edge: Edge) -> Question:
-    """Return the question about the job of a row with the `asker` of its first event, and its caller as `known`."""
-    asker = _row_asker(row)
-    return Question(
-        edge,
-        topic_of(row["recipe"]),
-        recipe=row["recipe"],
-        job_id=str(row["id"]),
-        tenant=asker.tenant,
-        caller=asker.facts,
-        labels=msgspec.json.decode(row["labels"] or "{}"),
-        inputs=msgspec.json.decode(row["input"]),
-        priority=row["priority"],
-        depth=row["depth"],
-    )
-
-
-def _row_asker(row: asyncpg.Record) -> Asker:
-    """Return the facts of the submit. For a job that was submitted before any policy, those of its caller now."""
-    if row["asker"] is not None:
-        return stored_asker(row["caller"], msgspec.json.decode(row["asker"]))
-    known: Mapping[str, Any] = msgspec.json.decode(row["known"] or "{}")
-    return known_asker(row["caller"], known.get("caller_type") or "", known.get("tier") or "")

@@ -18,15 +18,16 @@ import asyncpg
 from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
-from windlass.engine.asker import row_question
+from windlass.engine.asking import asker_in, question_about
 from windlass.engine.door import enter, gated, judge_one
+from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
-from windlass.store.verdicts import constraints_text
+from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
 SOURCE = "policy"
 # The steps on which a verdict puts a hold, or from which it takes one.
@@ -79,22 +80,35 @@ async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
 
 async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record]) -> list[_Asked]:
     edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
-    judgements = [judge_one(gate, row_question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
+    judgements = [judge_one(gate, question_about(row, edge)) for row, edge in zip(rows, edges, strict=True)]
     velocity = await Velocity.locked(connection, judgements)
+    decided = [velocity.decide(judgement) for judgement in judgements]
+    tenants = [asker_in(row).tenant for row in rows]
+    # A job that goes on already keeps the place that it has.
+    pairs = zip(decided, tenants, edges, strict=True)
+    places = await JobPlaces.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
     found = []
-    for row, edge, judgement in zip(rows, edges, judgements, strict=True):
-        decided = velocity.decide(judgement)
-        velocity.count(decided)
-        found.append(_Asked(row, decided.verdict, edge))
+    for row, edge, one, tenant in zip(rows, edges, decided, tenants, strict=True):
+        verdict = one.verdict if edge is Edge.CLAIM else places.verdict(one.verdict, tenant, row["id"])
+        if verdict.decision.admits:
+            velocity.count(one)
+        found.append(_Asked(row, verdict, edge))
     await velocity.write(connection)
+    await places.write(connection)
     return found
 
 
 async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:
     if not good:
         return
+    verdicts = [one.verdict for one in good]
     await connection.execute(
-        sql("verdict_raise"), [one.row["id"] for one in good], [one.verdict.rule for one in good], policy
+        sql("verdict_raise"),
+        [one.row["id"] for one in good],
+        [verdict.rule for verdict in verdicts],
+        policy,
+        [attempts_max(verdict) for verdict in verdicts],
+        [runs_s(verdict) for verdict in verdicts],
     )
     limited = [
         (one.row["id"], one.verdict.decision, one.verdict.rule, one.verdict.reason, constraints_text(one.verdict))

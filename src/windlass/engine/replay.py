@@ -17,7 +17,7 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core.verdict import Decision, Edge, Verdict
-from windlass.engine.asker import row_question
+from windlass.engine.asking import question_about
 from windlass.engine.policies import Aside, here
 from windlass.policy.judge import judge
 from windlass.policy.rules import Policy
@@ -93,7 +93,7 @@ def _judged(policy: Policy, rows: Sequence[asyncpg.Record]) -> list[ReplayedJob]
             row["created_at"],
             row["decision"] or (NOT_JUDGED if row["policy"] is None else Decision.ALLOW.value),
             row["decided_by"] or row["rule"] or "",
-            judge(policy, row_question(row, Edge.SUBMIT)).verdict,
+            judge(policy, question_about(row, Edge.SUBMIT)).verdict,
         )
         for row in rows
     ]

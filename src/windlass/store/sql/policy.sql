@@ -88,3 +88,7 @@ ORDER BY minute DESC, policy DESC, rule, decision LIMIT $2
 -- name: policy_shadow_examples
 SELECT at, policy, rule, decision, reason, edge, topic, tenant, job_id, caller FROM windlass.policy_examples
 ORDER BY no DESC LIMIT $1
+
+-- name: policy_enter
+-- Takes the policy's lock before the locks of jobs, and refuses the transaction if another policy is in force.
+SELECT windlass.policy_check($1)
