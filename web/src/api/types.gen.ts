@@ -2320,7 +2320,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -3713,7 +3713,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
