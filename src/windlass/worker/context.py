@@ -233,8 +233,7 @@ class Context:
     def constraints(self) -> Any:
         """Return the limits that the policy sets for the job, as a document has them. Await it in an `async` handler.
 
-        Windlass enforces some of them. Those of `sandbox`, `toolchain`, `diff` and tokens are told to the handler, which
-        alone can keep them.
+        Windlass enforces some of them. Only the handler can keep those of `sandbox`, `toolchain`, `diff` and tokens.
         """
         return self._beyond().constraints()
 
