@@ -79,7 +79,7 @@ BARS = (
     Bar("100,000 parked jobs, queries/s", _ours(QUERIES), None, "<", 1),
     Bar("2 million finished jobs / none", _ours(FULL), _ours(EMPTY), ">=", 0.9),
     Bar("behind 100,000 held steps / none", _ours(CROWD), _ours(FREE), ">=", 0.9),
-    Bar("steps beside a provider step / of a plain plan", _ours(MIXED), _ours(PLAIN), ">=", 0.9),
+    Bar("steps beside a provider step / of a plain plan", _ours(MIXED), _ours(PLAIN), ">=", 0.9, "rounds"),
     Bar("submits over HTTP / in process", (ONE, HTTP), (ONE, INSIDE), ">", 0),
     Bar("submits over HTTP, 100 a request / in process", (BATCH, HTTP), (BATCH, INSIDE), ">", 0),
     Bar("a submit over HTTP: us of CPU in the API", _ours(ONE_CPU), None, "<=", 250, "median"),

@@ -182,7 +182,7 @@ def metrics() -> str:
     return "\n".join(rows)
 
 
-# What each key of a provider is for. One that is missing here, or superfluous, is an error.
+# The purpose of each key of a provider. A missing or superfluous key is an error.
 PROVIDER_KEYS = {
     "adapter": "who speaks its protocol: `openai`, `fal`, `replicate`, `http`, `package.module:Class`, or the name of "
     "an entry point; required",

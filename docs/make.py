@@ -1,4 +1,4 @@
-"""Writes the generated parts of the docs: whatever stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+"""Writes the generated parts of the docs: the text between `<!-- generated: NAME -->` and `<!-- end -->`.
 
     python docs/make.py            write them
     python docs/make.py --check    say which pages are stale, and exit 1 if any is

@@ -5,6 +5,7 @@ Tests and fixtures may be `async def`; those of one test share one event loop.
 - `dsn`: a migrated, empty database. It is shared by the tests of a process, one after the other.
 - `fresh_dsn`: a database of the test's own, for tests that start processes or look at the schema.
 - `db`: a connection to `dsn` that goes by the server's clock; `timed_db` goes by `clock`, which only the test moves.
+- `server_folder`: a place for a PostgreSQL server of the test's own.
 - `ids`, `spread`, `artifacts`, `evaluator`: arguments of the engine. `ids` follows `clock`.
 """
 
@@ -15,6 +16,7 @@ import inspect
 import os
 import random
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, wraps
 from pathlib import Path
@@ -124,6 +126,18 @@ def dsn(_shared_dsn: str, loop_runner: asyncio.Runner) -> str:
 @pytest.fixture
 async def fresh_dsn() -> str:
     return await fresh_database()
+
+
+@pytest.fixture
+def server_folder() -> Iterator[Path]:
+    """A folder that a server's user may enter. Started by root, a server runs as another user.
+
+    It is not below pytest's own folder: any other run of pytest that starts takes that right away. Its path is short,
+    because the path of a socket has about a hundred characters at most.
+    """
+    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from windlass.core.states import JobState
 from windlass.store import labels
 from windlass.store.database import Database
 from windlass.store.statements import sql
-from windlass.views.listing import JobFilter, way
+from windlass.views.listing import JobFilter, statement_of
 
 TEST = "G GET /jobs"
 JOBS = 1_000_000
@@ -150,7 +150,7 @@ async def index_of(dsn: str, wanted: JobFilter) -> str:
     connection = await asyncpg.connect(dsn, server_settings=PLANS)
     try:
         label = INDEXED if INDEXED in wanted.labels else None
-        name_of = way(wanted, label)[0]
+        name_of = statement_of(wanted, label)[0]
         statement = sql(name_of) if label is None else labels.statement(name_of, label)
         nothing = ", ".join(["NULL"] * max(int(number) for number in re.findall(r"\$(\d+)", statement)))
         await connection.execute(f"PREPARE look AS {statement}")

@@ -1,54 +1,33 @@
 """Windlass: durable graphs of steps on PostgreSQL."""
 
-from windlass.app.job import Job
-from windlass.app.windlass import Windlass
-from windlass.client.async_client import AsyncClient
-from windlass.client.client import Client
-from windlass.core import errors
-from windlass.core.errors import Permanent, Transient, WindlassError
-from windlass.core.outcome import Cancel, Parked, Snooze
-from windlass.core.retry import Retry
-from windlass.extension.declaration import Extension
-from windlass.pure.job_failed import JobCancelled, JobFailed
-from windlass.recipe.app import App, load
-from windlass.recipe.handle import index, item, text
-from windlass.recipe.provider import call, provider
-from windlass.recipe.recipe import Recipe, recipe
-from windlass.recipe.step import Step, step
-from windlass.recipe.waiting import sleep, wait_for
-from windlass.worker.commit import commit
-from windlass.worker.context import Context, context
-
-__all__ = [
-    "App",
-    "AsyncClient",
-    "Cancel",
-    "Client",
-    "Context",
-    "Extension",
-    "Job",
-    "JobCancelled",
-    "JobFailed",
-    "Parked",
-    "Permanent",
-    "Recipe",
-    "Retry",
-    "Snooze",
-    "Step",
-    "Transient",
-    "Windlass",
-    "WindlassError",
-    "call",
-    "commit",
-    "context",
-    "errors",
-    "index",
-    "item",
-    "load",
-    "provider",
-    "recipe",
-    "sleep",
-    "step",
-    "text",
-    "wait_for",
-]
+from windlass.app.job import Job as Job
+from windlass.app.windlass import Windlass as Windlass
+from windlass.client.async_client import AsyncClient as AsyncClient
+from windlass.client.client import Client as Client
+from windlass.core import errors as errors
+from windlass.core.errors import Permanent as Permanent
+from windlass.core.errors import Transient as Transient
+from windlass.core.errors import WindlassError as WindlassError
+from windlass.core.outcome import Cancel as Cancel
+from windlass.core.outcome import Parked as Parked
+from windlass.core.outcome import Snooze as Snooze
+from windlass.core.retry import Retry as Retry
+from windlass.extension.declaration import Extension as Extension
+from windlass.pure.job_failed import JobCancelled as JobCancelled
+from windlass.pure.job_failed import JobFailed as JobFailed
+from windlass.recipe.app import App as App
+from windlass.recipe.app import load as load
+from windlass.recipe.handle import index as index
+from windlass.recipe.handle import item as item
+from windlass.recipe.handle import text as text
+from windlass.recipe.provider import call as call
+from windlass.recipe.provider import provider as provider
+from windlass.recipe.recipe import Recipe as Recipe
+from windlass.recipe.recipe import recipe as recipe
+from windlass.recipe.step import Step as Step
+from windlass.recipe.step import step as step
+from windlass.recipe.waiting import sleep as sleep
+from windlass.recipe.waiting import wait_for as wait_for
+from windlass.worker.commit import commit as commit
+from windlass.worker.context import Context as Context
+from windlass.worker.context import context as context

@@ -57,7 +57,7 @@ class Service(BaseHTTPRequestHandler):
         time.sleep(kind.delay_s)
         answer = kind.answers.get(key, kind.unknown)
         if answer.get("hang"):
-            time.sleep(60)
+            time.sleep(3600)
         if answer.get("cut"):
             self.connection.close()
             return
@@ -82,7 +82,7 @@ class Remote:
     def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
         self.process = process
         self.url = url
-        self._client = httpx.AsyncClient(base_url=url, trust_env=False)
+        self._client = httpx.AsyncClient(base_url=url, trust_env=False, timeout=60)
 
     async def order(self, **what: Any) -> None:
         await self._client.post("/order", json=what)
@@ -107,7 +107,7 @@ async def membership_service() -> AsyncIterator[Remote]:
         sys.executable, "-m", "tests.access.membership_service", cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    port = int(await asyncio.wait_for(process.stdout.readline(), 30))
+    port = int(await asyncio.wait_for(process.stdout.readline(), 60))
     remote = Remote(process, f"http://127.0.0.1:{port}")
     try:
         yield remote

@@ -74,7 +74,7 @@ async def test_a_name_adopts_the_jobs_of_its_key(
         assert (again["job_id"], again["is_new"], again["caller"]) == (before[1]["job_id"], False, "ann")
         [record] = await records(api, "caller_adopted")
         assert (record["caller"], record["payload"]) == ("ann", {"adopted": alias})
-    # Membership names nobody again: the caller stays who it is.
+    # Membership gives no name again: the caller keeps its name.
     await service.order(answers={"key": BARE})
     async with rig(dsn, tmp_path, membership_url=service.url) as api:
         assert (await submit(api, "key", "last"))["caller"] == "ann"

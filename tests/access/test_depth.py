@@ -109,7 +109,7 @@ async def test_steps_that_wait_for_a_slot_count_for_their_caller_and_not_for_the
     with pytest.raises(Busy, match="more than 4 steps of this caller wait already"):
         await Depth(rig.db, 100, per_caller_max=4).check(CROWD)
     await Depth(rig.db, 100, per_caller_max=5).check(CROWD)
-    # One step is queued: a busy provider does not stop other callers, whatever is in its line.
+    # One step is queued: a busy provider does not stop other callers, however long its line is.
     await Depth(rig.db, 1, per_caller_max=1).check(ADA)
 
 

@@ -39,7 +39,7 @@ async def test_membership_says_who_a_caller_is(api: Rig, service: Remote) -> Non
         assert (await bare.get(f"/jobs/{job['job_id']}")).status_code == 404
         assert (await bare.get(f"/jobs/{own['job_id']}")).status_code == 200
         assert (await bad.get("/jobs")).status_code == 401
-        # Nobody is an admin but who is named one; and keys of our own are nobody's here.
+        # Only callers that the settings name are admins, and our own keys are not valid here.
         assert (await ann.get("/workers")).status_code == 403
         assert (await api.admin.get("/jobs")).status_code == 401
 

@@ -17,7 +17,7 @@ from urllib3 import HTTPHeaderDict, HTTPResponse
 ADDRESS = "http://windlass.test"
 # A stream has no end of its own; its first frames are enough.
 STREAM_MESSAGES_MAX = 1
-ANSWER_LIMIT_S = 30.0
+ANSWER_LIMIT_S = 60.0
 
 
 class AsgiAdapter(BaseAdapter):
@@ -99,7 +99,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def session(app: ASGIApp, runner: asyncio.Runner) -> requests.Session:
-    """Whatever is asked of it at `ADDRESS` is asked of the app."""
+    """Requests to `ADDRESS` go to the app."""
     made = requests.Session()
     made.trust_env = False
     made.mount(ADDRESS, AsgiAdapter(app, runner))

@@ -128,7 +128,7 @@ async def step(api: Rig, job_id: UUID, no: int = 0) -> read.StepView:
 
 
 def token(api: Rig, one: Claimed, ttl_s: float = 60.0) -> str:
-    """What the worker hands to whoever does the work."""
+    """The data that the worker hands to the service that does the work."""
     return api.parts.callbacks.sign(one.job_id, one.no, one.attempt, ttl_s)
 
 

@@ -57,9 +57,9 @@ class Rig:
         return (await self.parts.verifier.create(caller, name=caller, by="test", scopes=scopes, **more)).text
 
     def client(self, key: str | None) -> httpx.AsyncClient:
-        """A client of its own, to be closed by whoever asked for it."""
+        """A separate client, which the caller closes."""
         headers = {} if key is None else {"X-API-Key": key}
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30, trust_env=False, verify=_NO_TLS)
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=_NO_TLS)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:

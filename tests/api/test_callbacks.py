@@ -142,7 +142,7 @@ async def test_who_may_not_report(api: Rig, service: httpx.AsyncClient) -> None:
     for client in (api.user, api.other):
         told = problem(await client.post(path, json=body), 403)
         assert "internal" in told["detail"]
-        # Whoever may not is told so before anything that they sent is looked at.
+        # A caller without the right is refused before its body is read.
         problem(await client.post(path, json={"nonsense": 1}), 403)
         problem(await client.post(f"/jobs/{NOBODY}/complete", json=body), 403)
     problem(await service.post(f"/jobs/{NOBODY}/complete", json=body), 404)

@@ -1,4 +1,4 @@
-"""The console's stream as the service answers it: by key, ticket or cookie, for those who may, while they may."""
+"""The console's stream as the service answers it: by key, ticket or cookie, as long as its caller is authorized."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ async def small_disk(server: EmbeddedPostgres, folder: Path) -> AsyncIterator[st
 
 async def ready(api: Rig, status: int) -> dict[str, Any]:
     """What `/readyz` says once it has this status."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (answer := await api.stranger.get("/readyz")).status_code != status:
             await asyncio.sleep(0.05)
     found: dict[str, Any] = answer.json()

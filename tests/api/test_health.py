@@ -1,4 +1,4 @@
-"""What load balancers and Prometheus ask: alive whatever breaks, ready when all works, metrics for whom they are."""
+"""What load balancers and Prometheus ask: alive under any failure, ready when all works, metrics for their readers."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ class Place:
             exposition=Exposition(meters.registry),
             settings=Settings(),
             services=SimpleNamespace(states=self.states),
+            policies=SimpleNamespace(known=None),
             is_draining=False,
             folders=(),
         )

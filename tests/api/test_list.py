@@ -61,6 +61,8 @@ async def test_filters_by_what_callers_know(api: Rig) -> None:
     assert await ids(api, "label=corpus:films") == [waiting, failed]
     assert (await api.user.get("/jobs?corpus=films")).status_code == 400
     assert await ids(api, "failed_step=break_down") == [failed]
+    listed = (await api.user.get("/jobs")).json()["items"]
+    assert {one["job_id"]: one["failed_step"] for one in listed} == {failed: "break_down", done: None, waiting: None}
     assert await ids(api, "since=2000-01-01T00:00:00Z&until=2001-01-01T00:00:00Z") == []
 
 

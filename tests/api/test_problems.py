@@ -71,7 +71,7 @@ async def test_a_slash_too_many_is_no_redirect(api: Rig) -> None:
 
 
 async def test_a_stranger_learns_nothing(api: Rig) -> None:
-    """Whatever they send, they are told the same, before anything of it is looked at."""
+    """The answer is the same for every request, and comes before the request is read."""
     almost = api.admin_key[:-1] + ("A" if api.admin_key[-1] != "A" else "B")
     answers = [
         await api.stranger.post("/jobs", content=b"not json at all"),

@@ -60,7 +60,7 @@ app.add([leak])
 
 FAULT = json.dumps({"code": MARK, "message": f"broke on {MARK}", "detail": MARK})
 SAID = json.dumps({"pct": 1, "message": MARK})
-# The job ended, and then somebody found what its outputs hold.
+# The job ended, and its outputs were judged afterwards.
 JOB = "UPDATE windlass.jobs SET state = $2, trouble = $2, error = $3, progress = $4 WHERE id = $1"
 STEPS = "UPDATE windlass.steps SET error = $2, progress = $3 WHERE job_id = $1"
 FAILED = "UPDATE windlass.steps SET state = 'FAILED', error = $2, progress = $3 WHERE job_id = $1"

@@ -26,7 +26,7 @@ def log() -> io.StringIO:
 
 @pytest.fixture
 async def session(dsn: str, tmp_path: Path, log: io.StringIO) -> AsyncIterator[Rig]:
-    """The API with every log line kept, whoever writes it and however little it says."""
+    """The API with every log line kept, of every logger and level."""
     handler = logging.StreamHandler(log)
     # The test's own client runs in this process too, and tells which addresses it asks for.
     handler.addFilter(lambda record: not record.name.startswith(("httpx", "httpcore")))

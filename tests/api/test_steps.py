@@ -69,7 +69,7 @@ async def working(api: Rig) -> AsyncIterator[None]:
 
 
 async def until(api: Rig, job: str, is_so: Any) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = await read.steps(api.windlass.db, UUID(job))
             if is_so({(one.no): one for one in found}):

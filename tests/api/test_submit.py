@@ -137,6 +137,11 @@ async def test_concurrent_submits_share_commits(api: Rig, monkeypatch: pytest.Mo
     assert len(sizes) < 25
 
 
+async def test_an_unknown_recipe_is_answered_with_the_closest_name(api: Rig) -> None:
+    answer = await api.user.post("/jobs", json={"recipe": "helo"})
+    assert (answer.status_code, answer.json()["hint"]) == (404, "Did you mean hello?")
+
+
 async def test_the_same_key_gives_the_same_job(api: Rig) -> None:
     headers = {"Idempotency-Key": "order 7"}
     first = await api.user.post("/jobs", json={"recipe": "hello"}, headers=headers)

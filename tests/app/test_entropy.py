@@ -1,4 +1,4 @@
-"""Ids: each one greater than the last, whatever the clock does."""
+"""Ids: each is greater than the last, under any change of the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that an installation on one machine makes for itself: once, whole, and for nobody else's eyes."""
+"""The files that an installation on one machine makes for itself: once, whole, and readable by their owner only."""
 
 from __future__ import annotations
 

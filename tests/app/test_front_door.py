@@ -1,4 +1,4 @@
-"""What anybody can do to the port without a key: a server in a process of its own, raw sockets, no client library."""
+"""What a client without a key can do to the port: a server in a process of its own, raw sockets, no client library."""
 
 from __future__ import annotations
 

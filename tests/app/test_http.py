@@ -62,7 +62,10 @@ async def test_a_request_under_way_is_finished_when_the_server_ends(
     settings = Settings(home=tmp_path, database_url=dsn, secret=(SECRET,))
     async with rig(dsn, tmp_path) as api, Windlass.connect(dsn, settings=settings) as windlass:
         monkeypatch.setattr(engine_submit, "insert_judged", held)
-        async with making_parts(windlass, Secret.of((SECRET,))) as parts, httpx.AsyncClient(trust_env=False) as client:
+        async with (
+            making_parts(windlass, Secret.of((SECRET,))) as parts,
+            httpx.AsyncClient(trust_env=False, timeout=60) as client,
+        ):
             async with listening(parts, "127.0.0.1:0") as at:
                 headers = {"X-API-Key": api.user_key}
                 asked = asyncio.create_task(client.post(f"{at.url}/jobs", json={"recipe": "hello"}, headers=headers))
@@ -92,11 +95,11 @@ async def api(dsn: str, tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 async def test_beside_the_loops_a_served_installation_is_followed(api: Rig) -> None:
-    """The job's end reaches the audit without anybody asking for it, and the chain holds."""
+    """The job's end reaches the audit without a request for it, and the chain holds."""
     async with api.working():
         job_id = await api.submit()
         await api.ended(job_id)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             events: list[str] = []
             while "job_completed" not in events:
                 page = (await api.admin.get(f"/audit?job_id={job_id}")).json()

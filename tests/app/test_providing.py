@@ -95,7 +95,7 @@ async def test_a_recipe_that_only_calls_a_provider_runs_where_the_file_is_set(
     given = settings(dsn, tmp_path, providers=tmp_path / "providers.yaml")
     async with Windlass.connect(settings=given) as windlass, serving(windlass, Studio(picture)) as service:
         job = await windlass.submit(picture, prompt="a fox")
-        assert (await job.result(timeout=20))["echo"] == {"prompt": "a fox"}
+        assert (await job.result(timeout=60))["echo"] == {"prompt": "a fox"}
         assert service.services.alive()["poller"] < 20
         [view] = await provider_views.views(windlass.db, "fake")
         assert (view.concurrency, view.rate, view.holders) == (3, 500.0, ())
@@ -109,7 +109,7 @@ async def test_without_the_file_the_step_fails_with_what_to_do(dsn: str, tmp_pat
         assert service.poller is None
         job = await windlass.submit(drawing)
         with pytest.raises(JobFailed, match="WINDLASS_PROVIDERS"):
-            await job.result(timeout=20)
+            await job.result(timeout=60)
 
 
 async def test_a_file_that_is_wrong_is_said_so_before_anything_runs(dsn: str, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_a_file_that_is_wrong_is_said_so_before_anything_runs(dsn: str, tm
 async def test_a_handlers_token_speaks_for_its_attempt(dsn: str, tmp_path: Path) -> None:
     async with Windlass.connect(settings=settings(dsn, tmp_path)) as windlass, serving(windlass, Studio(signing)):
         job = await windlass.submit(signing)
-        found = Callbacks(Secret.of([SECRET])).read(await job.result(timeout=20))
+        found = Callbacks(Secret.of([SECRET])).read(await job.result(timeout=60))
         assert (found.job_id, found.no, found.attempt) == (job.job_id, 0, 1)
 
 
@@ -136,7 +136,7 @@ async def test_a_worker_without_the_secret_says_so(dsn: str, tmp_path: Path) -> 
     async with Windlass.connect(settings=given) as windlass, serving(windlass, Studio(signing)):
         job = await windlass.submit(signing)
         with pytest.raises(JobFailed, match="WINDLASS_SECRET"):
-            await job.result(timeout=20)
+            await job.result(timeout=60)
 
 
 async def test_a_plain_handler_makes_jobs_of_its_own(dsn: str, tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ async def test_a_plain_handler_makes_jobs_of_its_own(dsn: str, tmp_path: Path) -
         serving(windlass, Studio(greeting, spawning)),
     ):
         job = await windlass.submit(spawning, name="Ada")
-        child = windlass.job(await job.result(timeout=20))
-        assert await child.result(timeout=20) == "hello Ada"
+        child = windlass.job(await job.result(timeout=60))
+        assert await child.result(timeout=60) == "hello Ada"
 
 
 async def test_a_job_is_made_with_its_budget(dsn: str, tmp_path: Path) -> None:

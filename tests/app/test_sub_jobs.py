@@ -112,7 +112,7 @@ async def test_a_recipe_waits_for_people(windlass: Windlass) -> None:
     async def told(name: str, body: Any, id: str) -> str:
         return await signals.send(db, job.job_id, name, body, id=id, sender="ada")
 
-    # The approval comes before anybody asks for it.
+    # The approval comes before the step that waits for it.
     assert await told("approved", {"title": "On Engines", "ok": True}, "2") == "kept"
     assert await told("written", {"title": "Other", "user": "bob"}, "0") == "kept"
     written = {"title": "On Engines", "user": "ada", "by": "Ada"}

@@ -1,4 +1,4 @@
-"""The limit is one of the same work: its rows are those that Windlass writes."""
+"""The limit does the same work: it writes the rows that Windlass writes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_the_limit_writes_the_rows_that_windlass_writes(tmp_path: Any) -> 
         worker = windlass.worker(app)
         running = asyncio.create_task(worker.run())
         job = await windlass.submit(one, n=1)
-        assert await job.result(timeout=30) == 1
+        assert await job.result(timeout=60) == 1
         worker.stop()
         await running
     connection = await asyncpg.connect(dsn)

@@ -1,7 +1,7 @@
 """Starts `windlass` again and again without reading its modules anew: a process that has them forks for every command.
 
 What runs is the same code in a process of its own, with its own folder, environment and streams. Most of what a short
-command costs is the reading of modules, and the tests run hundreds of them. Those that are about the start itself, or
+command costs is the reading of modules, and the tests run hundreds of them. Tests of the start itself, or
 that run for long, are started from nothing (`Cli.spawn`, `Cli.bare`).
 """
 
@@ -54,7 +54,7 @@ class Starter:
 
     def close(self) -> None:
         """End the process; commands that it started have ended."""
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=60)
         self._folder.cleanup()
 
     def run(

@@ -1,4 +1,4 @@
-"""The demo of `up`: a job to watch, a worker to kill, and nobody left behind."""
+"""The demo of `up`: a job to watch, a worker to kill, and no process left behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,7 +45,7 @@ class Up:
         self.link = line_with(self.process, "  Console").split()[-1]
         line_with(self.process, "ready in")
         key = (cli.folder / "key").read_text().strip()
-        self.http = httpx.Client(base_url=self.url, headers={"X-API-Key": key}, trust_env=False, timeout=30)
+        self.http = httpx.Client(base_url=self.url, headers={"X-API-Key": key}, trust_env=False, timeout=60)
 
     def get(self, path: str) -> Any:
         return self.http.get(path).raise_for_status().json()
@@ -73,8 +72,8 @@ class Up:
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
-    """A folder that root's server, which runs as somebody else, can pass through; what a test left there is ended."""
+def cli(server_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+    """The command line in a folder of its own; processes that a test left there are ended."""
     made: list[subprocess.Popen[str]] = []
     spawn = Cli.spawn
 
@@ -83,17 +82,15 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
         return made[-1]
 
     monkeypatch.setattr(Cli, "spawn", noted)
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        found = Cli(Path(folder))
-        found.environ["WINDLASS_SECRET"] = SECRET
-        try:
-            yield found
-        finally:
-            for process in made:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGTERM)
-                process.communicate(timeout=60)
+    found = Cli(server_folder)
+    found.environ["WINDLASS_SECRET"] = SECRET
+    try:
+        yield found
+    finally:
+        for process in made:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
 
 
 def test_a_job_whose_worker_is_killed_goes_on_elsewhere_and_ends(cli: Cli) -> None:
@@ -153,7 +150,7 @@ def test_nothing_outlives_an_up_that_is_killed(cli: Cli) -> None:
     assert [one for one in family if "windlass.app.demo.worker" in one.cmdline()]
     up.http.close()
     up.process.kill()
-    up.process.communicate(timeout=20)
+    up.process.communicate(timeout=60)
     until(lambda: not any(one.is_running() for one in family), "all that it started is gone")
     Up(cli).ended()  # finds the database that the killed one left, and stops it
 
@@ -185,12 +182,12 @@ def test_an_own_app_has_the_demo_when_it_is_asked_for(cli: Cli, fresh_dsn: str) 
     up = Up(cli, APP)
     assert [job["recipe"] for job in up.jobs()] == ["first-minute"]
     key = up.http.post("/keys", json={"caller": "eve", "name": "eve"}).raise_for_status().json()["key"]
-    # Whoever may only submit jobs kills nobody.
-    refused = httpx.post(f"{up.url}/console/demo/kill-worker", headers={"X-API-Key": key}, trust_env=False)
+    # A caller that may only submit jobs kills no worker.
+    refused = httpx.post(f"{up.url}/console/demo/kill-worker", headers={"X-API-Key": key}, trust_env=False, timeout=60)
     assert refused.status_code == 403
     up.ended()
 
 
 def test_a_worker_whose_starter_died_before_a_word_ends() -> None:
     command = [sys.executable, "-m", "windlass.app.demo.worker"]
-    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=30, check=False).returncode == 0
+    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=60, check=False).returncode == 0

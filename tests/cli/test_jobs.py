@@ -260,7 +260,7 @@ def test_leaving_a_watch_leaves_the_job(served: Cli) -> None:
     watching = served.spawn("watch", job)
     assert watching.stdout is not None and "RUNNING" in watching.stdout.readline()
     watching.send_signal(signal.SIGINT)
-    out, _ = watching.communicate(timeout=20)
+    out, _ = watching.communicate(timeout=60)
     assert watching.returncode == 130 and "the job goes on" in out
     assert served("show", job, "--json").json()["status"] == "PROCESSING"
     served("cancel", job).ok()
@@ -270,7 +270,7 @@ def test_leaving_a_watch_leaves_the_job(served: Cli) -> None:
 def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
     workers = served("workers", "--json").ok().json()["items"]
     assert len(workers) == 1 and workers[0]["concurrency"] == 10
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while workers[0]["services"] is None and time.monotonic() < until:
         time.sleep(0.2)  # the first heartbeats have told nothing yet
         workers = served("workers", "--json").ok().json()["items"]

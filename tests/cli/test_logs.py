@@ -30,7 +30,7 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cli, Cli]]
     yield local, remote
     for process in (api, worker):
         process.terminate()
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=60)
         assert process.returncode == 0, out
         # What the level of the log leaves out is kept with the step, and written nowhere else.
         assert "there are" not in out

@@ -7,8 +7,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,11 +54,9 @@ def leaks():
 
 
 @pytest.fixture
-def home() -> Iterator[Cli]:
-    """A folder that root's server, which runs as somebody else, can pass through."""
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        yield Cli(Path(folder))
+def home(server_folder: Path) -> Cli:
+    """The command line in a folder of its own, without a database."""
+    return Cli(server_folder)
 
 
 def test_up_serves_an_app_until_it_is_interrupted_and_finds_its_data_again(home: Cli) -> None:
@@ -71,7 +67,7 @@ def test_up_serves_an_app_until_it_is_interrupted_and_finds_its_data_again(home:
     second = home("up", APP)
     assert second.code == 5 and str(up.pid) in second.err and "--home" in second.err
     up.send_signal(signal.SIGINT)
-    out, _ = up.communicate(timeout=40)
+    out, _ = up.communicate(timeout=60)
     assert up.returncode == 0, out
     assert find_running(home.folder / "pg") is None
     assert home("jobs").code == 3
@@ -80,11 +76,11 @@ def test_up_serves_an_app_until_it_is_interrupted_and_finds_its_data_again(home:
     line_with(again, "ready in")
     assert len(home("jobs").ok().out.splitlines()) == 1
     again.kill()  # and after a kill the server is found again, and then stopped in order
-    again.communicate(timeout=20)
+    again.communicate(timeout=60)
     third = home.spawn("up", APP)
     line_with(third, "ready in")
     third.send_signal(signal.SIGTERM)
-    third.communicate(timeout=40)
+    third.communicate(timeout=60)
     assert third.returncode == 0 and find_running(home.folder / "pg") is None
 
 
@@ -95,7 +91,7 @@ def test_up_starts_its_server_again_when_that_is_killed(home: Cli) -> None:
     line_with(up, "was started again")
     assert home("submit", "film", "--input", "topic=sea", "--wait").ok().json() == {"film": "SEA 0 + SEA 1 + SEA 2"}
     up.send_signal(signal.SIGINT)
-    out, _ = up.communicate(timeout=40)
+    out, _ = up.communicate(timeout=60)
     assert up.returncode == 0 and find_running(home.folder / "pg") is None, out
 
 
@@ -105,7 +101,7 @@ def test_up_ends_although_handlers_left_tasks_and_threads_running(home: Cli) -> 
     line_with(up, "ready in")
     home("submit", "leaks", "--wait").ok()
     up.send_signal(signal.SIGINT)
-    out, _ = up.communicate(timeout=40)
+    out, _ = up.communicate(timeout=60)
     assert up.returncode == 0, out
     assert "stopped; the data stays" in out and "Traceback" not in out
     assert find_running(home.folder / "pg") is None
@@ -139,7 +135,7 @@ def test_a_run_that_was_cut_short_goes_on_where_it_was(home: Cli) -> None:
     cut = home.spawn(*words)
     line_with(cut, "RUNNING")
     cut.send_signal(signal.SIGINT)
-    out, _ = cut.communicate(timeout=40)
+    out, _ = cut.communicate(timeout=60)
     assert cut.returncode == 130 and "run again" in out
     again = home(*words).ok()
     assert "going on with job" in again.err and again.out == "0.5\n"

@@ -45,7 +45,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     yield Two(local, remote, url)
     for process in (api, worker):
         process.terminate()
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=60)
         assert process.returncode == 0, out
 
 

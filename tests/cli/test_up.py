@@ -6,8 +6,6 @@ import os
 import signal
 import stat
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -24,16 +22,14 @@ START = "ready in"
 
 
 @pytest.fixture
-def homes() -> Iterator[list[Cli]]:
-    """Folders that root's server, which runs as somebody else, can pass through."""
-    with tempfile.TemporaryDirectory(prefix="windlass-test-") as folder:
-        Path(folder).chmod(0o711)
-        made = []
-        for name in ("one", "two"):
-            home = Path(folder) / name
-            home.mkdir(mode=0o711)
-            made.append(Cli(home))
-        yield made
+def homes(server_folder: Path) -> list[Cli]:
+    """The command line in two folders of its own, without a database."""
+    made = []
+    for name in ("one", "two"):
+        home = server_folder / name
+        home.mkdir(mode=0o711)
+        made.append(Cli(home))
+    return made
 
 
 def ended(process: subprocess.Popen[str]) -> str:
@@ -60,7 +56,7 @@ def test_up_makes_a_first_key_and_clients_of_its_folder_use_it(homes: list[Cli])
     # The command line of the same folder goes to the database; when told of a server, it takes the same key.
     assert len(home("jobs", "--json").ok().json()["items"]) == 1
     assert home("jobs", "--server", url, "--json").ok().json() == home("jobs", "--json").ok().json()
-    assert httpx.get(f"{url}/jobs", trust_env=False).status_code == 401
+    assert httpx.get(f"{url}/jobs", trust_env=False, timeout=60).status_code == 401
     said = ended(up)
     assert key not in said and not (home.folder / "server").exists()
 
@@ -72,7 +68,7 @@ def test_up_makes_a_first_key_and_clients_of_its_folder_use_it(homes: list[Cli])
     ended(again)
     third = home.spawn("up", APP)
     line_with(third, START)
-    assert path.read_text().strip() != key  # one that is good no more is replaced
+    assert path.read_text().strip() != key  # a revoked key is replaced
     ended(third)
 
 
@@ -87,7 +83,7 @@ def test_several_up_at_once_take_ports_of_their_own(homes: list[Cli]) -> None:
             assert client.server == url and client.me()["caller"] == "local"
     # The key of one is nothing to the other.
     key = (homes[0].folder / "key").read_text().strip()
-    assert httpx.get(f"{urls[1]}/me", headers={"X-API-Key": key}, trust_env=False).status_code == 401
+    assert httpx.get(f"{urls[1]}/me", headers={"X-API-Key": key}, trust_env=False, timeout=60).status_code == 401
     for up in ups:
         ended(up)
 
@@ -164,13 +160,13 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(homes: list[Cli
     with Client(url, api_key=key) as client:
         job = client.submit("nap")
         with httpx.stream(
-            "GET", f"{url}/jobs/{job.job_id}/stream", headers={"X-API-Key": key}, trust_env=False, timeout=30
+            "GET", f"{url}/jobs/{job.job_id}/stream", headers={"X-API-Key": key}, trust_env=False, timeout=60
         ) as stream:
             lines = stream.iter_lines()
             assert any("step.running" in line for line in lines)
             api.send_signal(signal.SIGTERM)
             assert "event: bye" in list(lines)
-    out, _ = api.communicate(timeout=30)
+    out, _ = api.communicate(timeout=60)
     assert api.returncode == 0 and "Traceback" not in out, out
     # Asked twice, it does not wait for the nap. Two signals that meet are one, so the first must have been heard.
     worker.send_signal(signal.SIGTERM)
@@ -204,3 +200,34 @@ def test_without_a_secret_nothing_serves_a_database_of_ones_own(homes: list[Cli]
 def test_a_home_that_cannot_be_written_is_named(homes: list[Cli]) -> None:
     homes[0].folder.chmod(0o500)
     assert "WINDLASS_HOME" in homes[0]("up", APP).err
+
+
+def test_up_publishes_a_policy_that_allows_every_job_and_says_so(homes: list[Cli]) -> None:
+    home = homes[0]
+    up = home.spawn("up", APP)
+    line = line_with(up, " policy ")
+    assert "version 1 (starter): every job may run" in line and "windlass policy example" in line
+    line_with(up, START)
+    [head] = home("policy", "list", "--json").ok().json()["items"]
+    assert (head["documents"], head["published_by"]) == (["starter"], "windlass up")
+    assert home("db", "status", "--json").ok().json()["policy"] == 1
+    checks = {one["name"]: one["found"] for one in home("doctor", "--json").json()["checks"]}
+    assert checks["policy"].startswith("version 1, ")
+    home.folder.joinpath("main.yaml").write_text("default_decision: allow")
+    home("policy", "publish", str(home.folder / "main.yaml"), "--only", "--untested", "a test").ok()
+    ended(up)
+
+    again = home.spawn("up", APP)
+    assert line_with(again, " policy ").strip().endswith("version 2: main"), "an operator's policy stays"
+    ended(again)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_no_policy_is_published_where_none_is_wanted(homes: list[Cli], fresh_dsn: str, is_own: bool) -> None:
+    home = homes[0] if is_own else Cli(homes[1].folder, fresh_dsn)
+    home.environ["WINDLASS_SECRET"] = SECRET
+    up = home.spawn("up", APP, *(["--no-policy"] if is_own else []))
+    assert "none: every job may run" in line_with(up, " policy ")
+    line_with(up, START)
+    assert home("policy", "list", "--json").ok().json()["items"] == []
+    ended(up)

@@ -48,7 +48,7 @@ class Server:
 
     def kill(self) -> None:
         self.api.kill()
-        self.api.communicate(timeout=20)
+        self.api.communicate(timeout=60)
 
     def restart(self) -> None:
         """Dies without a word, and is started again in the background."""
@@ -59,7 +59,7 @@ class Server:
         for process in (self.api, self.worker):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=60)
             assert process.returncode in (0, -signal.SIGKILL), out
 
 
@@ -101,7 +101,7 @@ class Blocking:
 
 
 def client_of(kind: str, runner: asyncio.Runner, url: str, key: str | None, **more: Any) -> Any:
-    """A client of either kind, to be closed by whoever asked for it."""
+    """A client of either kind, which the caller closes."""
     if kind == "sync":
         return Client(url, api_key=key, **more)
     return Blocking(AsyncClient(url, api_key=key, **more), runner)
@@ -109,6 +109,6 @@ def client_of(kind: str, runner: asyncio.Runner, url: str, key: str | None, **mo
 
 def is_ready(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
+        return httpx.get(f"{url}/healthz", trust_env=False, timeout=60).status_code == 200
     except httpx.TransportError:
         return False

@@ -58,7 +58,7 @@ def unserved() -> int:
 
 @wl.step
 def hand_over(ctx: wl.Context) -> str:
-    """Somebody else does the work; whoever sees the preview can report on it."""
+    """Another service does the work; a reader of the preview can report on it."""
     ctx.cost(amount="0.25", tokens_in=100, tokens_out=20)
     ctx.preview({"token": ctx.token})
     return wl.Parked("a service", 600.0)

@@ -19,7 +19,7 @@ from windlass.core.states import JobState
 
 def test_a_job_is_submitted_and_its_result_comes_back(client: Any) -> None:
     job = client.submit("hello", name="sea", labels={"team": "blue"}, priority=3)
-    assert job.is_new and job.result(timeout=30) == "hello sea"
+    assert job.is_new and job.result(timeout=60) == "hello sea"
     view = job.view()
     assert (view.job_id, view.status, view.recipe, view.caller) == (job.job_id, JobState.COMPLETED, "hello", "ana")
     assert (view.labels, view.priority, view.is_finished) == ({"team": "blue"}, 3, True)
@@ -55,12 +55,12 @@ def test_many_jobs_are_made_and_listed(client: Any, kind: str) -> None:
 def test_a_failed_job_raises_with_its_step_and_its_fault(client: Any) -> None:
     job = client.submit("bang")
     with pytest.raises(JobFailed, match="no luck") as caught:
-        job.result(timeout=30)
+        job.result(timeout=60)
     assert (caught.value.status, caught.value.step) == (JobState.FAILED, "explode")
     retried = job.retry()
-    assert retried.job_id != job.job_id and retried.wait(timeout=30) is JobState.FAILED
+    assert retried.job_id != job.job_id and retried.wait(timeout=60) is JobState.FAILED
     assert retried.view().retry_of == job.job_id
-    assert job.rerun().wait(timeout=30) is JobState.FAILED
+    assert job.rerun().wait(timeout=60) is JobState.FAILED
     assert {reason.step: reason.status for reason in job.why()} == {"explode": "FAILED"}
 
 
@@ -75,7 +75,7 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(client: Any) -> None:
         job.delete()
     assert job.cancel("enough").status is JobState.CANCELLED and not job.cancel().changed
     with pytest.raises(JobCancelled, match="enough"):
-        job.result(timeout=5)
+        job.result(timeout=60)
     job.delete()
     with pytest.raises(errors.NotFound):
         job.view()
@@ -202,12 +202,12 @@ def test_no_submission_is_lost_or_doubled_when_the_server_is_killed(
 
 def test_a_job_is_run_again_from_a_step_once_it_was_looked_at(client: Any) -> None:
     job = client.submit("hello", name="Ada")
-    job.result(timeout=30)
+    job.result(timeout=60)
     [step] = [one.step for one in job.steps()]
     plan = job.preview_rerun(from_step=step, inputs={"name": "Bob"})
     assert (plan.run_again, plan.kept, plan.inputs_changed) == ([step], [], ["name"])
     new = job.rerun(from_step=step, inputs={"name": "Bob"})
-    assert new.result(timeout=30) == "hello Bob" and new.view().retry_of == job.job_id
+    assert new.result(timeout=60) == "hello Bob" and new.view().retry_of == job.job_id
     with pytest.raises(errors.BadInput, match="has no step") as caught:
         job.rerun(from_step=f"{step}x")
     assert "Did you mean" in str(caught.value)
@@ -217,7 +217,7 @@ def test_a_job_is_run_again_from_a_step_once_it_was_looked_at(client: Any) -> No
 
 def test_dead_letters_are_redriven_once_and_discarded(client: Any, kind: str) -> None:
     job = client.submit("bang", labels={"dead": kind})
-    job.wait(timeout=30)
+    job.wait(timeout=60)
     assert job.preview_retry().run_again == ["explode"]
     [letters] = [one for one in client.dead_letters() if job.job_id in one.job_ids]
     assert (letters.recipe, letters.step) == ("bang", "explode")
@@ -228,7 +228,7 @@ def test_dead_letters_are_redriven_once_and_discarded(client: Any, kind: str) ->
     done = client.redrive(letters.fingerprint, start="first", expect=letters.count, reason="again")
     assert {one.job_id for one in done.done} == set(letters.job_ids)
     for one in done.done:
-        assert client.job(one.new_job_id).wait(timeout=30) is JobState.FAILED
+        assert client.job(one.new_job_id).wait(timeout=60) is JobState.FAILED
     told = client.discard(letters.fingerprint, reason="enough")
     assert {one.job_id for one in told.done} == {one.new_job_id for one in done.done}
     assert letters.fingerprint not in [one.fingerprint for one in client.dead_letters()]

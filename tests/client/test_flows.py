@@ -228,6 +228,7 @@ def test_a_stream_of_all_jobs_says_when_something_was_missed() -> None:
     assert 300 < script.now_s - 1000 < 320  # how long it knocks
 
 
+@pytest.mark.covers("CIX-99")
 def test_waiting_follows_the_stream_to_its_end_across_restarts() -> None:
     script = Script([ok(job()), STREAM, happened(1), ANSWER_LOST, NOT_REACHED, STREAM,
                      happened(2) + frame("end"), ok(job("COMPLETED")), ok({"film": 1})])  # fmt: skip

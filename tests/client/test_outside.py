@@ -34,7 +34,7 @@ def admin(kind: str, server: Server, loop_runner: asyncio.Runner) -> Iterator[An
 
 
 def token_of(job: Any) -> str:
-    """What the handler gave to whoever does the work; once the step waits."""
+    """The data that the handler gave to the other service, once the step waits."""
     for event in job.stream():
         if event.type == "step.parked":
             break
@@ -47,7 +47,7 @@ def test_an_event_goes_to_the_step_that_waits_for_it(client: Any) -> None:
     assert job.send_event("approved", {"by": "bob"}) == "kept"
     assert job.send_event("approved", {"by": "ada"}, id="a1") in ("kept", "delivered")
     assert job.send_event("approved", {"by": "ada"}, id="a1") == "already"
-    assert job.result(timeout=30) == {"by": "ada"}
+    assert job.result(timeout=60) == {"by": "ada"}
     with pytest.raises(errors.WrongState):
         job.send_event("approved", {"by": "ada"})
     with pytest.raises(errors.NotFound):
@@ -66,7 +66,7 @@ def test_a_service_reports_on_what_it_did(client: Any, service: Any) -> None:
     assert (told.status, told.step, told.is_heard) == ("noted", "hand_over", True)
     assert client.job(job.job_id).view().progress_pct == 50
     assert theirs.complete(token, result={"a": [1, None]}).status == "COMPLETED"
-    assert job.result(timeout=30) == {"a": [1, None]}
+    assert job.result(timeout=60) == {"a": [1, None]}
     costs = job.costs()
     assert (costs.total, costs.tokens_in, costs.tokens_out) == (Decimal("0.25"), 100, 20)
     assert [(one.step, one.attempt) for one in costs.items] == [("hand_over", 1)]
@@ -77,7 +77,7 @@ def test_a_service_reports_on_what_it_did(client: Any, service: Any) -> None:
 def test_nothing_is_a_result_too(client: Any, service: Any) -> None:
     job = client.submit("elsewhere")
     assert service.job(job.job_id).complete(token_of(job)).is_heard
-    assert job.result(timeout=30) is None
+    assert job.result(timeout=60) is None
 
 
 def test_a_service_says_what_went_wrong(client: Any, service: Any) -> None:
@@ -85,7 +85,7 @@ def test_a_service_says_what_went_wrong(client: Any, service: Any) -> None:
     told = service.job(job.job_id).complete(token_of(job), "failed", error_code="http_403", error_message="not for us")
     assert (told.status, told.job_status) == ("job_failed", "FAILED")
     with pytest.raises(JobFailed, match="not for us"):
-        job.result(timeout=30)
+        job.result(timeout=60)
 
 
 def test_costs_and_budgets_are_told_in_decimals(client: Any, admin: Any, kind: str) -> None:

@@ -46,7 +46,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def failing(tests: Sequence[str], outcomes: Outcomes) -> list[str]:
-    """Return the tests that did not pass, of those that ran or should have run."""
+    """Return the tests that ran or should have run and did not pass."""
     return [test for test in tests if outcomes.get(test) != {"passed"}]
 
 

@@ -1,4 +1,4 @@
-"""Random recipes, random histories: whatever is reported in whatever order, the invariants hold and the job ends."""
+"""Random recipes, random histories: for all reports in any order, the invariants hold and the job ends."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Actor:
         self.data.draw(st.sampled_from(actions))()
 
     def finish(self) -> None:
-        """Let everybody do his duty, and no one anything else."""
+        """Run every duty, and nothing else."""
         world = self.world
         for _ in range(400):
             if world.is_finished:

@@ -1,4 +1,4 @@
-"""What becomes of the steps that the engine resolves, and of those whose time has come."""
+"""How the engine resolves steps, and resumes steps that are due."""
 
 from __future__ import annotations
 

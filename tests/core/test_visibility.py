@@ -1,4 +1,4 @@
-"""Who may see what: closed where a job or a step is quarantined, whatever is read and whatever reads it."""
+"""Who may see what: content of a quarantined job or step is closed to every reader."""
 
 from __future__ import annotations
 

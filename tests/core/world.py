@@ -1,7 +1,7 @@
 """A job in memory, moved only by the law: what the property tests drive, and the unit tests build their cases with.
 
 It does what the store does with a draft, and no more: the changed steps are put back, a sweep cancels what is open,
-children are added. So whatever goes wrong here is the law's own fault.
+children are added. So every fault here is a fault of the core.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", found := blocks("yaml", where=lambda b: b.is_providers), ids=_ids(found))
 async def test_yaml_is_a_file_of_providers(block: Block) -> None:
-    """Read as a process reads it, with whatever each adapter has to say about its options."""
+    """Read as a process reads it, with each adapter's check of its options."""
     environ = dict.fromkeys(re.findall(r"_env: (\w+)", block.text), f"whsec_{'c2VjcmV0' * 5}")
     registry = Registry.read(block.text, environ)
     assert len(registry)

@@ -25,7 +25,7 @@ def test_every_state_has_a_meaning() -> None:
 
 
 def test_every_event_type_is_documented() -> None:
-    """Those that are named outright in the code; the rest are named for the states."""
+    """Events whose names are literals in the code; the other names are made from states."""
     named = set()
     for path in (ROOT / "src/windlass").rglob("*"):
         if path.suffix in (".py", ".sql") and path.relative_to(ROOT / "src/windlass").parts[0] in ROOMS:

@@ -1,4 +1,4 @@
-"""A server that forgets, when it crashes, whatever did not wait for the disk."""
+"""A server that forgets in a crash every write that did not wait for the disk."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ async def intend(rig: Rig, one: Claimed) -> Intent:
 
 
 async def asked(rig: Rig, of: Plan = ONE, external_id: str = "") -> Asked:
-    """A step whose provider is about to answer; nobody else knows yet what the provider calls it."""
+    """A step whose provider is about to answer; only the provider knows its id yet."""
     one = await claimed(rig, of)
     return Asked(one.job_id, one, await intend(rig, one), external_id or f"req-{one.job_id}-{one.no}")
 

@@ -29,7 +29,7 @@ LONG_S = 10 * 365 * 86400.0
 
 
 async def undisturbed(db: Database) -> None:
-    """Wait until nobody outside the test holds the feed's horizon back: PostgreSQL's own analyze may, for a while."""
+    """Wait until no transaction outside the test, such as an analyze, holds the feed's horizon back."""
     while await db.run(lambda connection: connection.fetchval(_DISTURBED)):
         await asyncio.sleep(0.005)
 

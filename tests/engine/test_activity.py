@@ -76,7 +76,7 @@ async def test_every_open_job_is_told_by_what_it_does(rig: Rig) -> None:
         "retry": Doing(A.SLEEPING, "retry"),
         "child": Doing(A.RUNNING, "child"),
         "asks": Doing(A.WAITING, "event:approved"),
-        # A person is needed, whatever else runs.
+        # A person is needed, also while other steps run.
         "both": Doing(A.WAITING, "event:chosen"),
         "timer": Doing(A.SLEEPING, "timer"),
         "paused": Doing(A.PAUSED, None),
@@ -118,7 +118,7 @@ async def test_more_open_jobs_than_are_looked_at_one_by_one_are_scanned(
     made = await furnished(rig)
     monkeypatch.setattr(listing, "OPEN_MAX", 3)
     monkeypatch.setattr(listing, "_ACTIVE_BATCH", 2)
-    monkeypatch.setattr(listing, "_ACTIVE_LOOKS_MAX", 1)
+    monkeypatch.setattr(listing, "_ACTIVE_READS_MAX", 1)
     assert await listed(rig, A.SLEEPING) == [made["timer"], made["retry"]]
     monkeypatch.setattr(listing, "SCAN_MAX", 1)
     assert await listed(rig, A.WAITING) == [made["both"], made["asks"]]

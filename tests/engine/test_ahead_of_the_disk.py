@@ -1,4 +1,4 @@
-"""A lone job can be seen before it is on the disk, and nobody is told that it was accepted before it is there."""
+"""A lone job can be seen before it is on the disk, but its submit is answered only afterwards."""
 
 from __future__ import annotations
 

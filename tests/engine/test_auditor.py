@@ -167,7 +167,7 @@ async def test_one_auditor_at_a_time(rig: Rig, db: Database) -> None:
     ],
 )
 async def test_a_note_of_any_shape_becomes_a_record(rig: Rig, payload: str, kept: str) -> None:
-    """One that could not would stop the chain for good."""
+    """A note without a record would stop the chain for ever."""
     await rig.db.run(
         lambda c: c.execute(
             "INSERT INTO windlass.audit_notes (at, event, payload) VALUES (windlass.clock(), 'odd', $1)", payload
@@ -249,7 +249,7 @@ class Acts:
 
     async def enlist(self) -> None:
         await self.rig.enlist()
-        await self.rig.submit(ONE)  # registers the plan; nobody follows this one
+        await self.rig.submit(ONE)  # registers the plan; no follower reads this job
 
     async def some(self, count: int) -> None:
         await asyncio.gather(*(self._one(n) for n in range(count)), self._work())

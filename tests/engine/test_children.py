@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tests.engine.rig import Rig, plan, task, undisturbed
-from windlass.app.entropy import Ids
 from windlass.core.errors import BadInput, Conflict, NotFound, TooLarge, WrongState
 from windlass.core.outcome import Failure, Fault, Parked, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
@@ -19,8 +17,6 @@ from windlass.engine import children, control, recipes, rerun
 from windlass.engine.claim import Claimed
 from windlass.engine.loops import expirer
 from windlass.engine.loops.auditor import Auditor
-from windlass.store.artifact import FolderArtifacts
-from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
 from windlass.views import read
 from windlass.views.read import JobView
@@ -434,16 +430,8 @@ async def test_what_may_not_be_spawned(rig: Rig, monkeypatch: pytest.MonkeyPatch
 
 class TestACommitWhoseAnswerWasLost:
     @pytest.fixture
-    async def faulty(self, dsn: str, clock: VirtualClock) -> AsyncIterator[FaultyDatabase]:
-        database = await FaultyDatabase.open(dsn, now=clock.now)
-        yield database
-        await database.close()
-
-    @pytest.fixture
-    async def rig(self, faulty: FaultyDatabase, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> Rig:
-        made = Rig(faulty, clock, ids, artifacts)
-        await made.enlist()
-        return made
+    def rig(self, shaky: Rig) -> Rig:
+        return shaky
 
     @pytest.mark.parametrize("moment", list(Moment))
     async def test_spawns_one_job(self, rig: Rig, faulty: FaultyDatabase, moment: Moment) -> None:

@@ -80,7 +80,7 @@ async def test_a_missing_lock_shows(
 
 
 async def meet(dsn: str, seed: int) -> list[str]:
-    """Let everybody act at once for a while, come to an end, and return every complaint."""
+    """Run all actors at once for a while, let the jobs end, and return every complaint."""
     haste = Haste()
     db = await Database.open(dsn, max_size=12, now=haste.moment)
     db.scheduler = haste  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Failed jobs that nobody has dealt with: who sees them, and that none is run twice."""
+"""Failed jobs that were neither run again nor discarded: which callers see them, and that none is run twice."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_a_kind_is_run_again_once(rig: Rig, start: str, first: str) -> Non
     assert [old for old, _ in rest.done] == [jobs[0]]
     with pytest.raises(NotFound):
         await deal(rig, kind)
-    # One that fails again is a new dead letter.
+    # A job that fails again is a new dead letter.
     while taken := await rig.claim():
         for one in taken:
             await rig.settle(one, boom("x") if one.no == 1 else None)
@@ -151,7 +151,7 @@ async def test_one_who_discards_and_one_who_redrives_share_them(rig: Rig) -> Non
     jobs = await fail(rig, *["x"] * 6)
     [kind] = await kinds(rig)
     told = await asyncio.gather(deal(rig, kind), drop(rig, kind), return_exceptions=True)
-    # One that comes when the other has done all of it finds none.
+    # The later request finds none if the other has finished.
     assert all(isinstance(one, Bulk | NotFound) for one in told), told
     done = [old for one in told if isinstance(one, Bulk) for old, _ in one.done]
     assert sorted(done) == sorted(jobs)
@@ -169,7 +169,7 @@ async def test_a_discarded_job_stays_as_it_is(rig: Rig) -> None:
     assert [await rig.state(job) for job in jobs] == ["FAILED"] * 2
     with pytest.raises(NotFound):
         await drop(rig, kind)
-    # Whoever wants to can still run one again.
+    # A discarded job can still be run again.
     await rerun.retry(rig.db, jobs[0], rig.ids.new())
 
 

@@ -26,7 +26,7 @@ TICKET = ("INSERT INTO windlass.tickets (digest, context, expires_at) VALUES ('x
 
 
 class Sweeper(EngineDuty):
-    """A duty as anybody might add one: it is woken by a bell, by time, or by a moment that the database gives."""
+    """A new duty: it is woken by a bell, by time, or by a moment that the database gives."""
 
     name = "sweeper"
     bells = (PollDue,)
@@ -57,11 +57,11 @@ async def test_a_new_duty_is_woken_by_its_bell(rig: Rig, db: Database, turns: as
     made = loops(db, rig)
     await made.start()
     try:
-        await asyncio.wait_for(turns.get(), 10)  # at the start a bell may have been missed
+        await asyncio.wait_for(turns.get(), 60)  # at the start a bell may have been missed
         while not turns.empty():
             turns.get_nowait()
         db.bus.ring([PollDue()])
-        assert await asyncio.wait_for(turns.get(), 10) == "sweeper"
+        assert await asyncio.wait_for(turns.get(), 60) == "sweeper"
     finally:
         await made.stop()
 
@@ -76,7 +76,7 @@ async def test_a_new_duty_is_done_when_its_moment_has_come(
     assert "sweeper" in await made.moments()
     await made.start()
     try:
-        assert await asyncio.wait_for(turns.get(), 10) == "sweeper"
+        assert await asyncio.wait_for(turns.get(), 60) == "sweeper"
     finally:
         await made.stop()
 
@@ -128,7 +128,7 @@ async def test_a_new_duty_is_done_every_so_often(
     made = loops(db, rig)
     await made.start()
     try:
-        assert await asyncio.wait_for(turns.get(), 10) == "sweeper"
+        assert await asyncio.wait_for(turns.get(), 60) == "sweeper"
     finally:
         await made.stop()
 

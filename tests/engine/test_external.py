@@ -1,4 +1,4 @@
-"""Work at providers: asked for once, answered once, whoever is first, and in whatever order it is heard."""
+"""Work at providers: submitted once and answered once, in any order of webhooks, polls and reports."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_one_answer_settles_every_step_that_waits_for_it(rig: Rig) -> None
     assert await answer(rig, webhook("shared")) == [A.APPLIED]
     assert [await rig.state(ask.job) for ask in asks] == ["COMPLETED"] * 3
     late = await parked(rig, external_id="shared")
-    assert await answer(rig, webhook("shared", id="evt-2")) == [A.APPLIED], "those that ended do not hide the last"
+    assert await answer(rig, webhook("shared", id="evt-2")) == [A.APPLIED], "ended rows do not hide the last"
     assert await rig.state(late.job) == "COMPLETED"
 
 

@@ -1,4 +1,4 @@
-"""Random histories of external work, on a real database: whatever comes in whatever order, nothing is left behind."""
+"""Random histories of external work, on a real database: in any order of events, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Provider:
 
 
 class History:
-    """One job, one provider, and everybody who may do something, at random."""
+    """One job, one provider, and all actors at random."""
 
     def __init__(self, rig: Rig, job: UUID, dice: random.Random, honours_keys: bool) -> None:
         self.rig, self.job, self.dice = rig, job, dice
@@ -172,7 +172,7 @@ class History:
         assert job.state not in JOB_TERMINAL or job.steps_open == 0
 
     async def drain(self) -> None:
-        """Everybody does his duty, until the job has ended and the provider has nothing left that nobody wants."""
+        """Run every duty until the job has ended and the provider has no unwanted work left."""
         for one in self.dead:
             await self.rig.settle(one, Lost())
         for _ in range(60):

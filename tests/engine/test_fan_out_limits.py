@@ -73,7 +73,7 @@ async def test_a_fan_out_waits_while_its_caller_has_no_room(small: Rig) -> None:
     free = await small.submit(FAN, fan(5), caller="ada")
     few = await small.submit(FAN, fan(2), caller="crowd")
     await small.loops.run_until_idle()
-    # Whoever is below its limit may add one batch.
+    # A caller below its limit may add one batch.
     assert (await counts(small))["crowd"] <= MOST + 3 + 2 + 2
     assert await total(small, job) < 20
     assert await total(small, free) == 5, "another caller has room of its own"

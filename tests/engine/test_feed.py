@@ -1,4 +1,4 @@
-"""The feed: every event once, each job in order, whoever commits when."""
+"""The feed: every event once, each job in order, under any order of commits."""
 
 from __future__ import annotations
 

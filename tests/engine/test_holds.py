@@ -1,4 +1,4 @@
-"""Holds at the database: a job may be born held, and a crowd of held steps is in nobody's way."""
+"""Holds at the database: a job may be born held, and a crowd of held steps slows no claim."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_the_database_refuses_a_queued_step_with_a_hold(rig: Rig) -> None:
 
 
 async def test_a_crowd_of_held_steps_before_it_costs_a_claim_no_look(rig: Rig, dsn: str) -> None:
-    """Held steps are in no index that a claim reads, however many there are and whatever their priority."""
+    """Held steps are in no index that a claim reads, in any number and of any priority."""
     job = await held(rig)
     behind = await rig.submit(plan(task("a")))
     outside = await asyncpg.connect(dsn)

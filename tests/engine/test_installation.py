@@ -1,4 +1,4 @@
-"""An installation that is served, and one that was restored into another cluster."""
+"""An installation that is served, and its restore into another cluster."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_a_new_timeline_raises_the_epoch_once_and_is_audited(rig: Rig) -> 
     assert await installation.look(rig.db) == Installation(True, 1), "the first timeline is only remembered"
     await on_timeline(rig.db, -1)
     found = await asyncio.gather(*(installation.look(rig.db) for _ in range(4)))
-    # By as many as there were promotions: this server is on its first timeline, two after the one that was set.
+    # By the number of promotions: this server is on its first timeline, two after the stored timeline.
     assert found == [Installation(True, 3)] * 4
     async with rig.db.connection() as connection:
         notes = await connection.fetch("SELECT event, payload FROM windlass.audit_notes")

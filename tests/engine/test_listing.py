@@ -318,7 +318,9 @@ async def test_every_way_is_driven_by_its_index_among_many_jobs_of_many_callers(
 
 
 def test_every_statement_of_the_lists_is_tried() -> None:
-    tried = {listing.way(wanted, "corpus" if "corpus" in wanted.labels else None)[0] for wanted, _ in WAYS.values()}
+    tried = {
+        listing.statement_of(wanted, "corpus" if "corpus" in wanted.labels else None)[0] for wanted, _ in WAYS.values()
+    }
     text = {name for name in ("list_caller", "list_caller_trouble", "list_caller_label", "list_caller_failed_step",
                               "list_all", "list_all_trouble", "list_all_label") if sql(name)}  # fmt: skip
     assert tried == text

@@ -1,4 +1,4 @@
-"""Running a job again from a step, with other inputs: on the database, with those who come in between."""
+"""Running a job again from a step, with other inputs: on the database, with concurrent actions."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -85,7 +84,7 @@ async def test_without_its_lock_two_granters_let_too_many_go(
 
 
 class Crowd:
-    """Everybody who touches the lines, each in a task of its own."""
+    """All actors that touch the lines, each in its own task."""
 
     def __init__(self, databases: list[Database], artifacts: FolderArtifacts, ids: Ids, rng: random.Random) -> None:
         self.databases = databases
@@ -203,20 +202,6 @@ class Crowd:
         return len(views) == len(self.jobs) and all(view.state in JOB_TERMINAL for view in views)
 
 
-@pytest.fixture
-async def faulty(dsn: str, clock: VirtualClock) -> AsyncIterator[FaultyDatabase]:
-    database = await FaultyDatabase.open(dsn, now=clock.now)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def shaky(faulty: FaultyDatabase, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> Rig:
-    made = Rig(faulty, clock, ids, artifacts)
-    await made.enlist()
-    return made
-
-
 @pytest.mark.parametrize("moment", list(Moment))
 @pytest.mark.parametrize("is_dead", [False, True], ids=["tried again", "died"])
 @pytest.mark.parametrize("operation", range(5))
@@ -319,7 +304,7 @@ async def test_bells_alone_drive_the_line(
                 if done < len(jobs):
                     await rung.wait()
 
-        await asyncio.wait_for(work(), 30)
+        await asyncio.wait_for(work(), 60)
     finally:
         await rig.loops.stop()
     assert {await rig.state(job) for job in jobs} == {JobState.COMPLETED}

@@ -45,7 +45,7 @@ async def test_steps_go_at_the_rate_of_their_provider(rig: Rig) -> None:
     for count in range(1, 11):
         assert await held(rig) == jobs[:count]
         assert await wait_s(rig) == 0.1
-        # Whoever joins is looked at, and changes nothing.
+        # A step that joins is checked, and changes nothing.
         await many(rig, 1)
         assert await held(rig) == jobs[:count]
         rig.clock.advance(0.1)

@@ -81,7 +81,7 @@ async def given_out_twice(rig: Rig, of: Plan, **given: float) -> tuple[Claimed, 
     return first, second
 
 
-# The last step of its job, one that others follow, and one of two that end at once.
+# The last step of a job, a step with dependents, and a step that ends together with another.
 @pytest.mark.parametrize(
     "of", [ONE, CHAIN, plan(task("a"), task("b"), task("c", "a", "b"))], ids=["last", "chain", "two"]
 )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from tests.engine.rig import QUEUE, Rig, plan, task
-from windlass.app.entropy import Ids
 from windlass.core.errors import Conflict, DatabaseUnavailable
 from windlass.core.outcome import Failure, Fault, Success
 from windlass.core.plan import Node, NodeKind
@@ -17,8 +14,6 @@ from windlass.engine.claim import claim, held
 from windlass.engine.note import Note, note
 from windlass.engine.submit import Accepted, Submission, submit
 from windlass.engine.workers import renew
-from windlass.store.artifact import FolderArtifacts
-from windlass.testing.clock import VirtualClock
 from windlass.testing.faults import FaultyDatabase, Moment
 from windlass.views import read
 
@@ -28,17 +23,8 @@ CHAIN = plan(task("a", retry=Retry(max_attempts=1)), task("b", "a"))
 
 
 @pytest.fixture
-async def faulty(dsn: str, clock: VirtualClock) -> AsyncIterator[FaultyDatabase]:
-    database = await FaultyDatabase.open(dsn, now=clock.now)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def rig(faulty: FaultyDatabase, clock: VirtualClock, ids: Ids, artifacts: FolderArtifacts) -> Rig:
-    made = Rig(faulty, clock, ids, artifacts)
-    await made.enlist()
-    return made
+def rig(shaky: Rig) -> Rig:
+    return shaky
 
 
 async def whole(rig: Rig, job: object) -> None:

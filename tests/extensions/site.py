@@ -1,4 +1,4 @@
-"""Packages as pip leaves them: the one in this folder, installed for real, and small ones that are written here."""
+"""Packages as pip leaves them: the package of this folder, installed for real, and small packages made here."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Server:
         self.url = line_with(self.process, "http://").split()[-1]
         line_with(self.process, "ready in")
         key = (cli.folder / "key").read_text().strip()
-        self.client = httpx.Client(base_url=self.url, headers={"X-API-Key": key}, trust_env=False, timeout=30)
+        self.client = httpx.Client(base_url=self.url, headers={"X-API-Key": key}, trust_env=False, timeout=60)
 
     def ask(self, method: str, path: str, status: int, **more: Any) -> Any:
         answer = self.client.request(method, path, **more)
@@ -79,8 +79,8 @@ def test_routes_recipe_setting_and_metric_work_in_one_process(server: Server, cl
     note = server.ask("POST", "/notes", 201, json={"text": "a note about the sea"})
     assert server.ask("GET", "/notes", 200) == {"items": [note]}
     assert server.ask("POST", "/notes", 422, json={"text": "x" * 31})["detail"] == "a note has 30 characters at most"
-    # Guarded like every route: a key is needed, and what nobody knows is refused.
-    stranger = httpx.get(f"{server.url}/notes", trust_env=False)
+    # Guarded like every route: a key is needed, and an unknown parameter is refused.
+    stranger = httpx.get(f"{server.url}/notes", trust_env=False, timeout=60)
     assert (stranger.status_code, stranger.json()["code"]) == (401, "unauthenticated")
     assert server.ask("GET", "/notes?page=1", 400)["code"] == "bad_request"
     assert server.ask("GET", "/api/v1/notes", 200) == {"items": [note]}
@@ -100,7 +100,7 @@ def test_routes_recipe_setting_and_metric_work_in_one_process(server: Server, cl
 def test_the_console_is_told_of_its_page_and_loads_it_on_demand(server: Server) -> None:
     key = server.client.headers["X-API-Key"]
     session = httpx.post(
-        f"{server.url}/console/session", json={"key": key}, headers={"Origin": server.url}, trust_env=False
+        f"{server.url}/console/session", json={"key": key}, headers={"Origin": server.url}, trust_env=False, timeout=60
     ).json()
     [page] = session["pages"]
     assert page == {"title": "Notes", "icon": "notebook", "path": "/x/notes", "module": "/console/x/notes/notes.js"}

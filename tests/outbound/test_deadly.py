@@ -81,7 +81,7 @@ class Stage:
         if moment <= now:
             return
         moment += (moment - now) / 4
-        # Whoever reads must find the old moment or the new one.
+        # A reader must find the old moment or the new moment.
         new = self.clock.with_suffix(".new")
         new.write_text(str(moment.timestamp() + 0.01))
         new.replace(self.clock)

@@ -1,6 +1,6 @@
-"""URLs that must not be called: each is refused when it is saved and when it is sent, and nobody is connected to.
+"""URLs that must not be called: each is refused when it is saved and when it is sent, and no connection is made.
 
-A listener stands on the loopback's addresses, its port is made one that webhooks may use, and an audit hook hears of
+A listener stands on the loopback's addresses, webhooks may use its port, and an audit hook hears of
 every connection that this process begins. So the address alone is what each URL is refused for.
 """
 
@@ -230,7 +230,7 @@ async def test_a_local_socket_is_never_opened() -> None:
 
 
 async def test_a_refused_name_says_the_same_as_one_that_is_not_there() -> None:
-    """Else anybody could ask which names the network that we are in has."""
+    """Otherwise callers could probe the names of our network."""
     texts = set()
     for host in ("private.example", "nowhere.example", "mixed.example", "empty.example"):
         with pytest.raises(BadUrl) as caught:

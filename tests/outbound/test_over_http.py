@@ -36,8 +36,8 @@ async def told(api: Rig, job_id: str) -> dict[str, Any]:
 
 
 async def until(api: Rig, job_id: str, status: str, tries: int = 1) -> dict[str, Any]:
-    """The webhook, once it is in this state; whoever is `working` carries it."""
-    async with asyncio.timeout(30):
+    """The webhook, once it is in this state; the `working` sender sends it."""
+    async with asyncio.timeout(60):
         while (found := await told(api, job_id))["status"] != status or found["tries"] < tries:
             await asyncio.sleep(0.02)
     return found

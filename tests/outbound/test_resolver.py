@@ -1,4 +1,4 @@
-"""Names whose servers do not answer: they take the threads of their own caller, and of nobody else."""
+"""Names whose servers do not answer: they take the threads of their own caller, and of no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An adapter as somebody else would write it, with its protocol for the fake provider. It is copied into a package."""
+"""An adapter as a third party would write it, with its protocol for the fake provider. It is copied into a package."""
 
 from __future__ import annotations
 

@@ -14,6 +14,6 @@ from windlass.store.artifact import FolderArtifacts
 
 @pytest.fixture
 async def on(dsn: str, tmp_path: Path, evaluator: Evaluator, artifacts: FolderArtifacts) -> AsyncIterator[Ground]:
-    """A provider, an engine and whoever works for it."""
+    """A provider, an engine and its workers."""
     async with ground(dsn, tmp_path, evaluator, artifacts) as made:
         yield made

@@ -1,4 +1,4 @@
-"""What nobody waits for any more is cancelled at the provider, and what cannot be is told."""
+"""Work that no step waits for is cancelled at the provider; work that cannot be cancelled is shown."""
 
 from __future__ import annotations
 

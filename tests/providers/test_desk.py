@@ -235,7 +235,7 @@ async def test_a_request_outlives_the_handler_that_was_stopped_and_its_work_is_c
 
 
 async def test_a_worker_that_ends_in_the_middle_of_a_request_leaves_no_second_piece_of_work(on: Ground) -> None:
-    # The provider makes two of two requests, whatever their key: only what we noted can keep it from that.
+    # The provider makes two jobs of two requests, also with equal keys: only our own record prevents that.
     await on.fake.behave(seconds=None, honours_keys=False)
     await on.fake.fail(Fault("start", "delay", seconds=0.6))
     [job_id] = await on.submit()

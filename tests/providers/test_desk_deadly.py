@@ -32,7 +32,7 @@ async def worker(on: Ground, place: str, **given: Any) -> AsyncIterator[asyncio.
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert await process.stdout.readline() == b"ready\n"
         yield process
     finally:
@@ -48,7 +48,7 @@ async def test_a_worker_killed_with_a_request_in_hand_leaves_one_piece_of_work(o
     [job_id] = await on.submit()
     async with on.yard.loops(), on.polling():
         async with worker(on, place) as killed:
-            assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+            assert await asyncio.wait_for(killed.wait(), 60) == -signal.SIGKILL
         async with worker(on, place):
             await on.until_work(job_id, "RUNNING")
             await on.fake.finish()
@@ -65,7 +65,7 @@ async def test_a_provider_that_knows_no_keys_is_asked_whether_it_has_the_work(on
     [job_id] = await on.submit()
     async with on.yard.loops(), on.polling():
         async with worker(on, "after the start", options=options) as killed:
-            assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+            assert await asyncio.wait_for(killed.wait(), 60) == -signal.SIGKILL
         async with worker(on, "after the start", options=options):
             await on.until_work(job_id, "RUNNING")
             await on.fake.finish()

@@ -19,7 +19,7 @@ from windlass.views import providers as provider_views
 
 
 async def parked(on: Ground, *nodes: Any, count: int = 1) -> list[UUID]:
-    """Jobs whose work is done by the provider, which nobody has asked yet."""
+    """Jobs whose work the provider has finished, before any poll."""
     await on.fake.behave(seconds=None)
     jobs = await on.submit(*nodes, count=count)
     async with on.running(with_poller=False):
@@ -145,7 +145,7 @@ async def test_the_rate_is_kept_by_all_pollers_together(on: Ground) -> None:
     for _ in range(6):
         await on.poller().run_once()
     asked = (await on.fake.state())["counts"].get("status", 0) - before
-    # What the time that went by allows, and a little at the start, whoever asks.
+    # The elapsed time's allowance, and a little at the start, for all pollers together.
     assert 0 < asked <= 2 + 2 * (time.monotonic() - began_s)
     assert "PARKED" in await states(on, jobs)
 

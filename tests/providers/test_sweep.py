@@ -46,7 +46,7 @@ async def test_work_that_goes_on_there_and_is_over_here_was_forgotten_by_us(
 ) -> None:
     lost = WorkKey(uuid4(), 0, 1)
     await scripted.start_job(StartRequest(str(lost), "m", {}))
-    # Somebody else's work on the same account is none of ours.
+    # Foreign work on the same account is left alone.
     await scripted.start_job(StartRequest("order-17", "m", {}))
     found = await sweep(on.db, on.by_name["fake"], older_than_s=0)
     assert [stray.key for stray in found.forgotten_by_us] == [str(lost)]

@@ -1,4 +1,4 @@
-"""Somebody else's adapter: found by its entry point, and held to the same suite."""
+"""A third party's adapter: found by its entry point, and held to the same suite."""
 
 from __future__ import annotations
 

@@ -163,8 +163,8 @@ async def test_every_protocol_ends_by_its_webhooks(dsn: str, tmp_path: Path, fak
     async with studio(dsn, tmp_path, fake, "45s") as (windlass, door):
         _, found = await result(windlass)
         check(found, fake)
-        # The last one may end the job a moment before its own sender has its answer. One that comes before its submit
-        # is recorded waits for it, and one that tells no result (a batch) has it asked for.
+        # The last webhook may end the job before its own sender has its answer. A webhook that comes before its submit
+        # is recorded waits for it; a webhook without a result (of a batch) makes the poller fetch the result.
         async with asyncio.timeout(WITHIN_S):
             while len(heard := {name for name, result in map(split, door.results) if result in TAKEN}) < 4:
                 await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Two failures are of one kind whatever numbers, ids and addresses their messages hold."""
+"""Two failures are of one kind if only numbers, ids and addresses in their messages differ."""
 
 from __future__ import annotations
 

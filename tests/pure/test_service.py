@@ -120,6 +120,28 @@ async def test_a_service_that_is_not_needed_is_said_to_be_so() -> None:
     assert services.states() == {"bus": WITHOUT}
 
 
+async def test_a_late_service_is_reported_once_it_has_started() -> None:
+    may_start = asyncio.Event()
+
+    class Slow(Part):
+        async def start(self) -> None:
+            await may_start.wait()
+            self.is_ready = True
+
+    services = Services()
+    late, early = Slow("late", []), Slow("early", [])
+    late.is_ready = early.is_ready = False
+    starts = [asyncio.create_task(services.start(late, is_late=True)), asyncio.create_task(services.start(early))]
+    await asyncio.sleep(0)
+    assert services.states() == {"early": "is not ready"}
+    may_start.set()
+    await asyncio.gather(*starts)
+    assert services.states() == {"late": OK, "early": OK}
+    late.is_ready = False
+    assert services.states()["late"] == "is not ready"
+    await services.stop()
+
+
 async def test_what_ends_by_one_call_is_a_service() -> None:
     diary: list[str] = []
 

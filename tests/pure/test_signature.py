@@ -1,4 +1,4 @@
-"""Signatures of four kinds: what is signed holds, whatever is changed does not, and nobody is told what was wrong."""
+"""Signatures of four kinds: a signed message holds, a changed message does not; refusals do not tell the mistake."""
 
 from __future__ import annotations
 

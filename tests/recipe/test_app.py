@@ -1,4 +1,4 @@
-"""Finding what somebody wrote, and saying clearly why something cannot be found."""
+"""Finding an app by its name, and explaining why it cannot be found."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_what_a_recipe_uses_is_found_wherever_it_is() -> None:
     )
     app = load(target)
     assert (set(app.steps), set(app.recipes)) == ({"greet"}, {"hello", "whole"})
-    # The one that nobody uses is what somebody who names none means.
+    # Without a name, the recipe that no other recipe uses is meant.
     assert app.recipe().name == "whole"
 
 

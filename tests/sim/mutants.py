@@ -138,7 +138,12 @@ def the_version_is_not_checked(patch: Patch) -> None:
 
 @mutant()
 def a_batch_is_written_by_halves(patch: Patch) -> None:
-    change_sql(patch, "draft_write", ("windlass.require(jobs = cardinality(:jobs::uuid[]))", "true"))
+    change_sql(
+        patch,
+        "draft_write",
+        ("windlass.require(jobs = cardinality(:jobs::uuid[]))", "true"),
+        ("WHERE (SELECT jobs FROM base) = cardinality(:jobs::uuid[])", "WHERE true"),
+    )
 
 
 _NO_FENCE = ":attempt::int IS NOT NULL AND :worker::uuid IS NOT NULL"

@@ -68,7 +68,7 @@ async def test_a_cancelled_operation_leaves_no_transaction_behind(dsn: str) -> N
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.wait_for(db.run(lambda c: c.fetchval("SELECT count(*) FROM windlass.plans")), 10) == 0
+        assert await asyncio.wait_for(db.run(lambda c: c.fetchval("SELECT count(*) FROM windlass.plans")), 60) == 0
     finally:
         await db.close()
 

@@ -1,4 +1,4 @@
-"""A declared label has its indexes, whoever declares it, and a job without it has no entry in them."""
+"""A declared label has its indexes, in any order of declarations, and a job without it has no entry in them."""
 
 from __future__ import annotations
 

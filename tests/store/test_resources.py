@@ -120,7 +120,7 @@ class KnowsNoFence(Shelf):
 
 
 class GivesBackTwice(Shelf):
-    """It keeps a sum, and subtracts from it whatever it is told."""
+    """It keeps a sum, and subtracts every amount that it receives."""
 
     async def give(self, connection: asyncpg.Connection, slots: Sequence[Slot]) -> None:
         await super().take(connection, [slot._replace(takes=-slot.takes) for slot in slots])

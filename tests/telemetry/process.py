@@ -98,7 +98,7 @@ async def submitted(db: Database, made: Plan, count: int = 1, request_id: str | 
 async def worker_process(
     dsn: str, queue: str, folder: Path, *traces: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, UUID]]:
-    """A worker that is ready; whoever asked for it ends it, or it is killed."""
+    """A worker that is ready; the caller ends it, or it is killed."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.telemetry.process", dsn, queue, str(folder), *traces),
         stdout=asyncio.subprocess.PIPE,
@@ -108,7 +108,7 @@ async def worker_process(
     )
     assert process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), 30)
+        line = await asyncio.wait_for(process.stdout.readline(), 60)
         yield process, UUID(line.decode().strip())
     finally:
         if process.returncode is None:

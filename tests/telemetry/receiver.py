@@ -1,6 +1,6 @@
-"""Somebody who takes spans, in a process of its own: `python -m tests.telemetry.receiver answers|hangs FILE`.
+"""A receiver of spans, in a process of its own: `python -m tests.telemetry.receiver answers|hangs FILE`.
 
-Writes each span to FILE as a JSON line and says its URL. One that hangs takes connections and never answers.
+Writes each span to FILE as a JSON line and says its URL. With `hangs` it takes connections and never answers.
 """
 
 from __future__ import annotations

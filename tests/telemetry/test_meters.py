@@ -61,6 +61,7 @@ def move_everything(meters: Meters) -> None:
     meters.looped("router", 5, 0.001)
     meters.answered("GET", "/jobs/{job_id}", 200, "read", 0.004)
     meters.limited("rate_limited")
+    meters.policy_loaded(3, True)
     meters.streams("job", 1)
     meters.dropped("slow")
     meters.webhook("delivered")
@@ -68,7 +69,7 @@ def move_everything(meters: Meters) -> None:
     meters.breaker("membership", True)
     meters.watch_pool(lambda: 3, lambda: 5)
     meters.show_queues({"default": (7, 1.5)}, 100)
-    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5)])
+    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5), ("film", "DENIED", 1, 0.0)])
     meters.show_installation(2, 0.25)
     meters.received("fal", "applied")
     meters.safety("unavailable", "job.mail")
@@ -105,6 +106,7 @@ async def test_what_operators_were_promised_is_there(meters: Meters, name: str) 
     assert (await shown(meters))[name]
 
 
+@pytest.mark.covers("JN-57", "JN-59")
 async def test_what_is_shown_is_what_happened(meters: Meters) -> None:
     move_everything(meters)
     meters.claimed(0, 10, 0.001)

@@ -42,7 +42,7 @@ async def process(*words: str, env: dict[str, str], log: Path) -> AsyncIterator[
     try:
         yield made
         made.terminate()
-        assert await asyncio.wait_for(made.wait(), 30) == 0, log.read_text()
+        assert await asyncio.wait_for(made.wait(), 60) == 0, log.read_text()
     finally:
         if made.returncode is None:
             made.kill()
@@ -50,7 +50,7 @@ async def process(*words: str, env: dict[str, str], log: Path) -> AsyncIterator[
 
 
 async def until_ended(client: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             job: dict[str, Any] = (await client.get(f"/jobs/{job_id}")).json()
             if job["finished_at"] is not None:
@@ -84,15 +84,17 @@ async def test_a_job_submitted_over_http_is_one_trace_with_logs_and_metrics(fres
                 process("serve", "api", "--listen", "127.0.0.1:0", env=env, log=tmp_path / "api.log")
             )
             assert api.stdout is not None
-            # A worker that starts after the server knows at once that there is somebody to follow for.
+            # A worker that starts after the server knows at once that a follower needs its events.
             url = json.loads(await asyncio.wait_for(api.stdout.readline(), 120))["url"]
             scraped_at = {"WINDLASS_METRICS_LISTEN": f"127.0.0.1:{port}"}
             await stack.enter_async_context(
                 process("worker", "windlass.examples", env=env | scraped_at, log=tmp_path / "worker.log")
             )
-            async with httpx.AsyncClient(base_url=url, headers={"X-API-Key": key}, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                base_url=url, headers={"X-API-Key": key}, trust_env=False, timeout=60
+            ) as client:
                 headers = {"traceparent": f"00-{theirs.hex}-00000000000000ab-01", "X-Request-Id": "req-42"}
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while (
                         answer := await client.post("/jobs", json={"recipe": "hello", "inputs": {}}, headers=headers)
                     ).status_code == 404:
@@ -101,7 +103,7 @@ async def test_a_job_submitted_over_http_is_one_trace_with_logs_and_metrics(fres
                 assert answer.status_code == 202, answer.text
                 job_id = answer.json()["job_id"]
                 assert (await until_ended(client, job_id))["status"] == "COMPLETED"
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(60):
                     while not any(span["trace"] == UUID(job_id).hex and not span["parent"] for span in receiver.spans):
                         await asyncio.sleep(0.1)
                 scraped = [(await client.get(f"http://127.0.0.1:{port}/metrics")), (await client.get("/metrics"))]

@@ -1,4 +1,4 @@
-"""The history checker lets a sound history pass, and names whatever is wrong with one that is not."""
+"""The history checker lets a sound history pass, and names each fault of an unsound history."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,6 @@ import pytest
 from windlass.engine import installation
 from windlass.testing.failover.__main__ import main
 from windlass.testing.failover.rounds import Cost, run_rounds
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    # Not pytest's folder: a socket's path has at most about a hundred characters.
-    with tempfile.TemporaryDirectory(prefix="windlass-") as made:
-        Path(made).chmod(0o711)
-        yield Path(made)
 
 
 async def one_round(folder: Path, *, is_synchronous: bool) -> Cost:
@@ -31,15 +22,15 @@ async def one_round(folder: Path, *, is_synchronous: bool) -> Cost:
 
 
 @pytest.mark.slow
-async def test_with_a_synchronous_standby_nothing_acknowledged_is_lost_or_run_again(folder: Path) -> None:
-    cost = await one_round(folder, is_synchronous=True)
+async def test_with_a_synchronous_standby_nothing_acknowledged_is_lost_or_run_again(server_folder: Path) -> None:
+    cost = await one_round(server_folder, is_synchronous=True)
     assert (cost.lost, cost.run_again, cost.wrong) == (0, 0, [])
     assert cost.epoch == (1, 2)
 
 
 @pytest.mark.slow
-async def test_with_an_asynchronous_standby_the_tail_is_lost_and_followers_are_told(folder: Path) -> None:
-    cost = await one_round(folder, is_synchronous=False)
+async def test_with_an_asynchronous_standby_the_tail_is_lost_and_followers_are_told(server_folder: Path) -> None:
+    cost = await one_round(server_folder, is_synchronous=False)
     assert cost.lost > 0, "the standby was held back"
     assert cost.wrong == [], "what is left is consistent, and no attempt was ended by another worker"
     assert cost.epoch == (1, 2)
@@ -47,10 +38,10 @@ async def test_with_an_asynchronous_standby_the_tail_is_lost_and_followers_are_t
 
 @pytest.mark.slow
 async def test_a_timeline_that_nobody_looks_at_is_noticed_by_the_count(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    server_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installation, "look", installation.read)
-    cost = await one_round(folder, is_synchronous=True)
+    cost = await one_round(server_folder, is_synchronous=True)
     assert cost.wrong == ["the epoch is 1 before and after: followers were not told"]
 
 

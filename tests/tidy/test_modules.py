@@ -11,7 +11,7 @@ from tests.tidy.sources import modules, sample
 
 
 def code_in_init(tree: ast.Module) -> Iterator[str]:
-    """Whatever is not a docstring, an import or `__all__`."""
+    """Statements that are no docstring, import or `__all__`."""
     for node in tree.body:
         match node:
             case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):

@@ -1,4 +1,4 @@
-"""A name says what a thing is. The words below say only that nobody thought of one."""
+"""A name says what a thing is. The words below say nothing about the thing."""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ EXEMPT = {
     ),
     **dict.fromkeys(("draft_load", "draft_load_open"), "reads the code of a fault, for the decision on the job's end"),
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
+    "policy_past_jobs": "reads the facts about the caller, which the first event keeps for the policy",
     **dict.fromkeys(("job_row", "verdict_questions"), "reads the facts about the caller from `job.submitted`"),
     "verdict_deny_new": WRITES,
     **dict.fromkeys(("kernel_reported", "kernel_answered", "kernel_list", "kernel_reason"), "the error of a kernel"),

@@ -17,7 +17,7 @@ import pytest
 
 from tests.tidy.sources import ROOT, Module, modules, project_files
 
-PER_THOUSAND_MAX = {"comments": 1.0, "messages": 1.0, "sql": 1.0, "docs": 1.0}
+PER_THOUSAND_MAX = {"comments": 1.0, "messages": 1.0, "sql": 1.0, "docs": 1.0, "tests": 1.0}
 FORM = re.compile(
     r"\b(?:whoever|whatever|whichever|nobody|somebody|anybody|everybody|that which|who comes|"
     r"(?:those|these|they|ones?|he|others?) (?:who|that|which|whose|whom))\b",
@@ -72,6 +72,8 @@ def texts(kind: str) -> list[str]:
     match kind:
         case "comments":
             return [python_text(module) for module in modules("src")]
+        case "tests":
+            return [python_text(module) for module in modules("tests", "bench", "docs")]
         case "messages":
             return [message_text(module.tree) for module in modules("src")]
         case "sql":

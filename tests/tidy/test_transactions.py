@@ -1,6 +1,6 @@
 """Inside a transaction, await the database and nothing else.
 
-Whatever else is awaited there (a provider, a file, another pool's connection, a lock of our own) holds row locks for
+Any other wait there (a provider, a file, another pool's connection, a lock of our own) holds row locks for
 as long as it takes, and is a point where a simulation could not replay the operation as one step.
 """
 
@@ -24,7 +24,7 @@ def _transaction_owner(node: ast.AsyncWith) -> str | None:
 
 
 def _speaks_to(node: ast.Await, owner: str) -> bool:
-    """Whether what is awaited is a call on the connection, or one that is given the connection to work with."""
+    """Whether the awaited call is a method of the connection, or takes the connection as an argument."""
     call = node.value
     if not isinstance(call, ast.Call):
         return False

@@ -1,4 +1,4 @@
-"""Handlers for the worker's tests. Those that run in processes must stand at the top of a module."""
+"""Handlers for the worker's tests. Handlers that run in processes must stand at the top of a module."""
 
 from __future__ import annotations
 

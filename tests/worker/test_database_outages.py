@@ -30,9 +30,11 @@ CUT_CONNECTIONS = (
 
 
 @pytest.mark.covers("CIX-114", "COR-100", "COR-108")
-async def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path, evaluator: Evaluator) -> None:
+async def test_an_outcome_outlives_a_restart_of_the_database(
+    tmp_path: Path, server_folder: Path, evaluator: Evaluator
+) -> None:
     started, release = tmp_path / "started", tmp_path / "release"
-    with EmbeddedPostgres(tmp_path / "pg") as server:
+    with EmbeddedPostgres(server_folder / "pg") as server:
         db = await Database.open(server.dsn)
         await migrate(db)
         yard = Yard(db, server.dsn, tmp_path, FolderArtifacts(tmp_path / "artifacts"), evaluator)
@@ -51,9 +53,11 @@ async def test_an_outcome_outlives_a_restart_of_the_database(tmp_path: Path, eva
         await db.close()
 
 
-async def test_an_outage_longer_than_a_lease_costs_no_attempt(tmp_path: Path, evaluator: Evaluator) -> None:
+async def test_an_outage_longer_than_a_lease_costs_no_attempt(
+    tmp_path: Path, server_folder: Path, evaluator: Evaluator
+) -> None:
     started, release = tmp_path / "started", tmp_path / "release"
-    with EmbeddedPostgres(tmp_path / "pg") as server:
+    with EmbeddedPostgres(server_folder / "pg") as server:
         db = await Database.open(server.dsn)
         await migrate(db)
         yard = Yard(db, server.dsn, tmp_path, FolderArtifacts(tmp_path / "artifacts"), evaluator)

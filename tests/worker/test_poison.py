@@ -152,7 +152,8 @@ async def test_steps_that_never_began_are_charged_with_nothing(yard: Yard) -> No
 
 
 async def test_where_no_process_can_be_started_suspects_run_alone_in_the_worker_itself(yard: Yard) -> None:
-    calm = await yard.submit(node("nap", with_={"seconds": 0.05}), count=20)
+    # Few, because each halving of the suspects is one more worker that must start.
+    calm = await yard.submit(node("nap", with_={"seconds": 0.05}), count=5)
     (bad,) = await yard.submit(node("poison", with_={"how": "exit"}))
     async with restarted(yard, module="tests.worker.process"):
         failed, *others = await ends(yard, [bad, *calm])

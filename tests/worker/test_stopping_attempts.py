@@ -154,7 +154,7 @@ async def test_the_second_stop_is_at_once(yard: Yard) -> None:
     await until(started.exists, task)
     worker.stop()
     worker.stop(now=True)
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, 60)
     assert Path(ended).exists()
     assert (await yard.step(job)).state is StepState.QUEUED
 

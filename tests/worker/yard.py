@@ -23,7 +23,7 @@ from windlass.store.plans import store_plan
 from windlass.views import read
 from windlass.worker.worker import Worker
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def node(run: str, name: str | None = None, **given: Any) -> Node:

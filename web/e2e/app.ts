@@ -33,7 +33,7 @@ export const test = base.extend<Each, Worker>({
   },
 });
 
-/** Note whatever breaks in a page. */
+/** Note every error of a page. */
 export function listen(page: Page, complaints: string[]): void {
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (said) => {

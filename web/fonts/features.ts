@@ -23,7 +23,7 @@ export function featureOf(gsub: Buffer, tag: string, glyphs: ReadonlySet<number>
   return { tag, swaps: new Map([...swaps].sort(([a], [b]) => a - b)) };
 }
 
-/** A table of these features alone, for whatever script. */
+/** A table of these features alone, for any script. */
 export function gsubOf(features: readonly Feature[]): Buffer {
   const sorted = features.toSorted((a, b) => (a.tag < b.tag ? -1 : 1));
   const count = sorted.length;

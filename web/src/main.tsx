@@ -11,7 +11,7 @@ import "./index.css";
 const queries: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error) => {
-      // The session ended while the page was open: whatever it was that noticed, the gate must know.
+      // The session ended while the page was open: the gate must know, independent of the part that noticed.
       if (error instanceof Problem && error.isSignedOut) queries.setQueryData(SESSION_KEY, null);
     },
   }),

@@ -66,16 +66,17 @@ class Following:
                 windlass.is_served = await self._is_served()
             else:
                 await asyncio.sleep(GLANCE_S)
-        self._followers = windlass.followers()
-        await self._followers.start()
+        followers = windlass.followers()
         try:
+            await followers.start()
+            self._followers = followers
             webhook_sender = await _webhook_sender(windlass) if self._with_webhook_sender else None
             if webhook_sender is not None:
-                await self._services.start(webhook_sender)
+                await self._services.start(webhook_sender, is_late=True)
             await asyncio.Event().wait()
         finally:
             await self._services.stop()
-            await self._followers.stop()
+            await followers.stop()
 
     async def _is_served(self) -> bool:
         try:

@@ -70,9 +70,9 @@ def _dominators(needs: list[list[int]]) -> list[int]:
     """Return for each node the last node that every path to it visits, or ROOT."""
     parents: list[int] = []
     depth: list[int] = []
-    for own in needs:
-        meet = own[0] if own else ROOT
-        for other in own[1:]:
+    for needed in needs:
+        meet = needed[0] if needed else ROOT
+        for other in needed[1:]:
             while meet != other:
                 # Walk up from the deeper node until the two paths meet.
                 if other == ROOT or (meet != ROOT and depth[meet] >= depth[other]):
@@ -110,7 +110,7 @@ def cells(line: Line) -> tuple[str, str, str, str, str]:
         _fan(box),
         box.state or box.kind,
         duration(box.seconds),
-        " · ".join(part for part in (_tries(box), _joins(box), box.note) if part),
+        " · ".join(part for part in (_retries(box), _joined(box), box.note) if part),
     )
 
 
@@ -123,7 +123,7 @@ def _fan(box: Box) -> str:
     return f"{times}{box.fan} {bar(box.fan_done, box.fan)} {box.fan_done}/{box.fan}"
 
 
-def _tries(box: Box) -> str:
+def _retries(box: Box) -> str:
     parts = []
     if box.retries:
         parts.append(f"{'↻' if has_unicode() else 'retried '}{box.retries}")
@@ -132,7 +132,7 @@ def _tries(box: Box) -> str:
     return " ".join(parts)
 
 
-def _joins(box: Box) -> str:
+def _joined(box: Box) -> str:
     arrow = "←" if has_unicode() else "<-"
     return f"{arrow} {', '.join(box.needs)}" if len(box.needs) > 1 else ""
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.asking import converted
+from windlass.client.async_policing import AsyncPolicing
 from windlass.client.async_submitting import AsyncSubmitting
 from windlass.client.exchange import Flow, Give, Got, Sources, Wish
 from windlass.client.flows import Made
@@ -64,7 +65,7 @@ class AsyncBackend(Protocol):
         ...
 
 
-class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"]):
+class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncPolicing):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the

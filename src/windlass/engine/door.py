@@ -31,14 +31,14 @@ import asyncpg
 from windlass.core.bell import TimerSet
 from windlass.core.errors import Denied, Unavailable
 from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
-from windlass.core.verdict import KERNEL_WAIT, NO_POLICY, NO_RULE, Decision, Edge, Verdict, denied, waiting
+from windlass.core.verdict import KERNEL_WAIT, Decision, Edge, Verdict, waiting
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_rows import UNJUDGED, Marks
 from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current, Policies, is_changed
 from windlass.engine.submission import Submission
 from windlass.engine.velocity import Decided, Velocity
-from windlass.policy.judge import Judgement, joined, judge
+from windlass.policy.judge import Judgement, joined
 from windlass.policy.question import Question, topic_of
 from windlass.store.columns import encode
 from windlass.store.database import Database
@@ -52,10 +52,6 @@ TRIES_MAX = 5
 # One for each process's database: every path to a job has the database, and a path that had to be given the policy
 # separately could be given none.
 _POLICIES: WeakKeyDictionary[Database, Policies] = WeakKeyDictionary()
-
-
-# The judgement of an installation that has a kernel and no policy.
-_UNGATED = Verdict(Decision.ALLOW, NO_RULE, "no policy was published")
 
 
 def policies_of(db: Database) -> Policies:
@@ -139,9 +135,7 @@ def judge_one(gate: Current, question: Question, told: Verdict | None = None) ->
     `told` is the verdict of the kernel outside of the processes. A new job waits for it, unless the policy denies the
     job. It is not counted under velocity limits until then.
     """
-    if gate.problem is not None:
-        return Judgement(denied(NO_POLICY, gate.problem))
-    found = judge(gate.policy, question) if gate.no > 0 else Judgement(_UNGATED)
+    found = gate.judge(question)
     if told is not None:
         return joined(found, told)
     if gate.kernel and question.edge is Edge.SUBMIT and found.verdict.decision is not Decision.DENY:
@@ -254,7 +248,7 @@ async def _write(
     if paid:
         # A budget that the submitter asked for is stored later, and this one stands.
         await connection.execute(sql("job_budget"), *(list(column) for column in zip(*paid, strict=True)))
-    limited = [(s.job_id, most) for s, v in told if (most := attempts_max(v)) is not None]
+    limited = [(s.job_id, tries) for s, v in told if (tries := attempts_max(v)) is not None]
     if limited:
         await connection.execute(sql("verdict_limit_new"), *(list(column) for column in zip(*limited, strict=True)))
     held = [(s.job_id, _wait_s(s, v)) for s, v in told if hold_of(v.decision)]

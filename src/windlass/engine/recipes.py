@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import asyncpg
 
@@ -86,9 +87,18 @@ async def described(db: Database, name: str, version: int | None = None) -> Desc
         else:
             row = await connection.fetchrow(sql("recipe_version"), name, version)
         if row is None:
-            what = f"recipe {name}" if version is None else f"version {version} of recipe {name}"
-            raise NotFound(f"there is no {what}", remedy="`windlass recipes` lists the known ones")
+            known = [one["name"] for one in await connection.fetch(sql("recipe_list"))]
+            raise _unknown(name, version, known)
         return Described(await read_plan(connection, row["plan"]), row["description"], row["version"])
+
+
+def _unknown(name: str, version: int | None, known: Sequence[str]) -> NotFound:
+    what = f"recipe {name}" if version is None else f"version {version} of recipe {name}"
+    close = get_close_matches(name, known, n=1)
+    remedy = (
+        f"Did you mean {close[0]}?" if close and close[0] != name else "`windlass recipes list` shows the known ones"
+    )
+    return NotFound(f"there is no {what}", remedy=remedy)
 
 
 class NamedPlans:

@@ -1,4 +1,6 @@
-"""Names of `windlass.extension` that load an engine, imported on first use. A declaration needs none."""
+"""Names of `windlass.extension` that load an engine, imported on first use.
+
+An extension that only declares its parts must not load an engine: commands read declarations too."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ def document(row: Any, public_url: str = "", *, has_tracebacks: bool = False) ->
         "finished_at": _time(row["finished_at"]),
         "links": {"self": place, "output": f"{place}/output", "events": f"{place}/events"},
     }
-    told = {"type": f"job.{state.lower()}", "timestamp": _time(row["finished_at"]), "data": data}
-    return msgspec.json.encode(told)
+    notice = {"type": f"job.{state.lower()}", "timestamp": _time(row["finished_at"]), "data": data}
+    return msgspec.json.encode(notice)
 
 
 def _time(at: datetime) -> str:
@@ -228,7 +228,7 @@ class WebhookSender(SenderLoop):
         return task
 
     async def _deliver(self, row: Any, begun_s: float) -> None:
-        """Try one delivery. After an error on our side the row waits for its lease."""
+        """Send one delivery and record its result. After an internal error the row is due when its lease expires."""
         try:
             if self._clock_s() - begun_s > _BEGIN_WITHIN_S:
                 log.warning("a delivery came too late to be begun; job=%s attempt=%d", row["job_id"], row["attempt"])

@@ -96,18 +96,27 @@ class Services:
     def __init__(self, within: Services | None = None) -> None:
         self._started: list[Service] = []
         self._spared: set[str] = set()
+        # Late services whose start has not returned yet.
+        self._starting: set[str] = set()
         self._within = within
         self._groups: list[Services] = []
 
-    async def start(self, service: S, *, is_needed: bool = True) -> S:
-        """Start another service. The process counts as ready without a service that is not needed."""
+    async def start(self, service: S, *, is_needed: bool = True, is_late: bool = False) -> S:
+        """Start another service. The process counts as ready without a service that is not needed.
+
+        A late service joins a process that is ready already. Its state is reported once it has started, so that the
+        process does not stop being ready for that moment.
+        """
         if self._within is not None and self not in self._within._groups:
             self._within._groups.append(self)
         if not is_needed:
             self._spared.add(service.name)
         # Added before the start, so that a cancelled start leaves something to stop.
         self._started.append(service)
+        if is_late:
+            self._starting.add(service.name)
         await service.start()
+        self._starting.discard(service.name)
         return service
 
     async def stop(self) -> None:
@@ -138,6 +147,8 @@ class Services:
         """Return `ok` or the problem of each service."""
         found: dict[str, str] = {}
         for service in self._started:
+            if service.name in self._starting:
+                continue
             state = state_of(service.alive(), service.ready())
             found[service.name] = WITHOUT if state != OK and service.name in self._spared else state
         for group in self._groups:

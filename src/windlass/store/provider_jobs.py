@@ -48,7 +48,7 @@ class WorkWriter:
 
 
 async def _write(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
-    # The job, the step, and the new state of work that was not accepted yet.
+    # The job, the step, and the new state of its work if the work is SUBMITTING; `work_moved` has the other column.
     moved: list[tuple[UUID, int, str]] = []
     recorded: list[tuple[UUID, int, int, str, str]] = []
     for draft in drafts:
@@ -61,6 +61,7 @@ async def _write(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> Non
                 recorded.append((draft.job.id, step.no, step.attempt, provider, external_id))
             elif (target := _target(step, draft)) is not None:
                 moved.append((draft.job.id, step.no, target))
+    # The work that no step waits for any more.
     over: list[Any] = []
     if moved:
         over += await connection.fetch(sql("work_moved"), *_columns(moved))
@@ -71,7 +72,7 @@ async def _write(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> Non
         if noted["is_soon"]:
             connection.ring(PollDue())
         await release_events(connection, list(zip(providers, external_ids, strict=True)))
-    # Last, because one batch may have parked a step and then ended its job.
+    # After the moves, because one batch may have parked a step and then ended its job.
     swept = [draft.job.id for draft in drafts if draft.is_swept]
     if swept:
         over += await connection.fetch(sql("work_swept"), swept)
@@ -98,7 +99,7 @@ def id_locks(ids: Iterable[tuple[str, str]]) -> list[int]:
 
 
 def _target(step: Step, draft: Draft) -> str | None:
-    """Return the new state of work that was not accepted yet, or None if the step's work continues."""
+    """Return the new state of the step\'s work, if that is SUBMITTING; None if the work continues."""
     if step.state is StepState.COMPLETED and draft.source == "worker":
         return ENDED
     if step.state in STEP_TERMINAL:

@@ -29,8 +29,8 @@ NOTHING = Decimal(0)
 
 
 @dataclass(slots=True)
-class _Want:
-    """The new state of a slot's row; None deletes the row."""
+class _Move:
+    """The new state of the slot of a step; None deletes its row."""
 
     draft: Draft
     step: Step
@@ -39,11 +39,12 @@ class _Want:
     key: str | None
 
     @property
-    def place(self) -> tuple[UUID, int]:
+    def step_id(self) -> tuple[UUID, int]:
+        """The key of the row: the job and the number of the step."""
         return self.draft.job.id, self.step.no
 
 
-class LineWriter:
+class SlotWriter:
     """Writes slots, costs and budgets (store/writers.py)."""
 
     def touches(self, draft: Draft) -> bool:
@@ -54,7 +55,7 @@ class LineWriter:
 
     async def write(self, connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
         """Write the slots and costs that follow from these drafts."""
-        await write_lines(connection, drafts)
+        await write_slots(connection, drafts)
 
 
 def _is_lined(draft: Draft, step: Step) -> bool:
@@ -65,28 +66,28 @@ def _is_lined(draft: Draft, step: Step) -> bool:
     return step.state not in (StepState.BLOCKED, StepState.READY)
 
 
-async def write_lines(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
+async def write_slots(connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
     """Write the slots and costs that follow from these drafts. The jobs' rows are locked and the steps are written."""
-    wants = sorted(_wants(drafts), key=lambda want: (want.draft.job.id.bytes, want.step.no))
+    moves = sorted(_moves(drafts), key=lambda move: (move.draft.job.id.bytes, move.step.no))
     left: list[Any] = []
     swept = [draft.job.id for draft in drafts if draft.plan.is_slotted and draft.is_swept]
     if swept:
         left += await connection.fetch(sql("slot_lock_all"), swept)
     old: dict[tuple[UUID, int], Any] = {}
-    if wants:
-        rows = await connection.fetch(sql("slot_lock"), *_columns([want.place for want in wants]))
+    if moves:
+        rows = await connection.fetch(sql("slot_lock"), *_columns([move.step_id for move in moves]))
         old = {(row["job_id"], row["no"]): row for row in rows}
     # Most steps that end before the router resolved them have no row, and need none.
-    wants = [want for want in wants if want.state is not None or want.place in old]
-    moved = [want for want in wants if want.place in old and old[want.place]["state"] != want.state]
-    left += [old[want.place] for want in moved if not _is_granted(want)]
-    changes = {_joined(want, old.get(want.place)) for want in wants if want.state is SlotState.WAITING}
+    moves = [move for move in moves if move.state is not None or move.step_id in old]
+    changed = [move for move in moves if move.step_id in old and old[move.step_id]["state"] != move.state]
+    left += [old[move.step_id] for move in changed if not _is_granted(move)]
+    changes = {_joined(move, old.get(move.step_id)) for move in moves if move.state is SlotState.WAITING}
     for row in left:
         changes |= _freed(row)
-    await _give(connection, left, await _write_costs(connection, drafts, wants, old))
+    await _give(connection, left, await _write_costs(connection, drafts, moves, old))
     if swept:
         await connection.execute(sql("slot_sweep"), swept)
-    taken = await _write(connection, wants, old, changes)
+    taken = await _write(connection, moves, old, changes)
     if taken:
         for resource in RESOURCES:
             await resource.take(connection, taken)
@@ -98,19 +99,19 @@ async def note_changes(connection: asyncpg.Connection, changes: Sequence[Name]) 
     connection.ring(GrantDue())
 
 
-def _wants(drafts: Iterable[Draft]) -> Iterable[_Want]:
+def _moves(drafts: Iterable[Draft]) -> Iterable[_Move]:
     for draft in drafts:
         if not draft.plan.is_slotted or draft.is_swept:
             continue
         keys = {used.no: used.key for used in draft.effects_of(UseKey)}
         for step in draft.changed.values():
             if _is_lined(draft, step):
-                yield _Want(draft, step, slot_state(draft.plan, step), keys.get(step.no))
+                yield _Move(draft, step, slot_state(draft.plan, step), keys.get(step.no))
 
 
-def _is_granted(want: _Want) -> bool:
+def _is_granted(move: _Move) -> bool:
     """Return whether a grant releases no other step: all steps that fit into its key are at the front already."""
-    return want.state is SlotState.HELD and want.draft.plan.nodes[want.step.node].limit <= FRONT_MAX
+    return move.state is SlotState.HELD and move.draft.plan.nodes[move.step.node].limit <= FRONT_MAX
 
 
 def _freed(row: Any) -> set[Name]:
@@ -121,14 +122,14 @@ def _freed(row: Any) -> set[Name]:
     return freed
 
 
-def _key(want: _Want, old: Any) -> str:
+def _key(move: _Move, old: Any) -> str:
     """Return the step's key: the router's new key, or the stored key."""
-    return want.key or (old["key"] if old is not None else "")
+    return move.key or (old["key"] if old is not None else "")
 
 
-def _joined(want: _Want, old: Any) -> Name:
-    key = _key(want, old)
-    return (BEHIND_KEY, key) if key else (LINE, want.draft.plan.nodes[want.step.node].provider)
+def _joined(move: _Move, old: Any) -> Name:
+    key = _key(move, old)
+    return (BEHIND_KEY, key) if key else (LINE, move.draft.plan.nodes[move.step.node].provider)
 
 
 async def _give(connection: asyncpg.Connection, left: Sequence[Any], costs: Sequence[Any]) -> None:
@@ -147,19 +148,19 @@ async def _give(connection: asyncpg.Connection, left: Sequence[Any], costs: Sequ
 
 async def _write(
     connection: asyncpg.Connection,
-    wants: Sequence[_Want],
+    moves: Sequence[_Move],
     old: dict[tuple[UUID, int], Any],
     changes: set[Name],
 ) -> list[Slot]:
     """Write the rows; return the slots that became HELD."""
-    joining: list[_Want] = []
+    joining: list[_Move] = []
     moved: dict[SlotState, list[tuple[UUID, int]]] = {SlotState.HELD: [], SlotState.IDLE: []}
-    for want in wants:
+    for move in moves:
         # If an existing row does not wait from now on, only its state changes.
-        if want.state is None or want.state is SlotState.WAITING or want.place not in old:
-            joining.append(want)
-        elif old[want.place]["state"] != want.state:
-            moved[want.state].append(want.place)
+        if move.state is None or move.state is SlotState.WAITING or move.step_id not in old:
+            joining.append(move)
+        elif old[move.step_id]["state"] != move.state:
+            moved[move.state].append(move.step_id)
     for state, places in moved.items():
         if places:
             await connection.execute(sql("slot_move"), *_columns(places), state)
@@ -173,16 +174,16 @@ async def _write(
 
 
 async def _join(
-    connection: asyncpg.Connection, wants: Sequence[_Want], old: dict[tuple[UUID, int], Any], changes: set[Name]
+    connection: asyncpg.Connection, moves: Sequence[_Move], old: dict[tuple[UUID, int], Any], changes: set[Name]
 ) -> list[Slot]:
     """Insert, update and delete rows; return the new rows that are HELD."""
-    nodes = [want.draft.plan.nodes[want.step.node] for want in wants]
+    nodes = [move.draft.plan.nodes[move.step.node] for move in moves]
     rows = await connection.fetch(
         sql("slot_write"),
-        *_columns([want.place for want in wants]),
-        [want.state for want in wants],
+        *_columns([move.step_id for move in moves]),
+        [move.state for move in moves],
         [node.provider for node in nodes],
-        [_key(want, old.get(want.place)) for want in wants],
+        [_key(move, old.get(move.step_id)) for move in moves],
         [node.limit for node in nodes],
         [None if node.cost is None else Decimal(str(node.cost)) for node in nodes],
         [node.places for node in nodes],
@@ -197,7 +198,7 @@ async def _join(
 async def _write_costs(
     connection: asyncpg.Connection,
     drafts: Sequence[Draft],
-    wants: Sequence[_Want],
+    moves: Sequence[_Move],
     old: dict[tuple[UUID, int], Any],
 ) -> Sequence[Any]:
     """Write the costs of attempts; return each cost with the budgets that it is charged to."""
@@ -206,11 +207,11 @@ async def _write_costs(
         for charge in draft.effects_of(Charge):
             place = (draft.job.id, charge.no, charge.attempt)
             told[place] = _sum(told.get(place), charge.cost, charge.provider)
-    for want in wants:
-        row = old.get(want.place)
-        place = (*want.place, want.step.attempt)
+    for move in moves:
+        row = old.get(move.step_id)
+        place = (*move.step_id, move.step.attempt)
         # Without a reported cost, the expected cost of a completed step counts as its cost.
-        if row is not None and row["cost"] and want.step.state is StepState.COMPLETED and place not in told:
+        if row is not None and row["cost"] and move.step.state is StepState.COMPLETED and place not in told:
             told[place] = (row["provider"], row["cost"], 0, 0, 0.0, True)
     if not told:
         return ()

@@ -17,7 +17,7 @@ from windlass.core.effect import AddChildren, MoveExpiry, StartJob
 from windlass.store.columns import encode
 from windlass.store.provider_jobs import WorkWriter
 from windlass.store.signals import WaitWriter
-from windlass.store.slots import LineWriter
+from windlass.store.slots import SlotWriter
 from windlass.store.statements import sql
 from windlass.store.verdicts import VerdictWriter
 
@@ -127,7 +127,7 @@ WRITERS: tuple[Writer, ...] = (
     ParentWriter(),
     WorkWriter(),
     WaitWriter(),
-    LineWriter(),
+    SlotWriter(),
 )
 
 

@@ -24,7 +24,7 @@ TABLES = (
     "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits", "keys",
     "caller_aliases", "callers", "tallies", "minutes", "redriven", "cursors", "engines", "inbox", "events", "steps",
     "jobs", "workers", "capabilities", "recipes", "plans", "verdicts", "policies", "kernels",
-    "velocity", "places",
+    "policy_shadows", "policy_examples", "velocity", "places",
 )  # fmt: skip
 # Deleting a few rows takes a thirtieth of the time of truncating, but leaves dead rows for vacuum.
 _TRUNCATE_OVER_BYTES = 4 * 1024 * 1024

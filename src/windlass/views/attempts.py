@@ -23,7 +23,7 @@ LOG_LINES_MAX = 100
 LOG_CHARS_MAX = 16 * 1024
 # Each event has at least one line.
 _LOG_EVENTS_MAX = LOG_LINES_MAX
-_WORDS: dict[str, Outcome] = {"step.completed": "succeeded", "step.cancelled": "cancelled"}
+_OUTCOMES: dict[str, Outcome] = {"step.completed": "succeeded", "step.cancelled": "cancelled"}
 _RELEASED = {"code": "released", "message": "its worker ended and handed it back"}
 _LOST = {"code": "worker_lost", "message": "its worker died while it ran"}
 
@@ -90,8 +90,7 @@ def lines_of(payload: Any, attempt: int | None) -> list[LogLine]:
 
 
 def _view(begin: Row, end: Row | None) -> AttemptView:
-    said = _decoded(begin["payload"])
-    worker = said.get("worker")
+    worker = _decoded(begin["payload"]).get("worker")
     outcome, finished_at, error = _end(StepState(begin["state"]), end)
     return AttemptView(
         begin["seq"],
@@ -108,26 +107,27 @@ def _view(begin: Row, end: Row | None) -> AttemptView:
 
 
 def _end(state: StepState, end: Row | None) -> tuple[Outcome, datetime | None, Any]:
+    """Return the outcome, the time and the error of an attempt, from the event that ended it."""
     if end is None:
         # Only the last attempt has no end, so the step's state is the attempt's.
         return ("waiting" if state is StepState.PARKED else "running"), None, None
-    said = _decoded(end["payload"])
-    error = said.get("error")
+    payload = _decoded(end["payload"])
+    error = payload.get("error")
     if end["type"] in ("step.queued", "step.held"):
-        return "lost", end["at"], _RELEASED if said.get("because") == "released" else _lost(said)
+        return "lost", end["at"], _RELEASED if payload.get("because") == "released" else _lost(payload)
     if end["type"] == "step.parked":
-        return ("failed" if said.get("waiting_for") == WaitKind.RETRY else "waiting"), end["at"], error
+        return ("failed" if payload.get("waiting_for") == WaitKind.RETRY else "waiting"), end["at"], error
     if isinstance(error, Mapping) and error.get("code") == "worker_lost":
         return "lost", end["at"], error
-    return _WORDS.get(end["type"], "failed"), end["at"], error
+    return _OUTCOMES.get(end["type"], "failed"), end["at"], error
 
 
-def _lost(said: Mapping[str, Any]) -> dict[str, str]:
-    """Build the error of a lost attempt: how its worker died, and how many other attempts it ran, if known."""
-    if (company := said.get("company")) is None:
+def _lost(payload: Mapping[str, Any]) -> dict[str, str]:
+    """Build the error of a lost attempt: how its worker died, and how many others it ran (its company), if known."""
+    if (company := payload.get("company")) is None:
         return _LOST
     beside = "alone" if company == 0 else f"beside {company} other{'s' if company > 1 else ''}"
-    return {**_LOST, "message": f"{said.get('how', 'its worker died')} while it ran {beside}"}
+    return {**_LOST, "message": f"{payload.get('how', 'its worker died')} while it ran {beside}"}
 
 
 def _decoded(payload: str | None) -> dict[str, Any]:

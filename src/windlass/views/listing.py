@@ -36,12 +36,12 @@ SCAN_MAX = 5_000
 PAGE_MAX = 200
 # The most jobs that `find` collects, and the most pages that it reads for that.
 FIND_MAX = 10_000
-LOOKS_MAX = 40
+PAGES_MAX = 40
 # The most open jobs that a filter by activity checks one by one. With more, it scans the newest jobs.
 OPEN_MAX = 10_000
 # The jobs whose activity is read at once, and the most such reads of a page.
 _ACTIVE_BATCH = 500
-_ACTIVE_LOOKS_MAX = 20
+_ACTIVE_READS_MAX = 20
 TROUBLE = JOB_TERMINAL - {JobState.COMPLETED}
 # An id carries its process's estimate of the database's time, a moment before the commit; `created_at` decides.
 _SKEW_MS = 10_000
@@ -103,7 +103,7 @@ async def page(db: Database, wanted: JobFilter, *, before: UUID | None = None, l
     """Return the newest matching jobs, below `before` if given. A short or empty page need not be the last."""
     if not 1 <= limit <= PAGE_MAX:
         raise BadInput(f"a page has 1 to {PAGE_MAX} jobs, not {limit}")
-    found = await _look(db, wanted, before, limit)
+    found = await _read_page(db, wanted, before, limit)
     if found.doing or not found.jobs:
         return found
     return replace(found, doing=await _doing(db, found.jobs))
@@ -113,8 +113,8 @@ async def find(db: Database, wanted: JobFilter, most: int, keep: Keep | None = N
     """Return the ids of matching jobs, and whether there may be more. `keep` filters the ids of each page."""
     found: list[UUID] = []
     before: UUID | None = None
-    for _ in range(LOOKS_MAX):
-        seen = await _look(db, wanted, before, min(1_000, most - len(found)))
+    for _ in range(PAGES_MAX):
+        seen = await _read_page(db, wanted, before, min(1_000, most - len(found)))
         ids = [job.id for job in seen.jobs]
         found += ids if keep is None else await keep(ids)
         before = seen.next
@@ -129,29 +129,29 @@ async def count(db: Database, wanted: JobFilter, most: int = FIND_MAX) -> tuple[
     return len(found), is_more
 
 
-async def _look(db: Database, wanted: JobFilter, before: UUID | None, limit: int) -> Page:
+async def _read_page(db: Database, wanted: JobFilter, before: UUID | None, limit: int) -> Page:
     wanted.check()
     if not wanted.activities and wanted.event is None:
-        return await _scan(db, wanted, before, limit, await _way(db, wanted))
+        return await _scan(db, wanted, before, limit, await _query(db, wanted))
     kept: list[JobView] = []
     doing: dict[UUID, Doing] = {}
     reached: UUID | None = None
-    words = wanted.activities or (Activity.WAITING,)
+    activities = wanted.activities or (Activity.WAITING,)
     async with aclosing(_active(db, wanted, before, limit + 1)) as batches:
         async for jobs, reached in batches:
-            likely = [job for job in jobs if _may(job, words)]
-            told = await _doing(db, likely)
-            kept += [job for job in likely if job.id in told and told[job.id].activity in words]
-            doing |= told
+            likely = [job for job in jobs if _may_do(job, activities)]
+            found = await _doing(db, likely)
+            kept += [job for job in likely if job.id in found and found[job.id].activity in activities]
+            doing |= found
             if len(kept) > limit:
                 kept, reached = kept[:limit], kept[limit - 1].id
                 break
     return Page(kept, reached, {job.id: doing[job.id] for job in kept})
 
 
-def _may(job: JobView, words: Sequence[Activity]) -> bool:
-    """Whether the job's row admits one of the words. Of all words, the row decides only `paused`."""
-    return Activity.PAUSED in words if job.is_paused else set(words) != {Activity.PAUSED}
+def _may_do(job: JobView, activities: Sequence[Activity]) -> bool:
+    """Return whether the job may do one of these, as far as its row tells: the row alone decides only `paused`."""
+    return Activity.PAUSED in activities if job.is_paused else set(activities) != {Activity.PAUSED}
 
 
 async def _active(
@@ -174,13 +174,13 @@ async def _active(
         while at < len(ids):
             batch = ids[at : at + many]
             at, many = at + many, _ACTIVE_BATCH
-            way = Way("list_ids", {"ids": batch, "caller": wanted.caller})
-            found = await _scan(db, wanted, before, len(batch), way)
+            query = PageQuery("list_ids", {"ids": batch, "caller": wanted.caller})
+            found = await _scan(db, wanted, before, len(batch), query)
             yield found.jobs, None if at >= len(ids) and is_all else batch[-1]
         return
-    way = await _way(db, wanted)
-    for _ in range(_ACTIVE_LOOKS_MAX):
-        found = await _scan(db, wanted, before, _ACTIVE_BATCH, way)
+    query = await _query(db, wanted)
+    for _ in range(_ACTIVE_READS_MAX):
+        found = await _scan(db, wanted, before, _ACTIVE_BATCH, query)
         yield found.jobs, found.next
         before = found.next
         if before is None:
@@ -193,7 +193,7 @@ async def _doing(db: Database, jobs: list[JobView]) -> dict[UUID, Doing]:
         return await activity.doing(connection, ids)
 
 
-async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int, way: Way) -> Page:
+async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int, query: PageQuery) -> Page:
     ceiling, floor = _bounds(wanted, before)
     values: dict[str, Any] = {
         "before": ceiling,
@@ -208,10 +208,10 @@ async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int
         "since": wanted.since,
         "until": wanted.until,
         "with_deleted": wanted.with_deleted,
-        **way.key,
+        **query.key,
     }
     async with db.connection() as connection:
-        rows = await fetch(connection, way.name, Reader.CALLER, *arguments(way.name, values), text=way.text)
+        rows = await fetch(connection, query.name, Reader.CALLER, *arguments(query.name, values), text=query.text)
     # A page without jobs has one row, for `reach`.
     views = [view_of(JobView, row) for row in rows if row["id"] is not None]
     if len(views) > limit:
@@ -219,7 +219,7 @@ async def _scan(db: Database, wanted: JobFilter, before: UUID | None, limit: int
     return Page(views, rows[0]["reach"] if rows else None)
 
 
-class Way(NamedTuple):
+class PageQuery(NamedTuple):
     """The statement that finds jobs, its key parameters, and its text if that differs from the stored one."""
 
     name: str
@@ -227,19 +227,19 @@ class Way(NamedTuple):
     text: str | None = None
 
 
-async def _way(db: Database, wanted: JobFilter) -> Way:
+async def _query(db: Database, wanted: JobFilter) -> PageQuery:
     """Choose the statement for this filter. Only a filter by labels costs a read of the catalogue."""
     if not wanted.labels:
-        return Way(*way(wanted))
+        return PageQuery(*statement_of(wanted))
     async with db.connection() as connection:
         prefix = labels.OF_ALL if wanted.caller is None else labels.OF_A_CALLER
         found = await labels.indexed(connection, wanted.labels, prefix)
     label = found[0] if found else None
-    name, key = way(wanted, label)
-    return Way(name, key, None if label is None else labels.statement(name, label))
+    name, key = statement_of(wanted, label)
+    return PageQuery(name, key, None if label is None else labels.statement(name, label))
 
 
-def way(wanted: JobFilter, label: str | None = None) -> tuple[str, dict[str, str]]:
+def statement_of(wanted: JobFilter, label: str | None = None) -> tuple[str, dict[str, str]]:
     """Return the name and the key parameters of the statement that reads the fewest rows for this filter.
 
     `label`: a label of the filter that has an index.

@@ -14,9 +14,9 @@ CSRF = "X-Windlass-CSRF"
 
 @asynccontextmanager
 async def page(api: Rig, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
-    """Nobody is signed in yet."""
+    """No caller is signed in yet."""
     given = {"Sec-Fetch-Site": "same-origin", **headers}
-    async with httpx.AsyncClient(base_url=api.url, headers=given, timeout=30, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=api.url, headers=given, timeout=60, trust_env=False) as client:
         yield client
 
 

@@ -29,7 +29,7 @@ async def test_another_sites_page_has_no_use_of_the_cookie(api: Rig, site: str) 
         ):
             assert (answer.status_code, answer.json()["code"]) == (403, "bad_csrf")
             assert "set-cookie" not in answer.headers
-        # Whoever typed the address comes from nowhere.
+        # A request from the address bar has no origin.
         assert (await browser.get("/me", headers={"Sec-Fetch-Site": "none"})).json()["caller"] == "user"
 
 
@@ -113,7 +113,7 @@ async def test_cookies_of_any_kind_are_only_wrong(api: Rig) -> None:
 
 
 async def test_a_cookie_for_a_narrower_path_does_not_take_the_place_of_ours(api: Rig) -> None:
-    """A browser sends those of longer paths first; whoever can set one must not decide who is signed in."""
+    """A browser sends cookies of longer paths first; a page that can set one must not decide who is signed in."""
     async with signed_in(api, api.user_key) as browser, signed_in(api, api.admin_key) as evil:
         name, ours = cookie_of(browser)
         both = f"{name}={cookie_of(evil)[1]}; {name}={ours}"
@@ -146,7 +146,7 @@ async def test_many_who_sign_in_at_once_all_do_and_the_number_stays_bounded(
     found = await asyncio.gather(*(one() for _ in range(40)))
     assert found.count(201) >= 10 and set(found) <= {201, 401}
     async with api.parts.db.connection() as connection:
-        # Whoever signs in next tidies up after those who did at the same moment.
+        # The next sign-in removes what simultaneous sign-ins left.
         await one()
         assert await connection.fetchval("SELECT count(*) FROM windlass.console_sessions") <= 10
 
@@ -164,7 +164,7 @@ async def test_a_token_is_no_key_no_cookie_and_no_ticket(api: Rig) -> None:
             assert answer.status_code == 401
         assert (await browser.get(f"/console/?token={token}")).status_code == 200
         assert (await browser.head(f"/console/?token={token}")).status_code == 200
-        # Nobody who only looks at the address uses it up.
+        # A request that only reads the address does not use it up.
         assert (await browser.post("/console/session", json={"token": token})).status_code == 201
 
 

@@ -1,4 +1,4 @@
-"""What browsers are sent compressed, and what nobody is."""
+"""Which answers are compressed for browsers, and which are never compressed."""
 
 from __future__ import annotations
 

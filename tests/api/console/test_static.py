@@ -215,7 +215,7 @@ async def raw(site: Rig, method: str, path: str, **headers: str) -> bytes:
     lines += [f"{name}: {value}" for name, value in headers.items()]
     writer.write("\r\n".join([*lines, "", ""]).encode())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()

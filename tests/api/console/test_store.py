@@ -180,7 +180,7 @@ async def test_what_is_sealed_opens_with_its_own_cookie_only(db: Database) -> No
     mine, theirs = [await stand.sessions.begin_by_key(CallerContext(name), f"key of {name}") for name in ("a", "b")]
     sessions = stand.sessions
     async with db.connection() as connection:
-        # Whoever can write the table moves another's key to their own session.
+        # An attacker who can write the table moves another caller's key to their own session.
         await connection.execute(
             "UPDATE windlass.console_sessions s SET sealed = t.sealed FROM windlass.console_sessions t"
             " WHERE t.digest = $1 AND s.digest = $2",

@@ -90,7 +90,7 @@ def client(servers: Servers, key: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{servers.port}",
         headers={"X-API-Key": key},
-        timeout=20,
+        timeout=60,
         trust_env=False,
         # There is nothing to verify, and reading the machine's certificates takes longer than a request.
         verify=False,

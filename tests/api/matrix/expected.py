@@ -1,7 +1,7 @@
 """Every route, who may use it, and what its rightful user is answered: written by hand, beside the code, not from it.
 
-A letter says who: `-` anybody, `*` any good key, R jobs:read, W jobs:write, U audit:read, A admin; I is jobs:write of
-an internal service, or an admin.
+A letter names the callers: `-` all, `*` any good key, R jobs:read, W jobs:write, U audit:read, P policy:read,
+Q policy:write, A admin; I is jobs:write of an internal service, or an admin.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class Row:
 
 HELLO = {"recipe": "hello"}
 KEY = {"caller": "new", "name": "new"}
+ASKED = {"request": {"topic": "job.hello"}}
+# It lets the jobs of all other rows pass.
+OPEN = {"documents": [{"name": "main", "text": "default_decision: allow"}], "untested": "a test"}
 
 ROWS: dict[str, Row] = {
     "health.live": Row("-", 200),
@@ -44,7 +47,7 @@ ROWS: dict[str, Row] = {
     "docs.home": Row("-", 307),
     # Its first page, or the plain page that says that it was not built.
     "docs.site": Row("-", 200, path={"path": ""}),
-    # Only who asks for a page is sent to the console; the other two are pages, to whoever asks.
+    # Only a request for a page is sent to the console; the other two are pages for every request.
     "console.root": Row("-", 404),
     "console.home": Row("-", 307),
     "console.page": Row("-", 200, path={"path": "jobs"}),
@@ -111,6 +114,16 @@ ROWS: dict[str, Row] = {
     "keys.revoke": Row("A", 204, path={"key_id": "{key_id}"}),
     "audit.list": Row("U", 200),
     "audit.verify": Row("U", 200),
+    "policy.get": Row("P", 200),
+    "policy.snapshots": Row("P", 200),
+    "policy.snapshot": Row("P", 404, path={"version": "999"}),
+    "policy.publish": Row("Q", 200, body=OPEN),
+    "policy.rollback": Row("Q", 404, body={"version": 999}),
+    "policy.evaluate": Row("P", 200, body=ASKED),
+    "policy.simulate": Row("P", 200, body=ASKED),
+    "policy.explain": Row("P", 200, body=ASKED),
+    "policy.replay": Row("P", 200, body={"documents": OPEN["documents"]}),
+    "policy.shadow": Row("P", 200),
 }
 
 # Who asks. `owner` is the caller that the jobs belong to; several of them are that caller, with other keys.
@@ -121,6 +134,8 @@ ASKERS: dict[str, frozenset[str]] = {
     "user": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
     "service": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
     "auditor": frozenset({Scope.AUDIT_READ}),
+    "policy reader": frozenset({Scope.POLICY_READ}),
+    "policy writer": frozenset({Scope.POLICY_WRITE}),
     "admin": frozenset({Scope.ADMIN}),
 }
 PERSONS = (*STRANGERS, *ASKERS)
@@ -129,9 +144,11 @@ NEEDS = {
     "W": Scope.JOBS_WRITE,
     "I": Scope.JOBS_WRITE,
     "U": Scope.AUDIT_READ,
+    "P": Scope.POLICY_READ,
+    "Q": Scope.POLICY_WRITE,
     "A": Scope.ADMIN,
 }
-# Whose work it is to report back, on anybody's jobs.
+# Callers that report work, on the jobs of any caller.
 INTERNAL = ("service", "admin")
 
 
@@ -143,6 +160,7 @@ def is_allowed(who: str, scopes: frozenset[str]) -> bool:
         or need in scopes
         or Scope.ADMIN in scopes
         or (need is Scope.JOBS_READ and Scope.JOBS_WRITE in scopes)
+        or (need is Scope.POLICY_READ and Scope.POLICY_WRITE in scopes)
     )
 
 

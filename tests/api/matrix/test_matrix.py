@@ -46,7 +46,7 @@ def test_the_guard_is_what_the_row_says(route: APIRoute) -> None:
     guard, who = guard_of(route.endpoint), ROWS[str(route.operation_id)].who
     assert guard.is_open == (who == "-")
     assert guard.scope == NEEDS.get(who)
-    # Whatever writes is told apart from what reads, by its guard as by its method.
+    # Guards and methods distinguish writing routes from reading routes alike.
     assert (guard.operation == "write") == bool(set(route.methods or ()) - {"GET", "HEAD"})
 
 
@@ -199,7 +199,7 @@ async def wrong_answers(stage: Stage, persons: Iterable[str]) -> list[str]:
             should = expected(row, person)
             if should < 400 and row.who == "A" and stage.has_no_keys and route.path.startswith("/keys"):
                 should = 404
-            # Whoever is refused is given a job that stays as it is, so one will do for all of them.
+            # A refused request does not change its job, so one job serves all of them.
             if not values or should < 400:
                 values = await stage.values(row)
             before = await _versions(stage, values)

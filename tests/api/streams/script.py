@@ -21,7 +21,7 @@ async def submit(rig: Rig, caller: str = "ann", **more: Any) -> UUID:
 
 
 async def finish(rig: Rig, limit: int = 500) -> int:
-    """Run whatever is queued; every job of ONE tells submitted, processing, completed."""
+    """Run all queued steps; every job of ONE tells submitted, processing, completed."""
     taken = await rig.claim(limit)
     reports = [Report(one.job_id, one.no, one.attempt, Success("1")) for one in taken]
     if reports:

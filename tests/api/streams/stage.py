@@ -32,7 +32,7 @@ from windlass.core.caller import USER_SCOPES, CallerContext, Scope
 from windlass.core.errors import WindlassError
 from windlass.store.database import Database
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Frame:
 
 @dataclass
 class Client:
-    """A client that speaks HTTP by hand. `frames` are those that tell something; comments are counted."""
+    """A client that speaks HTTP by hand. `frames` has the frames with data; comments are counted."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

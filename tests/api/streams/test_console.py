@@ -1,4 +1,4 @@
-"""A console's stream: several topics told as patches, nothing lost or repeated, whatever is cut or goes wrong."""
+"""A console's stream: several topics told as patches, nothing lost or repeated under cuts and faults."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async def test_a_reader_who_comes_back_with_any_number_gets_exactly_the_rest(rig
             await client.to_the_end()
             assert client.ids == whole[after:]
             assert client.frames[-1].event == "end"
-        # The same for those who come when it is all over.
+        # The same for clients that connect after the end.
         for after in (0, 1, 100, len(whole) - 1, len(whole)):
             late = await stage.job(job, after)
             await late.to_the_end()

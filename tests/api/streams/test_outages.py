@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -24,9 +23,8 @@ from windlass.views import read
 
 
 @pytest.fixture
-def server() -> Iterator[EmbeddedPostgres]:
-    # Not below pytest's own folder: another pytest that starts takes away the right to pass through that.
-    with TemporaryDirectory(prefix="windlass-test-") as folder, EmbeddedPostgres(Path(folder) / "pg") as made:
+def server(server_folder: Path) -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres(server_folder / "pg") as made:
         yield made
 
 

@@ -214,5 +214,5 @@ async def test_the_guide_does_what_it_shows(api: Rig, tmp_path: Path) -> None:
             while not api.parts.hub._feeds:  # type: ignore[attr-defined]
                 await asyncio.sleep(0.01)
             job = await api.submit("hello")
-            assert (await asyncio.wait_for(ending, 30))[0] == job
+            assert (await asyncio.wait_for(ending, 60))[0] == job
     assert (types[0], types[-1]) == ("job.submitted", "job.completed")

@@ -24,7 +24,7 @@ export class Problem extends Error {
   }
 }
 
-/** Whatever was thrown, as a problem that can be shown. */
+/** Any thrown value, as a problem that can be shown. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const detail = error instanceof Error ? error.message : String(error);

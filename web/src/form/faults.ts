@@ -11,7 +11,7 @@ export interface ServerFault {
 
 export interface Sorted {
   readonly faults: Faults;
-  /** Those that no field is for. */
+  /** The faults that belong to no field. */
   readonly others: readonly ServerFault[];
 }
 

@@ -75,7 +75,7 @@ interface Source {
   left: number;
 }
 
-/** The inputs of a recipe: always an object, whatever the schema says. */
+/** The inputs of a recipe: always an object, also where the schema says otherwise. */
 export function specOf(schema: unknown): Spec {
   return read(isObject(schema) ? schema : {}, { root: schema, left: SPECS_MAX }, 0);
 }

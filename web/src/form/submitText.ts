@@ -70,7 +70,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** One word of a shell, whatever is in it. */
+/** One word of a shell, with any content. */
 export function shell(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

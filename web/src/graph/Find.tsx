@@ -9,7 +9,7 @@ interface FindProps {
   readonly onClose: () => void;
 }
 
-/** Steps whose name or label has all the words, those that begin with them first. */
+/** Steps whose name or label has all the words; names that begin with them come first. */
 export function findSteps(structure: Structure, text: string): StepNo[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [];

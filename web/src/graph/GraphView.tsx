@@ -26,13 +26,13 @@ export interface GraphViewProps {
    * at held in place. States, durations and counts go through `store`.
    */
   readonly structure: Structure;
-  /** `createGraphStore(structure.nodes)`, once per job; then `store.patch(…)` with whatever the stream says. */
+  /** `createGraphStore(structure.nodes)`, once per job; then `store.patch(…)` with the patches of the stream. */
   readonly store: GraphStore;
   /** The step that the inspector shows; its ancestors and dependants are lit and the rest is dimmed. */
   readonly selected: StepNo | null;
   readonly onSelect: (id: StepNo | null) => void;
   /**
-   * This fan-out is open. Load what is not known of its children; those that are not in `structure` come with a new one
+   * This fan-out is open. Load what is not known of its children; children that are not in `structure` come with a new one
    * that has them, with `parent` set. Keep the function the same from render to render.
    */
   readonly onOpenFan: (id: StepNo) => void;

@@ -1,7 +1,7 @@
 import type { Layers } from "./layers";
 
 /**
- * How many edges cross between two ranks: a Fenwick tree over the lower rank counts, for each edge, those that were
+ * How many edges cross between two ranks: a Fenwick tree over the lower rank counts, for each edge, the edges that were
  * drawn before it and end after it.
  */
 function between(layers: Layers, r: number, at: Int32Array, tree: Int32Array): number {

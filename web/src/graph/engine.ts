@@ -76,7 +76,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
       ask();
     }
   };
-  /** By hand: whatever flew is stopped where it is. */
+  /** By hand: a flight under way stops where it is. */
   const drag = (next: View): void => {
     flight = null;
     isWhole = false;
@@ -153,7 +153,7 @@ export function createEngine(stage: Stage, store: GraphStore, putUp: (cards: Car
     stage.canvas.height = Math.round(height * ratio);
     stage.minimap.width = MINIMAP.width * ratio;
     stage.minimap.height = MINIMAP.height * ratio;
-    // Whatever flew, flew to where things were in the size before.
+    // A flight under way leads to places of the former size.
     const selected = marks.selected === null ? undefined : scene?.byId.get(marks.selected);
     const next = isWhole && scene !== null ? whole(scene) : (flight?.to ?? view);
     flight = null;

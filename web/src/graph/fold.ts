@@ -34,7 +34,7 @@ export interface Folded {
   readonly pairs: Int32Array;
 }
 
-/** The fan-outs that are open before anybody has said anything. */
+/** The fan-outs that are open at first. */
 export function openAtFirst(structure: Structure): ReadonlySet<StepNo> {
   const open = new Set<StepNo>();
   if (stepCount(structure) > STEPS_SHOWN_MAX) return open;

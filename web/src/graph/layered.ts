@@ -24,7 +24,7 @@ export interface LayoutInput {
   /** Width and height of each vertex, flat. */
   readonly sizes: Float32Array;
   readonly view: { readonly width: number; readonly height: number };
-  /** Only this way, whatever it looks like. */
+  /** Only in this direction, also if the result looks worse. */
   readonly direction?: Direction | undefined;
 }
 
@@ -110,7 +110,7 @@ function placed(input: LayoutInput, layers: Layers, direction: Direction): Place
       const rank = layers.rank[dummy] as number;
       const start = starts[rank] as number;
       const crosswise = (middle[dummy] as number) - low;
-      // In and out of the rank: between them the edge runs straight, past whatever stands beside it.
+      // In and out of the rank: between them the edge runs straight, past its neighbours.
       for (const lengthwise of [start, start + (depths[rank] as number)]) {
         bends.push(isRight ? lengthwise : crosswise, isRight ? crosswise : lengthwise);
       }

@@ -35,7 +35,7 @@ export type Edge = readonly [StepNo, StepNo];
 
 /**
  * What is drawn. A new object means a new layout, so make one only when steps or edges were added, or a fan-out has learnt
- * how many children it has; whatever else changes goes through the store.
+ * how many children it has; all other changes go through the store.
  */
 export interface Structure {
   readonly nodes: readonly GraphNode[];

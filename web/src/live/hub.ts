@@ -19,7 +19,7 @@ import { cursorText, JOBS, jobTopic, type Place, parseCursor, type Topic } from 
 
 const SOON_MS = 40;
 const LINGER_MS = 2_000;
-/** Without a patch for so long, whatever was missed is here. */
+/** Without a patch for so long, all missed patches have arrived. */
 const QUIET_MS = 300;
 
 export interface Hub {
@@ -177,7 +177,7 @@ export function createHub(ways: HubWays = {}): Hub {
     if (phase === "idle" || phase === "signed-out") turn("opening");
     stream.open();
   };
-  /** Change the connection within so many milliseconds, together with whatever else changes until then. */
+  /** Change the connection within so many milliseconds, together with all changes until then. */
   const refresh = (withinMs: number): void => {
     const at = Date.now() + withinMs;
     if (change !== undefined) {

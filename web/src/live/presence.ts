@@ -1,5 +1,5 @@
 /**
- * Which tabs are still there. A tab holds a lock under its name for as long as it lives, whatever it dies of; the hub
+ * Which tabs are still there. A tab holds a lock under its name for as long as it lives, however it ends; the hub
  * queues for each of them, and learns of the end when it gets the lock. Where there are no locks (a plain-http host), a tab that was
  * silent for long is taken for gone: hidden tabs may speak only once a minute.
  */

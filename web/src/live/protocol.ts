@@ -1,4 +1,4 @@
-/** What tabs and the hub say to each other, whatever carries it. Everything here can be cloned. */
+/** The messages between tabs and the hub, over any carrier. Everything here can be cloned. */
 import type { Schemas } from "../api/schemas";
 import type { JobDocument, JobPatch } from "./patch";
 import type { Place, Topic } from "./topic";

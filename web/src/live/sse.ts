@@ -1,4 +1,4 @@
-/** Server-sent events out of bytes: whatever way the network cuts them, the same events come out, or none of a half. */
+/** Server-sent events out of bytes: the same for every way in which the network cuts the bytes, and none for half an event. */
 
 export interface SseEvent {
   readonly event: string;

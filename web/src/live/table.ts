@@ -1,7 +1,7 @@
 /** The topics of all tabs as one: who follows which, and how far each has been told. */
 import { isBefore, jobOf, type Place, TOPICS_MAX, type Topic } from "./topic";
 
-/** What a join means for the one who joins, and for the connection. */
+/** What a join means for the joining tab, and for the connection. */
 export type Joined =
   /** The topic was not followed: the connection must take it up. */
   | "added"

@@ -18,7 +18,7 @@ export interface ButtonProps extends ComponentProps<"button"> {
   readonly size?: "small" | "usual" | "large";
   readonly busy?: boolean | undefined;
   readonly icon?: ReactNode;
-  /** Why it cannot be pressed. The button stays in reach, so that everybody can hear the reason. */
+  /** Why it cannot be pressed. The button stays in reach, so that screen readers announce the reason. */
   readonly why?: string | undefined;
 }
 

@@ -4,7 +4,7 @@ import { Button } from "./Button";
 import { Copy } from "./Copy";
 
 interface ProblemViewProps {
-  /** A problem of the API, or whatever else was thrown. */
+  /** A problem of the API, or any other thrown value. */
   readonly problem: Problem | Error | unknown;
   readonly onRetry?: (() => void) | undefined;
 }

@@ -37,7 +37,7 @@ class KeyRequest(Asked):
     caller_type: KeyType = "user"
     tier: Text | None = None
     scopes: list[Annotated[Scope, Strict(False)]] = Field(
-        default=[Scope.JOBS_READ, Scope.JOBS_WRITE], min_length=1, max_length=8
+        default=[Scope.JOBS_READ, Scope.JOBS_WRITE], min_length=1, max_length=len(Scope)
     )
     expires_in: Duration | None = Field(default=None, description="Without it, the key lives until it is revoked.")
 

@@ -27,7 +27,8 @@ async def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="jobs:read, jobs:write, audit:read, priority:high or admin; repeatable. Default: the first two."
+            help="jobs:read, jobs:write, audit:read, priority:high, policy:read, policy:write or admin; repeatable. "
+            "Default: the first two."
         ),
     ] = None,
     tier: Annotated[str | None, typer.Option(help="The tier of limits.")] = None,

@@ -55,6 +55,7 @@ class Followers:
 
     async def start(self) -> None:
         """Start. Returns once it listens for bells."""
+        self.alive_s = asyncio.get_running_loop().time()
         for kind in BELLS:
             await self._db.listen(kind, lambda _: self._bell.set())
         self._task = asyncio.create_task(self._run(), name="windlass-followers")

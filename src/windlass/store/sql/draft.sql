@@ -111,7 +111,9 @@ WITH won AS (
             AS u (job_id, no, state, unmet, attempt, failures, losses, fan, fanned, waiting_for, wake_at, output,
                   error, fence, fence_worker, queue, holds)
     ) AS d
-    WHERE s.job_id = d.job_id AND s.no = d.no
+    -- The first condition is tested once, before any step: a write that is refused costs little.
+    WHERE (SELECT jobs FROM base) = cardinality(:jobs::uuid[])
+      AND s.job_id = d.job_id AND s.no = d.no
       AND (d.fence = 0 OR (s.attempt = d.fence AND s.worker = d.fence_worker AND s.state || '' = 'RUNNING'))
     RETURNING s.no
 ), event AS (

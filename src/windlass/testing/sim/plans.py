@@ -43,9 +43,7 @@ def library() -> list[Plan]:
 
 
 def outer_library() -> list[Plan]:
-    """Return plans whose steps use providers, share keys, cost money or wait for events. Some are child recipes of
-    others.
-    """
+    """Return plans whose steps use providers, share keys, cost money or wait for events; some start child jobs."""
     plans: list[Plan] = []
     leaves = [plan.recipe for plan in library()[:LEAVES]]
     for number in range(OUTER_PLANS):
@@ -96,14 +94,15 @@ def _plan(rng: random.Random, name: str, children: list[str]) -> Plan:
 
 def _node(rng: random.Random, name: str, before: list[Node], children: list[str]) -> Node:
     needs = sorted({node.name for node in before if rng.random() < 1.2 / len(before)})
-    speaking = [n for n in before if n.name in needs and n.kind is not NodeKind.TIMER and not n.each and not n.when]
-    told = rng.choice(speaking).name if speaking and rng.random() < 0.7 else None
+    # The steps before this one whose output its condition and its items may read.
+    sources = [n for n in before if n.name in needs and n.kind is not NodeKind.TIMER and not n.each and not n.when]
+    source = rng.choice(sources).name if sources and rng.random() < 0.7 else None
     kind = rng.choices([NodeKind.TASK, NodeKind.TIMER, NodeKind.RECIPE], [8, 1, 1.5 if children else 0])[0]
     when = each = None
     if rng.random() < 0.2:
-        when = f"steps.{told}.outputs.ok" if told else "inputs.flag"
+        when = f"steps.{source}.outputs.ok" if source else "inputs.flag"
     if rng.random() < 0.25:
-        each = f"steps.{told}.outputs.items" if told else "inputs.items"
+        each = f"steps.{source}.outputs.items" if source else "inputs.items"
     return Node(
         name,
         kind,

@@ -15,7 +15,7 @@ interface AnswerFormProps {
   readonly onSent?: () => void;
 }
 
-/** A step waits for a person: say it here. What is sent is what the step gives to those that follow. */
+/** A step waits for a person: say it here. The sent value is the step's output for later steps. */
 export function AnswerForm({ id, awaited, onSent }: AnswerFormProps) {
   const { caller } = useSession();
   const [text, setText] = useState(() => draftOf(awaited, caller));

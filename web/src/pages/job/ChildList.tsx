@@ -18,7 +18,7 @@ interface ChildListProps {
   readonly onSelect: (no: StepNo) => void;
 }
 
-/** A fan-out by how its children stand, with ways to those that matter. */
+/** A fan-out by the states of its children, with links to the important ones. */
 export function ChildList({ live, no, fan, onSelect }: ChildListProps) {
   const children = relationsOf(useStructure(live)).children.get(no) ?? [];
   const all = Math.max(1, fan.total ?? children.length);

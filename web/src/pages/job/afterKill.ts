@@ -28,7 +28,7 @@ export function afterKill(lines: readonly EventLine[], since: number): Story {
     if (line.type === "step.running") {
       if (isAfter && lost.has(line.no)) return { phase: "moved", no: line.no, attempt: line.attempt };
     } else if (line.type === "step.queued" || line.type === "step.held") {
-      // A step that was tried goes through "parked" before it is queued; only one whose worker is gone comes straight.
+      // A step that failed is parked before it is queued; only a step whose worker is gone is queued directly.
       if (isAfter && (line.attempt ?? 0) > 0 && !wasParked(lines, line)) {
         lost.add(line.no);
         if (story.phase === "killed") story = { phase: "expired", no: line.no, attempt: line.attempt };

@@ -1,4 +1,4 @@
-/** Every attempt that is known, from pages of the API and from what was heard since: whichever says more wins. */
+/** Every attempt that is known, from pages of the API and from later events: the more complete source wins. */
 import type { Outcome, StepState } from "../../api/schemas";
 import type { StepNo } from "../../graph/types";
 import type { Look } from "../../state";

@@ -1,4 +1,4 @@
-/** The same job once more, as a command, a request or a program: whatever its inputs hold, nothing of it is run. */
+/** The same job once more, as a command, a request or a program: no content of its inputs is ever run. */
 
 export interface Again {
   readonly recipe: string;

@@ -23,7 +23,7 @@ const CAUSE = "The above exception was the direct cause of the following excepti
 const CONTEXT = "During handling of the above exception, another exception occurred:";
 const JOINT = new RegExp(`\\n*(${CAUSE}|${CONTEXT})\\n*`);
 
-/** Whatever a job or a step has as its error; null when it has none. */
+/** The error of a job or a step; null when it has none. */
 export function faultOf(error: unknown): Fault | null {
   if (error === null || error === undefined) return null;
   if (typeof error !== "object") return { code: "error", message: String(error), kind: "", step: "", chain: [] };

@@ -1,4 +1,4 @@
-/** The job on the page: its snapshot, then whatever the stream says of it. */
+/** The job on the page: its snapshot, then the patches of the stream. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { ask, Problem } from "../../api/client";

@@ -7,7 +7,7 @@ import type { ReasonDocument } from "./types";
 /** Between two steps nothing runs for a moment: that is not worth a word. */
 const PATIENCE_MS = 4_000;
 const AGAIN_MS = 5_000;
-/** The ones that say something first: those that only need others tell what everybody sees. */
+/** Informative reasons first: that a step needs other steps is visible anyway. */
 const TELLING: readonly StepState[] = ["QUEUED", "HELD", "PARKED", "READY"];
 
 /** Why a job stands still, once it has for a while. A budget comes first: only a person can raise it. */

@@ -15,7 +15,7 @@ interface ViewsProps {
   readonly onChange: (filter: Filter) => void;
 }
 
-/** Filters under a name: a few that everybody needs, and a person's own. */
+/** Filters under a name: a few common filters, and a person's own. */
 export function Views({ filter, onChange }: ViewsProps) {
   const [views, setViews] = useState(() => readViews(localStorage));
   const [isNaming, setNaming] = useState(false);

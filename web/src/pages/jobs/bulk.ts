@@ -1,4 +1,4 @@
-/** One act for many jobs: all that a filter finds, or those that were chosen. */
+/** One act for many jobs: all that a filter finds, or the chosen jobs. */
 import { ask, Problem, problemOf } from "../../api/client";
 import type { components } from "../../api/types.gen";
 import type { JobDocument } from "../../live";

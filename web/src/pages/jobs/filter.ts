@@ -66,7 +66,7 @@ export interface Term {
   readonly value: string;
 }
 
-/** Terms one after the other; whatever cannot be understood is said and left out. */
+/** Terms one after the other; terms that cannot be read are reported and left out. */
 export function filterOf(terms: readonly { readonly key: string; readonly value: string }[]): Parsed {
   const issues: Issue[] = [];
   let filter = NONE;
@@ -188,7 +188,7 @@ export interface Wanted {
   readonly filter: Filter;
   readonly since: number | null;
   readonly until: number | null;
-  /** `*` is everybody. */
+  /** `*` is every caller. */
   readonly caller: string;
 }
 

@@ -1,4 +1,4 @@
-/** The list as it is read: pages from the API, then whatever the stream says, in one store. */
+/** The list as it is read: pages from the API, then the patches of the stream, in one store. */
 import { ask, Problem, problemOf } from "../../api/client";
 import { followJobs, type JobDocument } from "../../live";
 import { isOver } from "../../state";

@@ -12,7 +12,7 @@ const KEY = "windlass.views";
 const VIEWS_MAX = 50;
 export const NAME_MAX = 60;
 
-/** What everybody looks for. */
+/** The common searches. */
 export const GIVEN: readonly View[] = [
   { name: "All jobs", text: "" },
   { name: "Running now", text: "activity:running" },
@@ -20,7 +20,7 @@ export const GIVEN: readonly View[] = [
   { name: "Failed today", text: "status:failed,denied,timeout,expired,output_quarantined since:24h" },
 ];
 
-/** Whatever another version, another tab or a curious hand left there. */
+/** The stored text may come from another version, another tab or a curious hand. */
 export function readViews(storage: Pick<Storage, "getItem">): View[] {
   try {
     const found: unknown = JSON.parse(storage.getItem(KEY) ?? "[]");

@@ -58,7 +58,7 @@ function Count({ many }: { readonly many: number }) {
   return <Td className={`text-right tabular-nums ${many === 0 ? "text-dim" : ""}`}>{many.toLocaleString("en")}</Td>;
 }
 
-/** Busy ones first. Of the queues that every worker takes from, those that nothing is in are left out. */
+/** Busy ones first. Empty queues that every worker takes from are left out. */
 function busyFirst(queues: readonly QueueState[]): readonly QueueState[] {
   const isIdle = (one: QueueState): boolean => one.ready + one.running === 0;
   const isTold = (one: QueueState): boolean =>

@@ -10,7 +10,7 @@ interface Total {
   readonly link: string;
 }
 
-/** Those that there are seldom any of are shown only then. */
+/** Rare states are shown only if there are such jobs. */
 const SELDOM: readonly Activity[] = ["sleeping", "paused"];
 
 /** How many jobs are open and what they are doing; each leads to the list of just these. */

@@ -49,6 +49,6 @@ export function percentText(share: number | null): string {
 /** A link of the server as the router wants it: without the console's own path in front. */
 export function consolePath(link: string): string {
   const path = link.startsWith("/console/") ? link.slice("/console".length) : link;
-  // A link never leads away from the console, whatever its origin.
+  // No link leads away from the console, of any origin.
   return /^\/(?![/\\])/.test(path) ? path : "/";
 }

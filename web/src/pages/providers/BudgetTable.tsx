@@ -9,7 +9,7 @@ const SHOWN_MAX = 20;
 
 /** What may be spent and what was: by job, recipe and caller. */
 export function BudgetTable({ budgets }: { readonly budgets: readonly Budget[] }) {
-  // Those that many share come first; every job may have one of its own.
+  // Shared budgets come first; every job may have a budget of its own.
   const sorted = [...budgets].sort((a, b) => Number(a.scope === "job") - Number(b.scope === "job"));
   const shown = sorted.slice(0, SHOWN_MAX);
   return (

@@ -97,7 +97,7 @@ function cut(line: string): string {
   return line.length > LINE_MAX ? `${line.slice(0, LINE_MAX)}…` : line;
 }
 
-/** Equal values give equal texts, in whatever order their names were written. */
+/** Equal values give equal texts, in any order of their names. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, one: unknown) =>
     isObject(one) ? Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1))) : one,

@@ -34,7 +34,7 @@ const KINDS: Readonly<Record<NodeKind, string>> = {
   recipe: "starts recipe",
 };
 
-/** Name and value of whatever is not as usual. */
+/** Name and value of each option that is not the default. */
 export function stepFacts(node: RecipeNode): readonly (readonly [string, string])[] {
   const facts: (readonly [string, string] | null)[] = [
     [KINDS[node.kind] ?? node.kind, node.run || node.step],

@@ -21,7 +21,7 @@ export function useVersions(name: string): UseQueryResult<readonly RecipeSummary
   });
 }
 
-/** Names that hold what was typed, whatever the case, those that begin with it first. */
+/** Names that contain the typed text in any case; names that begin with it come first. */
 export function found(all: readonly RecipeSummary[], typed: string): readonly RecipeSummary[] {
   const wanted = typed.trim().toLowerCase();
   if (wanted === "") return all;

@@ -114,7 +114,7 @@ function Wish({ onMade, onClose }: { readonly onMade: (made: NewKey) => void; re
   );
 }
 
-/** The only moment in which anybody sees the key. */
+/** The only moment in which the key is shown. */
 function Shown({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
   return (
     <Dialog

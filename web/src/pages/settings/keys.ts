@@ -14,6 +14,8 @@ const LINES: Readonly<Record<Scope, string>> = {
   "jobs:write": "Submit, cancel and retry its own jobs",
   "audit:read": "Read the audit",
   "priority:high": "Submit jobs of any priority",
+  "policy:read": "Read the policy, and ask it about requests",
+  "policy:write": "Publish policies and roll them back",
   admin: "Everything, for the jobs of all callers",
 };
 

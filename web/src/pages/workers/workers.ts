@@ -24,7 +24,7 @@ export interface Grouped {
   readonly lost: readonly Worker[];
 }
 
-/** Those at work by place, and apart from them those that are gone, the latest first. */
+/** Live workers by place, and apart from them the lost workers, the latest first. */
 export function grouped(workers: readonly Worker[]): Grouped {
   const place = (one: Worker): string => `${one.host}\0${String(one.pid).padStart(10, "0")}`;
   return {
