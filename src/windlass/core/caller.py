@@ -60,6 +60,8 @@ class CallerContext:
     # All claims that the Membership service sent. `repr` leaves them out, because they may contain secrets.
     raw_claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     key_id: str | None = None
+    # The organisation for which the caller acts, by the claim `tenant`. A label never sets it.
+    tenant: str | None = None
 
     @property
     def role(self) -> Role:
@@ -108,6 +110,7 @@ def context_of(claims: Mapping[str, Any], fallback_id: str, key_id: str | None =
         scopes=_scopes(claims.get("scopes")),
         raw_claims=claims,
         key_id=key_id,
+        tenant=_name(claims.get("tenant")),
     )
 
 

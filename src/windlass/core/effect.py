@@ -12,6 +12,7 @@ from typing import Any
 
 from windlass.core.outcome import Cost
 from windlass.core.states import StepState
+from windlass.core.verdict import Edge, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,36 @@ class MoveExpiry:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordVerdict:
+    """Stores a verdict about the job, or about its step `no`.
+
+    A good verdict lets the job go on under the policy with this number. `ask_at` is the time of the next question about
+    a throttled job.
+    """
+
+    verdict: Verdict
+    policy: int | None
+    edge: Edge
+    no: int | None = None
+    attempt: int | None = None
+    is_good: bool = False
+    ask_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Cancels every step that is still open, and the child jobs."""
 
 
-Effect = AddChildren | StartJob | UseKey | ExpectEvent | RecordWork | GiveUpWork | Charge | MoveExpiry | Sweep
+Effect = (
+    AddChildren
+    | StartJob
+    | UseKey
+    | ExpectEvent
+    | RecordWork
+    | GiveUpWork
+    | Charge
+    | MoveExpiry
+    | RecordVerdict
+    | Sweep
+)

@@ -19,6 +19,7 @@ from windlass.store.provider_jobs import WorkWriter
 from windlass.store.signals import WaitWriter
 from windlass.store.slots import SlotWriter
 from windlass.store.statements import sql
+from windlass.store.verdicts import VerdictWriter
 
 
 class Writer(Protocol):
@@ -119,6 +120,7 @@ class ParentWriter:
 
 WRITERS: tuple[Writer, ...] = (
     ExpiryWriter(),
+    VerdictWriter(),
     ChildWriter(),
     ChildJobWriter(),
     SweepWriter(),
