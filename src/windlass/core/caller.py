@@ -33,6 +33,7 @@ class Scope(StrEnum):
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
     AUDIT_READ = "audit:read"
+    APPROVALS_DECIDE = "approvals:decide"
     PRIORITY_HIGH = "priority:high"
     ADMIN = "admin"
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from windlass.core.approval import Request
 from windlass.core.outcome import Cost
 from windlass.core.states import StepState
 
@@ -60,6 +62,14 @@ class ExpectEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestApproval:
+    """Stores a request for an approval; its step, or the whole job, waits for the votes."""
+
+    id: UUID
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
 class RecordWork:
     """Stores the id that a provider gave to the step's work."""
 
@@ -96,4 +106,15 @@ class Sweep:
     """Cancels every step that is still open, and the child jobs."""
 
 
-Effect = AddChildren | StartJob | UseKey | ExpectEvent | RecordWork | GiveUpWork | Charge | MoveExpiry | Sweep
+Effect = (
+    AddChildren
+    | StartJob
+    | UseKey
+    | ExpectEvent
+    | RequestApproval
+    | RecordWork
+    | GiveUpWork
+    | Charge
+    | MoveExpiry
+    | Sweep
+)
