@@ -140,7 +140,7 @@ async def test_one_person_counts_once_however_often_it_votes(rig: Rig) -> None:
     assert await rig.states(job) == ["PARKED", "BLOCKED"]
     assert await vote(rig, id, "alan") is A.USED
     [step, _] = await read.steps(rig.db, job)
-    assert step.output["by"] == ["grace", "alan"]
+    assert sorted(step.output["by"]) == ["alan", "grace"]
 
 
 async def test_an_approval_is_used_once(rig: Rig) -> None:
@@ -219,7 +219,7 @@ async def test_a_voter_may_insist_on_what_it_saw(rig: Rig) -> None:
     assert await vote(rig, id, "grace", subject=row["subject"]) is A.USED
 
 
-@pytest.mark.parametrize("change", ["input = '{\"a\": 2}'", "labels = '{\"env\": \"prod\"}'", "caller = 'eve'"])
+@pytest.mark.parametrize("change", ["input = '{\"a\": 2}'", 'labels = \'{"env": "prod"}\'', "caller = 'eve'"])
 async def test_what_was_changed_after_the_request_does_not_run(rig: Rig, change: str) -> None:
     job, id = await begun(rig, ONE)
     async with rig.db.connection() as connection:

@@ -150,9 +150,7 @@ class Vote:
     at: datetime
 
 
-def why_not(
-    voter: Voter, requester: str, above: Collection[str], terms: ApprovalTerms, waited_s: float
-) -> str | None:
+def why_not(voter: Voter, requester: str, above: Collection[str], terms: ApprovalTerms, waited_s: float) -> str | None:
     """Return why this caller may not vote, or None if it may. `above` are the callers up the chain of parent jobs."""
     if not voter.may_decide:
         return "this needs the scope approvals:decide"

@@ -1,9 +1,9 @@
 """Applies the result of an approval to the step that waits for it. No report of any other kind ends such a wait.
 
-    votes ─► tally ─► PENDING: an event, and nothing else
-                  ├─► REJECTED: the step fails, or completes with `approved: false`
-                  └─► APPROVED ─► second look ─► USED: the step completes
-                                             └─► INVALIDATED: the step fails
+votes ─► tally ─► PENDING: an event, and nothing else
+              ├─► REJECTED: the step fails, or completes with `approved: false`
+              └─► APPROVED ─► second look ─► USED: the step completes
+                                         └─► INVALIDATED: the step fails
 """
 
 from __future__ import annotations

@@ -46,14 +46,14 @@ class Node:
 
     `with_` holds the arguments, a tree in which strings may contain `${…}`. `when` and `each` are whole expressions
     without the `${}`. `each` makes the node a fan-out: one child per item, with `item` and `index` in scope.
-    For a TIMER, `with_["seconds"]` is its length; for an EVENT, `with_` is what the event must contain; for an APPROVAL
-    it has the `question` and the values to `show`. `run` is the name of the handler, the recipe or the event.
+    For a TIMER, `with_["seconds"]` is its length. For an EVENT, `with_` is what the event must contain. For an
+    APPROVAL, it has the `question` and the values to `show`. `run` is the name of the handler, the recipe or the event.
 
     A TASK with a `provider`, a `concurrency` key (a template) or a `cost` waits for a slot before it runs. `limit` is
     the capacity of one key and `takes` the share that a step takes. `places` is how many of the provider's places a
     step takes. `cost` is the expected maximum cost of an attempt.
-    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job. `approval` has the terms of
-    an APPROVAL (`core/approval.py`).
+    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job. `approval` has the terms
+    of an APPROVAL (`core/approval.py`).
     """
 
     name: str
@@ -83,7 +83,7 @@ class Node:
 
     @property
     def waits_s(self) -> float:
-        """The longest wait that the node declares: for an event, people, an answer, a child job with a TTL, or a timer."""
+        """The longest wait that the node declares: for an event, an answer, people, a child job with a TTL, a timer."""
         if self.kind is NodeKind.TIMER:
             seconds = (self.with_ or {}).get("seconds")
             return float(seconds) if isinstance(seconds, int | float) else 0.0

@@ -1,4 +1,4 @@
-"""Applies a resolved condition, fan-out, timer, child recipe, event or approval to its READY step, and wakes PARKED steps."""
+"""Applies a resolved condition, fan-out, timer, child recipe, event or question to its READY step, and wakes steps."""
 
 from __future__ import annotations
 
@@ -183,7 +183,12 @@ def _ask(draft: Draft, step: Step, ask: Ask) -> None:
     request = replace(ask.request, no=step.no, attempt=step.attempt)
     draft.effects.append(RequestApproval(ask.id, request))
     draft.park(step, Wait(WaitKind.APPROVAL, str(ask.id)), request.expires_at(draft.now))
-    told = {"approval": str(ask.id), "no": step.no, "step": draft.plan.nodes[step.node].name, "need": request.terms.need}
+    told = {
+        "approval": str(ask.id),
+        "no": step.no,
+        "step": draft.plan.nodes[step.node].name,
+        "need": request.terms.need,
+    }
     draft.events.append(Event(EventType.APPROVAL_REQUESTED, draft.source, payload=told))
 
 

@@ -38,7 +38,9 @@ def terms_json(terms: Mapping[str, Any], place: str) -> dict[str, Any] | None:
     on_reject = _on_reject(terms.get("on_reject"), f"{place}.on_reject")
     after_s, later = _escalate(terms.get("escalate"), f"{place}.escalate")
     if after_s is not None and who == ((), ()):
-        raise BadRecipe("all people may decide already", place=f"{place}.escalate", remedy="Say with `who` who may first")
+        raise BadRecipe(
+            "all people may decide already", place=f"{place}.escalate", remedy="Say with `who` who may first"
+        )
     if after_s is not None and after_s >= expires_s(terms.get("expires"), place):
         raise BadRecipe("this is after the approval expires", place=f"{place}.escalate.after")
     group = Voters(frozenset(who[0]), frozenset(who[1]), after_s, frozenset(later[0]), frozenset(later[1]))

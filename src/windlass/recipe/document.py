@@ -10,8 +10,8 @@
     output: "${steps.stitch.outputs}"
 
 A step has `run` (a handler), `recipe` (another recipe, as a child job), `sleep` (a timer), `wait_for` (an event) or
-`approve` (a question to people). A step that only names a `provider` calls that provider. A document describes its steps completely: the options of a
-handler's decorator do not apply.
+`approve` (a question to people). A step that only names a `provider` calls that provider. A document describes its
+steps completely: the options of a handler's decorator do not apply.
 """
 
 from __future__ import annotations
@@ -140,7 +140,9 @@ def _kind(step: Mapping[str, Any], place: str) -> NodeKind:
         return NodeKind.TASK
     if len(kinds) != 1:
         found = "none of them" if not kinds else " and ".join(_KIND_KEY[kind] for kind in kinds)
-        raise BadRecipe(f"a step has one of run, recipe, sleep, wait_for and approve, and this has {found}", place=place)
+        raise BadRecipe(
+            f"a step has one of run, recipe, sleep, wait_for and approve, and this has {found}", place=place
+        )
     return kinds[0]
 
 

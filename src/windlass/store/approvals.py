@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core.approval import APPROVAL_EXPIRED, ApprovalState, Request, voters_json
+from windlass.core.bell import DeliveryDue
 from windlass.core.draft import Draft
 from windlass.core.effect import RequestApproval
 from windlass.core.plan import NodeKind
@@ -21,6 +22,7 @@ async def put(connection: asyncpg.Connection, id: UUID, job_id: UUID, request: R
     """Store a request, in the commit that makes its step or its job wait."""
     expires_at, escalate_at = request.expires_at(now), request.escalate_at(now)
     terms = request.terms
+    connection.ring(DeliveryDue())
     await connection.execute(
         *bound(
             "approval_put",

@@ -1,4 +1,4 @@
-"""The escalator lets more people vote on approvals that wait for too long, and denies jobs that nobody approved in time.
+"""The escalator lets more people vote on approvals that wait too long, and denies jobs that were not approved in time.
 
 The waker ends the wait of a step whose approval has expired, as it ends all timed waits of steps.
 """

@@ -37,7 +37,7 @@ from windlass.core.effect import StartJob
 from windlass.core.errors import BadExpression, OutputQuarantined, Refused
 from windlass.core.outcome import Fault
 from windlass.core.plan import NodeKind, Plan
-from windlass.core.route import Ask, Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
+from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
 from windlass.core.template import Resolver, Template, as_condition, as_items, as_key, plan_templates
 from windlass.core.visibility import Reader
 from windlass.engine import approvals, rerun

@@ -40,8 +40,7 @@ CREATE TABLE windlass.approvals (
 CREATE UNIQUE INDEX approvals_open ON windlass.approvals (job_id, coalesce(no, -1))
     WHERE state IN ('PENDING', 'APPROVED');
 CREATE INDEX approvals_job ON windlass.approvals (job_id);
--- The inbox: open requests in the order in which they expire, and all requests, the newest first.
-CREATE INDEX approvals_pending ON windlass.approvals (expires_at, id) WHERE state = 'PENDING';
+CREATE INDEX approvals_pending ON windlass.approvals (id) WHERE state = 'PENDING';
 CREATE INDEX approvals_due ON windlass.approvals (due_at) WHERE state = 'PENDING' AND due_at IS NOT NULL;
 CREATE INDEX approvals_notice ON windlass.approvals (notice_due_at) WHERE notice_due_at IS NOT NULL;
 
@@ -60,3 +59,18 @@ CREATE TABLE windlass.votes (
 
 -- The roles of a key's holder, for rules that say who may decide.
 ALTER TABLE windlass.keys ADD COLUMN roles text[] NOT NULL DEFAULT '{}';
+
+-- The callers of a job and of all jobs above it, under every name that they have had: none of them may decide.
+CREATE FUNCTION windlass.callers_above(of uuid) RETURNS text[] LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE line AS (
+        SELECT j.id, j.parent_job, j.caller FROM windlass.jobs j WHERE j.id = of
+        UNION ALL
+        SELECT p.id, p.parent_job, p.caller FROM line l JOIN windlass.jobs p ON p.id = l.parent_job
+    )
+    SELECT array_agg(caller ORDER BY caller) FROM (
+        SELECT l.caller FROM line l
+        UNION
+        SELECT c.adopted_by FROM windlass.caller_aliases c JOIN line l ON l.caller = c.caller
+        WHERE c.adopted_by IS NOT NULL
+    ) AS known
+$$;

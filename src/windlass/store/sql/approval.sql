@@ -33,24 +33,10 @@ SELECT set_config('lock_timeout', $1, true)
 SELECT job_id FROM windlass.approvals WHERE id = $1
 
 -- name: approval_locked
--- An approval with everything that a vote needs. `above` are the callers of the job and of all jobs above it, under
--- every name that they have had.
-WITH RECURSIVE line AS (
-    SELECT j.id, j.parent_job, j.caller FROM windlass.approvals a JOIN windlass.jobs j ON j.id = a.job_id WHERE a.id = $1
-    UNION ALL
-    SELECT p.id, p.parent_job, p.caller FROM line l JOIN windlass.jobs p ON p.id = l.parent_job
-), known AS (
-    SELECT caller FROM line UNION SELECT requester FROM windlass.approvals WHERE id = $1
-)
+-- An approval with everything that a vote needs.
 SELECT a.id, a.job_id, a.no, a.edge, a.subject, a.arguments, a.constraints, a.policy, a.rule, a.rule_hash, a.question,
        a.on_reject, a.requester, a.need, a.who, a.state, a.created_at, a.expires_at, j.state AS job_state, j.plan,
-       j.caller, j.input, j.labels, s.node, s.index, windlass.clock() AS now,
-       ARRAY(
-           SELECT k.caller FROM known k
-           UNION SELECT c.adopted_by FROM windlass.caller_aliases c JOIN known k ON k.caller = c.caller
-                 WHERE c.adopted_by IS NOT NULL
-           ORDER BY 1
-       ) AS above
+       j.caller, j.input, j.labels, s.node, s.index, windlass.clock() AS now, windlass.callers_above(a.job_id) AS above
 FROM windlass.approvals a
 JOIN windlass.jobs j ON j.id = a.job_id
 LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
@@ -90,7 +76,7 @@ RETURNING id
 a.id, a.job_id, a.no, a.edge, a.subject, a.arguments, a.policy, a.rule, a.reason, a.question, a.on_reject, a.requester,
 a.need, a.who, a.state, a.created_at, a.expires_at, a.escalate_at, a.escalated_at, a.decided_at,
 j.state AS job_state, j.recipe, j.plan, j.labels, j.input, s.node, s.index, s.state AS step_state,
-windlass.clock() AS now,
+windlass.clock() AS now, windlass.callers_above(a.job_id) AS above,
 
 -- name: approval_get
 SELECT
@@ -100,20 +86,6 @@ FROM windlass.approvals a
 JOIN windlass.jobs j ON j.id = a.job_id
 LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
 WHERE a.id = $1
-
--- name: approvals_open
--- Open requests, the first to expire first, after the place ($1, $2).
-SELECT
-       -- include: approval_shown
-       j.deleted_at
-FROM (
-    SELECT * FROM windlass.approvals
-    WHERE state = 'PENDING' AND (expires_at, id) > ($1::timestamptz, $2::uuid)
-    ORDER BY expires_at, id LIMIT $3
-) a
-JOIN windlass.jobs j ON j.id = a.job_id
-LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
-ORDER BY a.expires_at, a.id
 
 -- name: approvals_all
 -- All requests in these states, or in any, the newest first, before the place $1. An id begins with its time.
@@ -145,3 +117,30 @@ SELECT a.id, a.need, a.who, a.question, a.rule, a.expires_at,
        (SELECT count(*) FROM windlass.votes v WHERE v.approval_id = a.id AND v.choice = 'approve') AS given
 FROM windlass.approvals a
 WHERE a.job_id = $1 AND a.no IS NOT DISTINCT FROM $2 AND a.state IN ('PENDING', 'APPROVED')
+
+-- name: notice_claim
+-- Takes notices that are due, of approvals that are still open, for $2 seconds. $1 is the maximum number.
+WITH mine AS (
+    SELECT id FROM windlass.approvals
+    WHERE notice_due_at <= windlass.clock() AND state = 'PENDING'
+    ORDER BY notice_due_at, id LIMIT $1
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE windlass.approvals a
+SET notice_attempt = a.notice_attempt + 1, notice_due_at = windlass.clock() + make_interval(secs => $2)
+FROM mine m, windlass.jobs j
+WHERE a.id = m.id AND j.id = a.job_id
+RETURNING a.id, a.job_id, a.no, a.notice, a.notice_attempt, a.notice_failures, a.question, a.rule, a.reason,
+          a.requester, a.need, a.who, a.created_at, a.expires_at, j.recipe, windlass.clock() AS now
+
+-- name: notice_report
+-- Records the result of one delivery. A report for a delivery that is not the last changes nothing. $4 is the time in
+-- seconds until the next delivery, or NULL if there is none.
+UPDATE windlass.approvals
+SET notice_failures = $3, notice_due_at = windlass.clock() + make_interval(secs => $4::float8), notice_error = $5
+WHERE id = $1 AND notice_attempt = $2 AND state = 'PENDING'
+
+-- name: notice_next
+-- The seconds until the next notice is due; NULL if none is.
+SELECT extract(epoch FROM min(notice_due_at) - windlass.clock())::float8 FROM windlass.approvals
+WHERE notice_due_at IS NOT NULL
