@@ -17,6 +17,7 @@ from windlass.core.caller import USER_SCOPES, Scope
 
 DECIDES = USER_SCOPES | {Scope.APPROVALS_DECIDE}
 
+
 @wl.step
 def write(topic: str) -> str:
     return f"All about {topic}"

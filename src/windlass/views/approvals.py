@@ -16,7 +16,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.approval import ApprovalState, Choice, Vote, Voter, terms_of, why_not
+from windlass.core.approval import ApprovalState, Choice, OnReject, Vote, Voter, terms_of, why_not
 from windlass.core.caller import CallerContext, Role, Scope
 from windlass.core.errors import NotFound
 from windlass.core.plan import Plan
@@ -55,7 +55,7 @@ class ApprovalView:
     reason: str
     need: int
     who: list[dict[str, Any]]
-    on_reject: str
+    on_reject: OnReject
     subject: str
     state: ApprovalState
     job_state: JobState
@@ -191,7 +191,7 @@ def _view(row: Row, plan: Plan, votes: Sequence[Vote], voter: Voter) -> Approval
         reason=row["reason"],
         need=row["need"],
         who=who,
-        on_reject=row["on_reject"],
+        on_reject=OnReject(row["on_reject"]),
         subject=row["subject"],
         state=ApprovalState(row["state"]),
         job_state=JobState(row["job_state"]),

@@ -4,6 +4,17 @@
 -- The rows that a step's approval is about. The caller holds the locks of the jobs.
 SELECT j.id, j.caller, j.input, j.labels FROM windlass.jobs j WHERE j.id = ANY ($1::uuid[])
 
+-- name: approval_now
+SELECT windlass.clock()
+
+-- name: approval_told
+-- The event of a request about a job that this transaction made.
+WITH counted AS (
+    UPDATE windlass.jobs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, event_seq, correlation_id
+)
+INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
+SELECT id, event_seq, windlass.clock(), 'approval.requested', $2, $3::json, correlation_id FROM counted
+
 -- name: approval_put
 INSERT INTO windlass.approvals
     (id, job_id, no, attempt, edge, subject, arguments, constraints, policy, rule, rule_hash, reason, question,

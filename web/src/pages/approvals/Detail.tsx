@@ -99,7 +99,7 @@ function Facts({ of }: { readonly of: Approval }) {
   return (
     <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
       <Fact name="Recipe">
-        <Link href={`/recipes/${of.recipe}`} className="text-accent hover:underline">
+        <Link href={`/recipes/${of.recipe}`} className="text-accent underline underline-offset-2">
           {of.recipe}
         </Link>
         {of.step !== null && ` at ${of.step}${of.index === null ? "" : ` #${of.index}`}`}
