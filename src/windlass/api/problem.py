@@ -13,11 +13,12 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from windlass.api.visit import visit_of
-from windlass.api.wire.problem import FieldError, Problem
+from windlass.api.wire.problem import Denial, FieldError, Problem
 from windlass.core.errors import (
     BadInput,
     BadRange,
     Broken,
+    Denied,
     Limited,
     MethodNotAllowed,
     NotFound,
@@ -41,7 +42,7 @@ def problem_of(error: WindlassError, *, instance: str, request_id: str) -> Probl
     kind = kind_of(type(error))
     is_ours = kind.status >= 500 and not kind.is_retryable
     found = error.errors if isinstance(error, BadInput) else ()
-    return Problem(
+    problem = Problem(
         type=f"/problems/{kind.code}",
         title=kind.title,
         status=kind.status,
@@ -53,6 +54,9 @@ def problem_of(error: WindlassError, *, instance: str, request_id: str) -> Probl
         retryable=kind.is_retryable,
         errors=[FieldError(pointer=pointer, message=message) for pointer, message in found[:ERRORS_MAX]],
     )
+    if not isinstance(error, Denied):
+        return problem
+    return Denial.model_construct(**dict(problem), job_id=error.job_id, rule=error.rule)
 
 
 def answer_to(request: HTTPConnection, raised: Exception) -> Response:

@@ -9,6 +9,9 @@ from windlass.api.parts import Parts
 from windlass.api.wire.job import JobRequest, WebhookWish
 from windlass.core.caller import CallerContext, check_priority
 from windlass.core.errors import BadInput, BadRequest, Refused
+from windlass.core.states import JobState
+from windlass.engine.asker import asker_of
+from windlass.engine.job_rows import state_of
 from windlass.engine.submit import Submission, Webhook
 from windlass.pure.webhook import parse_secret
 from windlass.recipe.schema import check_inputs
@@ -48,6 +51,7 @@ async def submission_of(
         caller=caller.caller_id,
         idempotency_key=key,
         correlation_id=request_id,
+        asker=asker_of(caller),
         webhook=None if wish.webhook is None else await _webhook(parts, caller, wish.webhook),
         **{**options, "labels": wish.labels or None},
     )
@@ -55,7 +59,9 @@ async def submission_of(
     return submission, recipe.version
 
 
-def new_job(submission: Submission, recipe_version: int | None, created_at: datetime) -> JobView:
+def new_job(
+    submission: Submission, recipe_version: int | None, created_at: datetime, state: JobState | None = None
+) -> JobView:
     """Return the job as its commit created it, without any later change."""
     deadline_s = submission.deadline_s
     return JobView(
@@ -63,7 +69,7 @@ def new_job(submission: Submission, recipe_version: int | None, created_at: date
         recipe=submission.plan.recipe,
         recipe_version=recipe_version,
         plan=submission.plan.hash,
-        state=submission.first_state,
+        state=state or state_of(submission),
         caller=submission.caller,
         priority=submission.priority,
         is_paused=False,

@@ -230,6 +230,7 @@ async def making_parts(
     services = Services(windlass.services)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(services.stop)
+        await windlass.watch_policy(services)
         keys, verifier = await _verifier(windlass, secret, meters, services)
         audit = await services.start(Audit(db))
         hub = await services.start(_hub(windlass, served.epoch, meters))

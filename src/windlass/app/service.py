@@ -144,6 +144,7 @@ async def _served(
     try:
         # The evaluator belongs to the process, and ends with it.
         await services.start(Part("evaluator", is_ready=lambda: not shared_evaluator().is_closed))
+        await windlass.watch_policy(services)
         if with_loops:
             await services.start(windlass.loops())
             await services.start(Following(windlass, with_webhook_sender=with_webhook_sender))

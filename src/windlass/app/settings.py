@@ -85,6 +85,8 @@ class Settings:
     providers: Path | None = None
     demo: bool | None = None
     indexed_labels: tuple[str, ...] = ()
+    policy_required: bool = False
+    policy_keys: tuple[str, ...] = ()
     extensions: tuple[str, ...] | None = None
     # By extension and key: the source of the value and its raw text (`app/extending.py` parses it).
     of_extensions: Mapping[str, Mapping[str, tuple[str, Any]]] = field(default_factory=dict)
@@ -330,6 +332,10 @@ KEYS: dict[str, Key] = {
         _labels,
         "Labels with an index, which keeps lists filtered by them fast among any number of jobs.",
         "team,project",
+    ),
+    "policy_required": Key(_switch, "Whether every job is denied until a policy is published.", "true"),
+    "policy_keys": Key(
+        _names, "Public keys (Ed25519, base64), one of which must have signed every policy. Default: none.", "mM0L…="
     ),
     "extensions": Key(_extensions, "The extensions to load, or `none`. Default: all installed extensions.", "notes"),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is trusted.", "10.0.0.7"),

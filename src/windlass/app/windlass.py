@@ -29,12 +29,13 @@ from windlass.app.embedded.home import make_private
 from windlass.app.embedded.server import EmbeddedPostgres
 from windlass.app.entropy import Ids, spread
 from windlass.app.job import Access, Job
+from windlass.app.judging import policies_of
 from windlass.app.providing import announce, capabilities, read_providers
 from windlass.app.schema import prepare
 from windlass.app.settings import Settings, flag, load
 from windlass.client.async_submitting import AsyncSubmitting
 from windlass.client.order import Order, check_order
-from windlass.core.errors import BadInput, Conflict, NotFound
+from windlass.core.errors import BadInput, Conflict, Denied, NotFound
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import installation, recipes
@@ -42,6 +43,7 @@ from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.followers import Followers
 from windlass.engine.loops.runner import Loops
 from windlass.engine.loops.webhook_scheduler import WebhookScheduler
+from windlass.engine.policy_watch import PolicyWatch
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submit import BATCH_MAX, Submission, submit
 from windlass.engine.submitter import Submitter
@@ -123,6 +125,9 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         self.services = Services()
         self._access = Access(db, artifacts, shared_evaluator(), Waiter(db))
         self._submitter = Submitter(db, observer, time.perf_counter)
+        # The policy that this process judges by. Processes that live long keep it current: see `watch_policy`.
+        self.policies = policies_of(settings)
+        self.policy_watch: PolicyWatch | None = None
         self._providers: Registry | None = None
         self._stored: set[str] = set()
         self._named = NamedPlans(db, time.monotonic)
@@ -150,6 +155,11 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
     async def announce_providers(self) -> None:
         """Publish the limits of the providers to all processes. Call this before a worker or the loops start."""
         await announce(self.db, self.providers)
+
+    async def watch_policy(self, services: Services) -> None:
+        """Keep the policy current until these services stop. Once for all parts of a process."""
+        if self.policy_watch is None or not self.policy_watch.is_running:
+            self.policy_watch = await services.start(PolicyWatch(self.db, self.policies))
 
     @classmethod
     @asynccontextmanager
@@ -257,15 +267,15 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         # All inputs are checked before any job is made.
         submissions = [self._submission(plan, one, key, options) for one, key in zip(inputs, own_keys, strict=True)]
         jobs: list[Job] = []
-        conflict: Conflict | None = None
+        refusal: Conflict | Denied | None = None
         for start in range(0, len(submissions), BATCH_MAX):
             for answer in await submit(self.db, submissions[start : start + BATCH_MAX]):
-                if isinstance(answer, Conflict):
-                    conflict = conflict or answer
+                if isinstance(answer, Conflict | Denied):
+                    refusal = refusal or answer
                 else:
                     jobs.append(Job(self._access, answer.job_id, is_new=answer.is_new))
-        if conflict is not None:
-            raise conflict
+        if refusal is not None:
+            raise refusal
         return jobs
 
     def job(self, job_id: UUID | str) -> Job:
@@ -381,7 +391,7 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         """Return a Windlass on this connection that submits jobs for another caller."""
         settings = replace(self.settings, caller=caller)
         other = Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
-        other._providers, other.services = self._providers, self.services
+        other._providers, other.services, other.policies = self._providers, self.services, self.policies
         return other
 
 

@@ -73,6 +73,8 @@ def error_from(told: dict[str, Any], status: int, *, retry_after_s: float | None
         return kind(message, errors=_places(told), remedy=remedy)
     if issubclass(kind, errors.BadRange):
         return kind(message, size=0, remedy=remedy)
+    if issubclass(kind, errors.Denied):
+        return kind(message, job_id=str(told.get("job_id", "")), rule=str(told.get("rule", "")), remedy=remedy)
     return kind(message, remedy=remedy)
 
 

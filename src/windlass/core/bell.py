@@ -18,6 +18,7 @@ a while.
         DeliveryDue     a webhook to a client is due                           webhook sender
         KeyRevoked      a key was revoked                                      key cache, streams
         SessionEnded    a session of the console has ended                     streams
+        PolicyPublished another policy is in force                             judges of jobs
 
 Each kind has one channel. The channel names appear in this file only. `payloads` writes a bell as texts of at most
 PAYLOAD_BYTES_MAX bytes, and `parse` reads a text. `merged` joins bells that were rung at about the same time.
@@ -128,14 +129,21 @@ class SessionEnded:
     caller: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyPublished:
+    """Another version of the policy is in force."""
+
+    channel: ClassVar[str] = "windlass_policy"
+
+
 Bell: TypeAlias = (
     WorkQueued | RouteDue | TimerSet | JobsEnded | JobsCancelled | GrantDue | AnswerDue | PollDue | DeliveryDue
-    | KeyRevoked | SessionEnded
+    | KeyRevoked | SessionEnded | PolicyPublished
 )  # fmt: skip
 
 KINDS: tuple[type[Bell], ...] = (
     WorkQueued, RouteDue, TimerSet, JobsEnded, JobsCancelled, GrantDue, AnswerDue, PollDue, DeliveryDue,
-    KeyRevoked, SessionEnded,
+    KeyRevoked, SessionEnded, PolicyPublished,
 )  # fmt: skip
 BY_CHANNEL: dict[str, type[Bell]] = {kind.channel: kind for kind in KINDS}
 
@@ -154,7 +162,7 @@ def payloads(bell: Bell) -> list[str]:
             return [_text_or_all(f"{key_id} {caller}") if key_id else ""]
         case SessionEnded(caller):
             return [_text_or_all(caller)]
-        case RouteDue() | TimerSet() | GrantDue() | AnswerDue() | PollDue() | DeliveryDue():
+        case RouteDue() | TimerSet() | GrantDue() | AnswerDue() | PollDue() | DeliveryDue() | PolicyPublished():
             return [""]
     assert_never(bell)
 

@@ -65,6 +65,8 @@ class CallerContext:
     roles: frozenset[str] = frozenset()
     # The id is the name of a person or a program. False: it was made for one key, whose holder may have others.
     is_named: bool = True
+    # The organisation for which the caller acts, by the claim `tenant`. A label never sets it.
+    tenant: str | None = None
 
     @property
     def all_roles(self) -> frozenset[str]:
@@ -119,6 +121,7 @@ def context_of(claims: Mapping[str, Any], fallback_id: str, key_id: str | None =
         roles=_roles(claims.get("roles")),
         raw_claims=claims,
         key_id=key_id,
+        tenant=_name(claims.get("tenant")),
     )
 
 

@@ -210,6 +210,13 @@ class Draft:
         self._set_holds(step, step.holds | hold | (self._slot(step) if is_routed else NO_HOLD))
         return True
 
+    def withhold(self, step: Step, hold: Hold) -> bool:
+        """Add a hold, also to a READY step. The router resolves such a step after its last hold is removed."""
+        if step.state is not StepState.READY:
+            return self.hold(step, hold)
+        self._set_holds(step, Hold.ROUTE | hold)
+        return True
+
     def release(self, step: Step, hold: Hold) -> bool:
         """Remove a hold from a HELD step. Removing the last hold queues the step."""
         if step.state is not StepState.HELD or hold not in step.holds:

@@ -14,6 +14,7 @@ from uuid import UUID
 from windlass.core.approval import Request
 from windlass.core.outcome import Cost
 from windlass.core.states import StepState
+from windlass.core.verdict import Edge, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,23 @@ class MoveExpiry:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordVerdict:
+    """Stores a verdict about the job, or about its step `no`.
+
+    A good verdict lets the job go on under the policy with this number. `ask_at` is the time of the next question about
+    a throttled job.
+    """
+
+    verdict: Verdict
+    policy: int | None
+    edge: Edge
+    no: int | None = None
+    attempt: int | None = None
+    is_good: bool = False
+    ask_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Cancels every step that is still open, and the child jobs."""
 
@@ -116,5 +134,6 @@ Effect = (
     | GiveUpWork
     | Charge
     | MoveExpiry
+    | RecordVerdict
     | Sweep
 )

@@ -18,11 +18,13 @@
     │   ├── Unauthenticated    no key, or a key that is not valid
     │   │   └── BadSignature   a webhook or a token with an invalid or expired signature
     │   ├── Forbidden          the key is valid but does not allow this
-    │   │   └── BadCsrf        a browser's change that the console's page did not make
+    │   │   ├── BadCsrf        a browser's change that the console's page did not make
+    │   │   └── Denied         the policy does not allow the job; has `job_id` and `rule`
     │   ├── NotFound           no such job, step, recipe or artifact
     │   ├── MethodNotAllowed   the path exists but does not support the method
     │   ├── Conflict           the same idempotency key with another body
-    │   │   └── CountChanged   a bulk action would touch another number of jobs than was shown
+    │   │   ├── CountChanged   a bulk action would touch another number of jobs than was shown
+    │   │   └── PolicyChanged  another version of the policy is in force than the publisher expected
     │   └── WrongState         the job or step is not in a state that allows it
     │       ├── OutputQuarantined  the output policy hides the content
     │       ├── ApprovalResolved       the approval has its result already
@@ -193,6 +195,17 @@ class BadCsrf(Forbidden):
     code = "bad_csrf"
 
 
+class Denied(Forbidden):
+    """The policy does not allow the job. The job `job_id` is kept in the state DENIED; `rule` is the policy's rule."""
+
+    code = "safety_denied"
+
+    def __init__(self, message: str, *, job_id: str = "", rule: str = "", remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.job_id = job_id
+        self.rule = rule
+
+
 class NotFound(Refused):
     """The job, step, recipe or artifact does not exist."""
 
@@ -219,6 +232,12 @@ class CountChanged(Conflict):
     """A bulk action would touch another number of jobs than the caller confirmed."""
 
     code = "count_changed"
+
+
+class PolicyChanged(Conflict):
+    """Another version of the policy is in force than the publisher expected."""
+
+    code = "policy_changed"
 
 
 class WrongState(Refused):

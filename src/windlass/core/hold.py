@@ -9,7 +9,8 @@ last hold queues the step. The database checks the same rule (`steps_held`).
 | PAUSED | `core/control.py` | the job is paused | the job is resumed |
 | SLOT | `core/slot.py` | the step needs places, a concurrency key or money | the granter reserved all of them |
 | ROUTE | `core/birth.py` | a step is born held, still to be routed | with the last other hold: it is READY then |
-| APPROVAL | `core/approval.py` | the policy wants people to approve the job | the approval is used |
+| POLICY | `core/gatekeeping.py` | the policy throttles the job, or did not answer | the policy lets the job go on |
+| APPROVAL | `core/gatekeeping.py` | the policy asks for an approval of the job | the approval is used, or not needed |
 
 A held step holds no resource. So the granter grants SLOT last: it considers only steps that have no other hold. A step
 that gets another hold gives its slot back.
@@ -29,6 +30,7 @@ class HoldName(StrEnum):
     PAUSED = "paused"
     SLOT = "slot"
     ROUTE = "route"
+    POLICY = "policy"
     APPROVAL = "approval"
 
 
@@ -38,7 +40,7 @@ class Hold(IntFlag):
     PAUSED = 1
     SLOT = 2
     ROUTE = 4
-    # 8 is taken by the policy's own hold.
+    POLICY = 8
     APPROVAL = 16
 
     @property

@@ -62,7 +62,8 @@ _JOB_ENDINGS = frozenset({J.FAILED, J.DENIED, J.TIMEOUT, J.CANCELLED, J.EXPIRED}
 
 JOB_MOVES: dict[JobState, frozenset[JobState]] = {
     J.PENDING: frozenset({J.APPROVAL_REQUIRED, J.QUEUED, J.COMPLETED}) | _JOB_ENDINGS,
-    J.APPROVAL_REQUIRED: frozenset({J.QUEUED}) | _JOB_ENDINGS,
+    # PENDING: the approval was given or is not needed any more, so nothing but the steps' own holds is left.
+    J.APPROVAL_REQUIRED: frozenset({J.PENDING, J.QUEUED}) | _JOB_ENDINGS,
     # A worker's claim starts the first step in the same commit. So a job passes DISPATCHING only if the engine must
     # resolve the first steps (a condition, a fan-out, a timer, a child job).
     J.QUEUED: frozenset({J.DISPATCHING, J.PROCESSING, J.COMPLETED}) | _JOB_ENDINGS,
@@ -83,10 +84,12 @@ STEP_MOVES: dict[StepState, frozenset[StepState]] = {
     S.READY: frozenset({S.HELD, S.QUEUED, S.PARKED, S.COMPLETED, S.SKIPPED, S.FAILED, S.DENIED, S.CANCELLED}),
     # HELD to HELD: the job was paused while the step waited for its slot, or the other way round.
     S.HELD: frozenset({S.HELD, S.READY, S.QUEUED, S.DENIED, S.CANCELLED}),
-    S.QUEUED: frozenset({S.RUNNING, S.HELD, S.CANCELLED}),
-    S.RUNNING: frozenset({S.QUEUED, S.HELD, S.PARKED, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
+    S.QUEUED: frozenset({S.RUNNING, S.HELD, S.DENIED, S.CANCELLED}),
+    S.RUNNING: frozenset({S.QUEUED, S.HELD, S.PARKED, S.COMPLETED, S.FAILED, S.DENIED, S.CANCELLED, S.QUARANTINED}),
     # PARKED to PARKED: the external work failed with a retryable error, so the step now waits for its retry.
-    S.PARKED: frozenset({S.PARKED, S.READY, S.QUEUED, S.HELD, S.COMPLETED, S.FAILED, S.CANCELLED, S.QUARANTINED}),
+    S.PARKED: frozenset(
+        {S.PARKED, S.READY, S.QUEUED, S.HELD, S.COMPLETED, S.FAILED, S.DENIED, S.CANCELLED, S.QUARANTINED}
+    ),
     S.COMPLETED: frozenset(),
     S.SKIPPED: frozenset(),
     S.FAILED: frozenset(),

@@ -19,12 +19,15 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.errors import BadInput, Conflict, TooLarge, WrongState
+from windlass.core.errors import BadInput, Conflict, Denied, TooLarge, WrongState
 from windlass.core.plan import TTL_S, Plan
 from windlass.core.signal import same
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
+from windlass.engine.asker import Asker, stored_asker
+from windlass.engine.door import enter, gated
+from windlass.engine.policies import Current
 from windlass.engine.recipes import latest
-from windlass.engine.submit import Submission, check_text, insert
+from windlass.engine.submit import Answer, Submission, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.columns import encode
@@ -54,6 +57,8 @@ class Kin(NamedTuple):
     retry_of: UUID | None
     # The nodes that a re-run from a step runs again, as a JSON list of numbers.
     fresh: str | None = None
+    # The facts about the caller, as JSON; None if the job was not judged.
+    asker: str | None = None
 
     def child_of(self, node: int) -> UUID | None:
         """Return the old job, if the new child at this node may continue the child that the old job had there."""
@@ -79,7 +84,13 @@ class Kin(NamedTuple):
             deadline_s=None if self.deadline_s is None else max(MOMENT_S, self.deadline_s),
             ttl_s=chosen_s if chosen_s is not None else None if self.is_ttl_default else same_s,
             default_s=None if is_longer else same_s,
+            asker=self.known,
         )
+
+    @property
+    def known(self) -> Asker | None:
+        """The asker of the job, who asks for its children too."""
+        return None if self.asker is None else stored_asker(self.caller, msgspec.json.decode(self.asker))
 
 
 class Line:
@@ -155,15 +166,17 @@ async def spawn(
 
     The same `key` in the same step returns the same job, so a later attempt finds the job that an earlier one started.
     Without a key, the recipe and the inputs are the key. No step waits for the job: the handler returns `Parked` and is
-    completed by token, or continues without it. The job is cancelled if the handler's job ends early.
+    completed by token, or continues without it. The job is cancelled if the handler's job ends early. Raises Denied
+    if the policy denies the job.
     """
     plan = await latest(db, recipe)
     checked = check_inputs(plan, inputs)
     job_id, no, attempt = at
     own_key = f"spawn:{job_id}:{no}:{_key(key, recipe, checked)}"
 
-    async def operation(connection: asyncpg.Connection) -> UUID:
+    async def operation(connection: asyncpg.Connection, gate: Current) -> Answer:
         async with connection.transaction():
+            await enter(connection, gate)
             # The lock orders this spawn before or after the job's end: a job that ends cancels its children, and must
             # see this one.
             await drafts.lock(connection, [job_id])
@@ -179,17 +192,20 @@ async def spawn(
             # The deadline is left out of the comparison: the remaining time differs on every attempt.
             new = new._replace(idempotency_key=own_key, parent=(job_id, no, NO_ATTEMPT), deadline_s=None)
             new.check()
-            [answer] = await insert(connection, [new])
+            [answer] = await insert(connection, [new], gate)
             if isinstance(answer, Conflict):
                 raise Conflict(
                     f"the key {key!r} was used in this step for another job, {recipe} with other inputs",
                     remedy="Use one key for one sub-job",
                 )
-            if answer.is_new and kin.deadline_s is not None:
+            if not isinstance(answer, Denied) and answer.is_new and kin.deadline_s is not None:
                 await hand_down(connection, [answer.job_id])
-        return answer.job_id
+        return answer
 
-    return await db.run(operation)
+    answer = await gated(db, operation)
+    if isinstance(answer, Conflict | Denied):
+        raise answer
+    return answer.job_id
 
 
 def _key(key: str | None, recipe: str, inputs: Mapping[str, Any]) -> str:

@@ -7,6 +7,9 @@ disk has its claim on disk too.
 A worker takes only steps of its own handlers, and nothing after its lease has expired; callers take turns
 (`core/lane.py`). A queue with steps of only one lane is the common case, and has cheaper statements.
 
+A claim takes nothing of a job whose verdict is older than the policy's floor. If it saw only such jobs, it has them
+judged again (`engine/recheck.py`) and looks once more.
+
 If the reply to a claim is lost, the worker holds steps that it does not know of. It calls `held` and runs the steps
 that it is not running yet.
 """
@@ -24,6 +27,7 @@ import asyncpg
 from windlass.core.errors import Broken
 from windlass.core.lane import LANES_MAX, caller_of, spelled
 from windlass.core.outcome import Outcome, Report, Seen
+from windlass.engine.recheck import recheck
 from windlass.store.database import Database
 from windlass.store.drafts import lock
 from windlass.store.outage import outage_of
@@ -32,6 +36,9 @@ from windlass.store.statements import bound, sql
 # How many times its limit a claim reads, so that it finds steps behind locked jobs.
 LOOK_AHEAD = 2
 CLAIM_MAX = 500
+# A claim has this many stale steps judged again at once, and looks again at most this often.
+STALE_MAX = 500
+RECHECKS_MAX = 3
 # Large inputs of jobs whose steps this process ran lately. Inputs never change.
 _LARGE: dict[UUID, str] = {}
 _LARGE_MAX = 16
@@ -76,6 +83,8 @@ class Taken(list[Claimed]):
     is_more = False
     is_lapsed = False
     is_lost = False
+    # The jobs that must be judged before any of their steps may be taken.
+    stale: Sequence[UUID] = ()
 
 
 class Turns:
@@ -123,6 +132,18 @@ async def claim(
         raise Broken(f"a claim needs a limit of at least 1, not {limit}: its empty result would mean an empty queue")
     count = min(limit, CLAIM_MAX)
     asked = _Asked(worker, list(queues), count, is_idle or count == 1, turns or Turns())
+    taken = await _attempt(db, asked)
+    for _ in range(RECHECKS_MAX):
+        if not taken.stale:
+            return taken
+        await recheck(db, taken.stale)
+        taken = await _attempt(db, asked)
+    # The next claim goes on with the rest of the queue.
+    taken.is_more = taken.is_more or bool(taken.stale)
+    return taken
+
+
+async def _attempt(db: Database, asked: _Asked) -> Taken:
     try:
         return await db.attempt(lambda connection: _claim(connection, asked))
     except Exception as error:
@@ -148,10 +169,19 @@ async def _claim(connection: asyncpg.Connection, asked: _Asked) -> Taken:
         first = await connection.fetchrow(sql("step_first_queued"), asked.worker, asked.queues, asked.turns.handlers)
         if first is None or not (first["is_known"] and first["is_live"]):
             return _not_live(is_lost=first is None or not first["is_known"])
+        if first["is_stale"]:
+            return await _stale(connection, first)
         if first["job_id"] is not None:
             rows = await _claim_contended(connection, asked, first, is_wide=is_wide)
     taken = Taken(_claimed(rows, await _inputs(connection, rows), asked.worker))
     taken.is_more = bool(rows) and (rows[0]["seen"] > len(rows) or rows[0]["is_full"])
+    return taken
+
+
+async def _stale(connection: asyncpg.Connection, first: asyncpg.Record) -> Taken:
+    taken = Taken()
+    rows = await connection.fetch(sql("step_stale"), first["queue"], first["lane"], STALE_MAX)
+    taken.stale = [row["id"] for row in rows]
     return taken
 
 
@@ -172,6 +202,7 @@ async def _claim_contended(
         rows = await _claim_wide(connection, asked)
     if not rows:
         async with connection.transaction():
+            await connection.execute(sql("step_fence"))
             await lock(connection, [first["job_id"]])
             if is_one_lane:
                 rows = await _claim_lane(connection, asked._replace(is_lone=False))

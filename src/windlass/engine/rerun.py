@@ -22,14 +22,18 @@ import msgspec
 from windlass.core.bell import RouteDue, WorkQueued
 from windlass.core.birth import first_state
 from windlass.core.caller import PRIORITY_MAX
-from windlass.core.errors import Conflict, WrongState
+from windlass.core.errors import Conflict, Denied, WrongState
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.plan import Plan
 from windlass.core.rerun import Again, again, changed_inputs, restart_from
 from windlass.core.retry_job import NOTHING, Kept, Restart, retry_rows
 from windlass.core.states import JOB_TERMINAL, STEP_DONE, JobState, StepState
 from windlass.core.visibility import Content, Reader, is_visible
+from windlass.engine.asker import stored_asker
 from windlass.engine.control import check_actor, unknown
-from windlass.engine.submit import Submission, body_hash, check_text, insert
+from windlass.engine.door import enter, gated, refusal_of
+from windlass.engine.policies import Current
+from windlass.engine.submit import Accepted, Submission, body_hash, check_text, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.columns import encode
@@ -153,11 +157,12 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
     if wish.from_step is not None:
         check_text(wish.from_step)
 
-    async def operation(connection: asyncpg.Connection) -> UUID:
+    async def operation(connection: asyncpg.Connection, gate: Current) -> UUID | Denied:
         async with connection.transaction():
             if await connection.fetchrow(sql("job_row"), new.id) is not None:
                 # An earlier commit whose reply was lost made the job; it may be running by now.
-                return new.id
+                return await refusal_of(connection, new.id) or new.id
+            await enter(connection, gate)
             await drafts.lock(connection, [job_id])
             row = await connection.fetchrow(sql("job_row"), job_id)
             if row is None:
@@ -167,13 +172,16 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
             submission.check()
             first = await _made_before(connection, submission)
             if first is not None:
-                return first
+                return await refusal_of(connection, first) or first
             if row["deleted_at"] is not None:
                 raise unknown(job_id)
             _check_state(row, wish)
-            [answer] = await insert(connection, [submission])
+            [answer] = await insert(connection, [submission], gate)
             if isinstance(answer, Conflict):
                 raise answer
+            if isinstance(answer, Denied):
+                # The denied job is stored, so this transaction must commit. The old job was not run again.
+                return answer
             if not answer.is_new:
                 # A concurrent request with the same key made the job.
                 return answer.job_id
@@ -182,11 +190,15 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
             if wish.keeps:
                 changed = _changed(row, submission.inputs)
                 old = await _old_rows(connection, "step_rows", job_id, plan)
-                rows, restart = _rows(plan, old, wish, changed, row)
-                await _keep(connection, job_id, submission, rows, new.source, wish.from_step, restart)
+                rows, restart = _rows(plan, old, wish, changed, row, answer.holds)
+                held = submission._replace(holds=answer.holds)
+                await _keep(connection, job_id, held, rows, new.source, wish.from_step, restart)
         return new.id
 
-    return await db.run(operation)
+    answer = await gated(db, operation)
+    if isinstance(answer, Denied):
+        raise answer
+    return answer
 
 
 async def _made_before(connection: asyncpg.Connection, submission: Submission) -> UUID | None:
@@ -250,6 +262,7 @@ def _submission(row: asyncpg.Record, plan: Plan, wish: Wish, new: _New) -> Submi
         correlation_id=new.request_id or row["correlation_id"] or own,
         retry_of=row["id"],
         asked=() if wish.from_step is None else ("from", wish.from_step),
+        asker=None if row["asker"] is None else stored_asker(row["caller"], msgspec.json.decode(row["asker"])),
     )
 
 
@@ -271,18 +284,21 @@ async def _old_rows(connection: asyncpg.Connection, name: str, job_id: UUID, pla
 
 
 def _rows(
-    plan: Plan, old: list[Kept], wish: Wish, changed: Sequence[str], row: asyncpg.Record
+    plan: Plan, old: list[Kept], wish: Wish, changed: Sequence[str], row: asyncpg.Record, holds: Hold = NO_HOLD
 ) -> tuple[list[Kept], Restart]:
     """Compute the rows that the new job starts with. Refuses if no step is left to run."""
     restart = restart_from(plan, old, wish.from_step, changed) if wish.from_step is not None else NOTHING
-    rows = retry_rows(plan, old, restart)
+    rows = retry_rows(plan, old, restart, holds)
     if all(one.state in STEP_DONE for one in rows):
         raise WrongState(f"every step of job {row['id']} is done", remedy="Use rerun to run it again, or a part of it")
     return rows, restart
 
 
-async def keep(connection: asyncpg.Connection, job_id: UUID, submission: Submission, source: str) -> None:
+async def keep(
+    connection: asyncpg.Connection, job_id: UUID, submission: Submission, answer: Accepted, source: str
+) -> None:
     """Give a job that this transaction made the finished steps of another job of its plan."""
+    submission = submission._replace(holds=answer.holds)
     old = await _old_rows(connection, "step_rows", job_id, submission.plan)
     rows = retry_rows(submission.plan, old, holds=submission.holds)
     await _keep(connection, job_id, submission, rows, source)
@@ -300,7 +316,7 @@ async def _keep(
     new_id, plan = submission.job_id, submission.plan
     static, children = new[: len(plan.nodes)], new[len(plan.nodes) :]
     still_open = sum(row.state not in STEP_DONE for row in new)
-    state = first_state([row.state for row in new])
+    state = first_state([row.state for row in new], submission.holds)
     await connection.execute(sql("retry_job"), new_id, len(new), still_open, state)
     await connection.execute(
         *bound(

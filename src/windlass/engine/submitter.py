@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from windlass.core.errors import Conflict
+from windlass.core.errors import Conflict, Denied
 from windlass.engine.group_commit import GroupCommit, Waiting
-from windlass.engine.submit import BATCH_MAX, Accepted, Submission, commit
+from windlass.engine.submit import BATCH_MAX, Accepted, Answer, Submission, commit
 from windlass.pure.observer import Observer
 from windlass.store.database import Database
 
@@ -36,14 +36,14 @@ class Submitter:
         self._group = GroupCommit("windlass-submitter", self._commit, _split)
 
     async def submit(self, submission: Submission) -> Accepted:
-        """Make the job. Raises Conflict."""
+        """Make the job. Raises Conflict, or Denied by the policy."""
         submission.check()
         answer = await (self._group.put_soon(submission) if self._gathers else self._group.put(submission))
-        if isinstance(answer, Conflict):
+        if isinstance(answer, Conflict | Denied):
             raise answer
         return answer
 
-    async def submit_each(self, submissions: Sequence[Submission]) -> list[Accepted | Conflict]:
+    async def submit_each(self, submissions: Sequence[Submission]) -> list[Answer]:
         """Make these jobs in few commits, shared with concurrent submits. Returns a reply for each, in order.
 
         An error is raised after all submissions were tried: some of the jobs may exist.
@@ -53,11 +53,11 @@ class Submitter:
         futures = [self._group.put_soon(submission) for submission in submissions]
         answers = await asyncio.gather(*futures, return_exceptions=True)
         for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, Conflict):
+            if isinstance(answer, BaseException) and not isinstance(answer, Conflict | Denied):
                 raise answer
-        return [answer for answer in answers if isinstance(answer, Accepted | Conflict)]
+        return [answer for answer in answers if isinstance(answer, Accepted | Conflict | Denied)]
 
-    async def _commit(self, submissions: list[Submission]) -> list[Accepted | Conflict]:
+    async def _commit(self, submissions: list[Submission]) -> list[Answer]:
         if self._observer is None or self._clock is None:
             return await commit(self._db, submissions)
         start_s = self._clock()
@@ -66,7 +66,7 @@ class Submitter:
         return answers
 
 
-_Waiting = Waiting[Submission, Accepted | Conflict]
+_Waiting = Waiting[Submission, Answer]
 
 
 def _split(waiting: _Waiting) -> tuple[_Waiting, _Waiting]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from windlass.core.errors import BadSetting, BadSignature
+from windlass.core.errors import BadPolicy, BadSetting, BadSignature
 
 _KEY_BYTES = 32
 # A signature of a policy is never a signature of anything else.
@@ -45,6 +47,26 @@ def public_key_of(private_key: str) -> str:
 
     key = Ed25519PrivateKey.from_private_bytes(_read("the private key", private_key, _KEY_BYTES))
     return base64.b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def signature_check(public_keys: Sequence[str]) -> Callable[[str, str | None], None] | None:
+    """Return a check of a policy's hash and signature against any of these keys; None if there is no key.
+
+    The check raises BadPolicy, because the fault is in what was published and not in the publisher's own key.
+    """
+    if not public_keys:
+        return None
+    for key in public_keys:
+        _read("a key of policy_keys", key, _KEY_BYTES)
+
+    def check(policy: str, signature: str | None) -> None:
+        for key in public_keys:
+            with suppress(BadSignature):
+                return verify_policy(policy, signature or "", key)
+        told = "has no signature" if not signature else "has a signature of no key of policy_keys"
+        raise BadPolicy(f"the policy {told}", remedy="Sign its hash, which `windlass policy validate` prints")
+
+    return check
 
 
 def _read(what: str, text: str, length: int) -> bytes:

@@ -48,6 +48,8 @@ class AuditEvent(StrEnum):
     CONSOLE_SIGNED_OUT = "console_signed_out"
     DEMO_WORKER_KILLED = "demo_worker_killed"
     TIMELINE_CHANGED = "timeline_changed"
+    POLICY_PUBLISHED = "policy_published"
+    POLICY_ROLLED_BACK = "policy_rolled_back"
     APPROVAL_VOTED = "approval_voted"
     APPROVAL_USED = "approval_used"
 

@@ -73,9 +73,16 @@ async def load_open(
     connection: asyncpg.Connection, job_id: UUID, states: Iterable[StepState], plan_of: PlanOf
 ) -> Draft | None:
     """Load one job with all its steps in these states."""
-    rows = await connection.fetch(sql("draft_load_open"), job_id, list(states))
-    found = await _drafts(rows, plan_of)
+    found = await load_open_many(connection, [job_id], states, plan_of)
     return found[0] if found else None
+
+
+async def load_open_many(
+    connection: asyncpg.Connection, job_ids: Iterable[UUID], states: Iterable[StepState], plan_of: PlanOf
+) -> list[Draft]:
+    """Load jobs with all their steps in these states."""
+    rows = await connection.fetch(sql("draft_load_open"), list(job_ids), list(states))
+    return await _drafts(rows, plan_of)
 
 
 async def _drafts(rows: list[asyncpg.Record], plan_of: PlanOf) -> list[Draft]:

@@ -20,6 +20,7 @@ from windlass.store.provider_jobs import WorkWriter
 from windlass.store.signals import WaitWriter
 from windlass.store.slots import LineWriter
 from windlass.store.statements import sql
+from windlass.store.verdicts import VerdictWriter
 
 
 class Writer(Protocol):
@@ -120,6 +121,7 @@ class ParentWriter:
 
 WRITERS: tuple[Writer, ...] = (
     ExpiryWriter(),
+    VerdictWriter(),
     ChildWriter(),
     ChildJobWriter(),
     SweepWriter(),

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from windlass.core.birth import births, first_state
-from windlass.core.hold import Hold
+from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Failure, Outcome, Parked, Snooze
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.states import (
@@ -58,6 +58,8 @@ class Replay:
         self.moved: dict[int, datetime] = {}
         self.until: dict[int, datetime] = {}
         self.job_state = first_state(self.states.values())
+        # The holds that the job was submitted with.
+        self.holds = NO_HOLD
         self.is_paused = False
         self.at: datetime | None = None
         self.wrong: list[str] = []
@@ -90,12 +92,14 @@ class Replay:
             self.is_paused = kind == "job.paused"
         elif kind == "step.fanned":
             self.fan(event["no"], payload)
-        elif kind == "job.submitted" and "holds" in payload:
-            self.states = {no: birth.state for no, birth in enumerate(births(self.plan, Hold(payload["holds"])))}
-            self.job_state = first_state(self.states.values())
+        elif kind == "job.submitted" and payload:
+            self.holds = Hold(payload.get("holds", 0))
+            first = births(self.plan, self.holds, is_denied=payload.get("is_denied", False))
+            self.states = {no: birth.state for no, birth in enumerate(first)}
+            self.job_state = first_state(self.states.values(), self.holds)
         elif kind == "job.kept":
             self.states = {int(no): S(state) for no, state in payload["states"].items()}
-            self.job_state = first_state(self.states.values())
+            self.job_state = first_state(self.states.values(), self.holds)
             self.attempts = dict.fromkeys(self.states, 0)
             self.retries = dict.fromkeys(self.states, 0)
 

@@ -1,7 +1,7 @@
 """Dead letters by kind of failure.
 
-A FAILED or TIMEOUT job is a dead letter until it is run again, discarded or deleted (`engine/redrive.py`). One read
-covers the newest `LOOKED_MAX` of them; older jobs appear once newer ones are redriven or discarded.
+A FAILED, TIMEOUT or DENIED job is a dead letter until it is run again, discarded or deleted (`engine/redrive.py`).
+One read covers the newest `LOOKED_MAX` of them; older jobs appear once newer ones are redriven or discarded.
 """
 
 from __future__ import annotations

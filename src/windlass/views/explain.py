@@ -127,7 +127,8 @@ _HOLDS = {
     Hold.PAUSED: "the job is paused",
     Hold.SLOT: "waits in line for its resources",
     Hold.ROUTE: "the engine has yet to resolve its condition or fan-out",
-    Hold.APPROVAL: "waits for the approval of the job",
+    Hold.POLICY: "the policy throttles the job and is asked again soon",
+    Hold.APPROVAL: "the policy asks for an approval of the job",
 }
 
 

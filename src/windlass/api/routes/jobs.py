@@ -32,7 +32,7 @@ from windlass.api.wire.job import (
 )
 from windlass.api.wire.listing import JobsQuery
 from windlass.core.caller import Scope
-from windlass.core.errors import BadRequest, Conflict, TooLarge
+from windlass.core.errors import BadRequest, Conflict, Denied, TooLarge
 from windlass.engine import control
 from windlass.pure.audit import AuditEvent
 from windlass.pure.cursor import decode_page, encode_page
@@ -45,7 +45,9 @@ IdempotencyKey = Annotated[
     str | None, Header(description="Makes the request safe to repeat: the same key gives the same job.")
 ]
 IfNoneMatch = Annotated[str | None, Header(description="The known ETag.")]
-_SUBMIT_CODES = ("not_found", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy", "unavailable")
+_SUBMIT_CODES = (
+    "not_found", "safety_denied", "bad_input", "conflict", "too_large", "bad_media", "bad_url", "busy", "unavailable"
+)  # fmt: skip
 _PAGE = "jobs"
 
 
@@ -68,7 +70,7 @@ async def submit_batch(
     """Returns a result for each job, in order.
 
     An invalid job refuses the whole batch before any job is created. But an idempotency key that was used with another
-    body refuses only its own job. A batch costs as much as its jobs.
+    body refuses only its own job, and so does a refusal of the policy. A batch costs as much as its jobs.
     """
     if idempotency_key is not None:
         raise BadRequest(
@@ -80,15 +82,17 @@ async def submit_batch(
     submissions = await checked_many(parts, caller, batch.jobs, request_id=request_id)
     answers = await parts.submitter.submit_each(submissions)
     for answer in answers:
-        if not isinstance(answer, Conflict):
+        if isinstance(answer, Denied):
+            link_job(UUID(answer.job_id))
+        elif not isinstance(answer, Conflict):
             link_job(answer.job_id)
     items = [
         problem_of(answer, instance=f"/jobs/batch#/jobs/{place}", request_id=request_id)
-        if isinstance(answer, Conflict)
+        if isinstance(answer, Conflict | Denied)
         else Accepted(job_id=answer.job_id, is_new=answer.is_new)
         for place, answer in enumerate(answers)
     ]
-    refused = sum(isinstance(answer, Conflict) for answer in answers)
+    refused = sum(isinstance(answer, Conflict | Denied) for answer in answers)
     document = BatchAccepted(items=items, accepted=len(items) - refused, refused=refused)
     return Response(document.model_dump_json(), status_code=202, media_type="application/json")
 
@@ -109,7 +113,8 @@ async def submit(
     if accepted.created_at is None:
         return await accepted_answer(parts, accepted.job_id, is_new=accepted.is_new)
     link_job(accepted.job_id)
-    return answer_with(parts, new_job(submission, version, accepted.created_at), is_new=True)
+    job = new_job(submission, version, accepted.created_at, accepted.state)
+    return answer_with(parts, job, is_new=True)
 
 
 async def accepted_answer(parts: Parts, job_id: UUID, *, is_new: bool) -> Response:

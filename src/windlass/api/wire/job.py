@@ -10,7 +10,7 @@ import msgspec
 from pydantic import Field
 
 from windlass.api.wire.money import Money
-from windlass.api.wire.problem import Problem
+from windlass.api.wire.problem import Denial, Problem
 from windlass.api.wire.wire import Asked, Duration, Text, Time, Told, rfc3339
 from windlass.core.states import JobState
 from windlass.documents.job import job_values as job_values
@@ -141,7 +141,7 @@ class Accepted(Told):
 class BatchAccepted(Told):
     """A result for each job of a batch, in order."""
 
-    items: list[Accepted | Problem]
+    items: list[Accepted | Denial | Problem]
     accepted: int
     refused: int
 

@@ -42,3 +42,10 @@ class Problem(Told):
     hint: str = Field(description="What to do next.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
     errors: list[FieldError] = Field(default_factory=list)
+
+
+class Denial(Problem):
+    """The policy does not allow a job. The job is kept in the state DENIED."""
+
+    job_id: str = Field(description="The denied job.")
+    rule: str = Field(description="The rule of the policy that denies it.")

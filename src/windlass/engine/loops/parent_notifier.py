@@ -15,6 +15,7 @@ import msgspec
 
 from windlass.core.bell import RouteDue
 from windlass.core.errors import Refused
+from windlass.core.gatekeeping import SAFETY_DENIED
 from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
 from windlass.core.template import Resolver
@@ -85,7 +86,9 @@ class ParentNotifier(EngineDuty):
         if child["state"] != JobState.COMPLETED:
             cause = msgspec.json.decode(child["error"] or "{}").get("message", "")
             told = f"child job {child_id} ended {child['state']}: {cause}"
-            return Failure(Fault("child_failed", told, detail=str(child_id)), is_retryable=False)
+            # The step is refused for the reason of its child: nothing of it may run.
+            code = SAFETY_DENIED if child["state"] == JobState.DENIED else "child_failed"
+            return Failure(Fault(code, told, detail=str(child_id)), is_retryable=False)
         plan = await plan_of(self._db, child["plan"])
         inputs = msgspec.json.decode(child["input"])
         try:

@@ -41,6 +41,7 @@ class Pruner(EngineDuty):
             await self._db.run(lambda connection: connection.execute(sql("ticket_forget"), BATCH_MAX))
             await self._db.run(lambda connection: connection.execute(sql("console_forget"), BATCH_MAX))
             await self._db.run(lambda connection: connection.execute(sql("limit_forget"), BATCH_MAX))
+            await self._db.run(lambda connection: connection.execute(sql("velocity_forget"), BATCH_MAX))
             return await self._forget_events()
         return Done(len(rows), len(rows) >= BATCH_MAX)
 

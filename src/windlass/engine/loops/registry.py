@@ -12,6 +12,7 @@ from windlass.engine.loops.pruner import Pruner
 from windlass.engine.loops.rescuer import Rescuer
 from windlass.engine.loops.router import Router
 from windlass.engine.loops.waker import Waker
+from windlass.engine.loops.warden import Warden
 from windlass.engine.loops.webhook_applier import WebhookApplier
 
 DUTIES: tuple[type[EngineDuty], ...] = (
@@ -21,6 +22,7 @@ DUTIES: tuple[type[EngineDuty], ...] = (
     Escalator,
     ParentNotifier,
     WebhookApplier,
+    Warden,
     Router,
     Granter,
     Adopter,

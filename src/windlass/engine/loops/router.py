@@ -43,10 +43,12 @@ from windlass.core.visibility import Reader
 from windlass.engine import approvals, rerun
 from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
+from windlass.engine.door import enter, gated
 from windlass.engine.loops.duty import Done, Due, Engine, EngineDuty
+from windlass.engine.policies import Current
 from windlass.engine.recipes import latest
 from windlass.engine.signals import Early
-from windlass.engine.submit import Submission, insert
+from windlass.engine.submit import Accepted, Submission, insert
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.artifact import Artifacts
@@ -69,6 +71,8 @@ PATIENCE_S = 0.05
 Outputs = Mapping[str, Any] | OutputQuarantined
 Ready = tuple[asyncpg.Record, Plan, Outputs]
 Resolved = tuple[asyncpg.Record, Resolution]
+# A batch that starts no job needs no policy.
+NO_JOBS = Current()
 
 
 class _Slow:
@@ -146,7 +150,10 @@ class Router(EngineDuty):
         resolved = await self._paced(await self._resolve_all(list(zip(rows, plans, outputs, strict=True))))
         if resolved:
             calls = await self._calls(resolved)
-            await self._db.run(lambda connection: self._write(connection, resolved, calls))
+            if calls:
+                await gated(self._db, lambda connection, gate: self._write(connection, resolved, calls, gate))
+            else:
+                await self._db.run(lambda connection: self._write(connection, resolved, calls, NO_JOBS))
         for error in self._ended():
             raise error
         is_fan = any(isinstance(resolution, Fan) and resolution.items for _, resolution in resolved)
@@ -323,6 +330,7 @@ class Router(EngineDuty):
         connection: asyncpg.Connection,
         resolved: list[tuple[asyncpg.Record, Resolution]],
         calls: dict[tuple[UUID, int], Submission],
+        gate: Current,
     ) -> None:
         wanted: dict[UUID, set[int]] = {}
         for row, resolution in resolved:
@@ -332,6 +340,7 @@ class Router(EngineDuty):
             touched = touched_by(plan, row["no"], row["node"], is_success=not can_fail)
             wanted.setdefault(row["job_id"], set()).update(touched)
         async with connection.transaction():
+            await enter(connection, gate)
             await drafts.lock(connection, wanted)
             found = await drafts.load(connection, wanted, lambda h: read_plan(connection, h))
             by_job = {draft.job.id: draft for draft in found}
@@ -349,18 +358,24 @@ class Router(EngineDuty):
             await early.write(connection)
             started = [call for draft in found for call in _children_of(draft, calls)]
             if started:
-                await self._start(connection, started)
+                await self._start(connection, started, gate)
 
-    async def _start(self, connection: asyncpg.Connection, started: list[tuple[Step, Submission]]) -> None:
-        """Make the child jobs. A child of a retried job continues where the earlier child failed."""
+    async def _start(
+        self, connection: asyncpg.Connection, started: list[tuple[Step, Submission]], gate: Current
+    ) -> None:
+        """Make the child jobs. A child of a retried job continues where the earlier child failed.
+
+        A child that the policy denies has ended in this commit, and its end is on the way to the parent's step.
+        """
         again = [(new.retry_of, step.node, step.index, new) for step, new in started if new.retry_of is not None]
         kept = await kept_children(connection, again)
         made = [submission._replace(retry_of=kept.get(submission.job_id)) for _, submission in started]
-        await insert(connection, made)
-        for submission in made:
+        answers = await insert(connection, made, gate)
+        live = [(new, one) for new, one in zip(made, answers, strict=True) if isinstance(one, Accepted)]
+        for submission, answer in live:
             if submission.retry_of is not None:
-                await rerun.keep(connection, submission.retry_of, submission, self.name)
-        if timed := [submission.job_id for submission in made if submission.deadline_s is not None]:
+                await rerun.keep(connection, submission.retry_of, submission, answer, self.name)
+        if timed := [submission.job_id for submission, _ in live if submission.deadline_s is not None]:
             await hand_down(connection, timed)
 
     @staticmethod

@@ -7,7 +7,10 @@
 SELECT j.id, j.caller, j.priority, j.depth, j.correlation_id,
        extract(epoch FROM j.deadline_at - windlass.clock())::float8,
        extract(epoch FROM j.expires_at - windlass.clock())::float8, j.is_ttl_default,
-       CASE WHEN e.seq IS NOT NULL THEN j.retry_of END, e.payload ->> 'fresh'
+       CASE WHEN e.seq IS NOT NULL THEN j.retry_of END, e.payload ->> 'fresh',
+       CASE WHEN j.policy IS NOT NULL THEN (
+           SELECT f.payload ->> 'caller' FROM windlass.events f WHERE f.job_id = j.id AND f.seq = 1
+       ) END
 FROM windlass.jobs j
 LEFT JOIN windlass.events e ON e.job_id = j.id AND e.seq = 2 AND e.type = 'job.kept'
 WHERE j.id = ANY ($1::uuid[])

@@ -1,4 +1,4 @@
--- Dead letters: failed jobs that were neither run again nor discarded.
+-- Dead letters: failed and denied jobs that were neither run again nor discarded.
 
 -- name: dead_letters
 -- The dead letters among the newest $1 failed jobs of all callers (by jobs_failed). A child job belongs to its parent,
@@ -7,7 +7,7 @@
 SELECT j.id, j.recipe, j.plan, j.trouble AS state, j.finished_at, e.code, left(e.message, $2) AS message, e.step
 FROM (
     SELECT id, recipe, plan, finished_at, error, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs
-    WHERE trouble IN ('FAILED', 'TIMEOUT') ORDER BY id DESC LIMIT $1
+    WHERE trouble IN ('FAILED', 'TIMEOUT', 'DENIED') ORDER BY id DESC LIMIT $1
 ) j
 CROSS JOIN LATERAL json_to_record(coalesce(j.error, '{}')) AS e (code text, message text, step text)
 WHERE j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
@@ -22,7 +22,7 @@ FROM (
     WHERE caller = $3 AND trouble IS NOT NULL ORDER BY id DESC LIMIT $1
 ) j
 CROSS JOIN LATERAL json_to_record(coalesce(j.error, '{}')) AS e (code text, message text, step text)
-WHERE j.trouble IN ('FAILED', 'TIMEOUT') AND j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
+WHERE j.trouble IN ('FAILED', 'TIMEOUT', 'DENIED') AND j.deleted_at IS NULL AND (j.parent_job IS NULL OR j.parent_attempt = 0)
   AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL
 ORDER BY j.id DESC
 
@@ -38,14 +38,14 @@ WITH looked AS MATERIALIZED (
                AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL AS is_dead
     FROM (
         SELECT id, deleted_at, parent_job, parent_attempt FROM windlass.jobs
-        WHERE trouble IN ('FAILED', 'TIMEOUT') ORDER BY id DESC LIMIT $1
+        WHERE trouble IN ('FAILED', 'TIMEOUT', 'DENIED') ORDER BY id DESC LIMIT $1
     ) j
 )
 -- include: dead_letters_counted
 
 -- name: dead_letters_count_caller
 WITH looked AS MATERIALIZED (
-    SELECT id, trouble IN ('FAILED', 'TIMEOUT') AND deleted_at IS NULL AND (parent_job IS NULL OR parent_attempt = 0)
+    SELECT id, trouble IN ('FAILED', 'TIMEOUT', 'DENIED') AND deleted_at IS NULL AND (parent_job IS NULL OR parent_attempt = 0)
                AND (SELECT r.job_id FROM windlass.redriven r WHERE r.job_id = j.id) IS NULL AS is_dead
     FROM (
         SELECT id, deleted_at, parent_job, parent_attempt, trouble FROM windlass.jobs

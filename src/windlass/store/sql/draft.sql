@@ -24,13 +24,13 @@ JOIN windlass.jobs j ON j.id = t.job_id
 JOIN windlass.steps s ON s.job_id = t.job_id AND s.no = t.no
 
 -- name: draft_load_open
--- Loads every step of one job in the given states, with the columns of draft_load.
+-- Loads every step of these jobs in the given states, with the columns of draft_load.
 SELECT
        -- include: draft_columns
        windlass.clock() AS now
 FROM windlass.jobs j
 LEFT JOIN windlass.steps s ON s.job_id = j.id AND s.state = ANY($2::text[])
-WHERE j.id = $1
+WHERE j.id = ANY($1::uuid[])
 
 -- name: draft_write
 -- Writes many drafts: jobs, steps, events. It writes everything or nothing: if a job no longer has the version that was

@@ -55,3 +55,7 @@ DELETE FROM windlass.cursors
 -- name: installation_resume
 INSERT INTO windlass.cursors (name, txid, job_id, seq)
 VALUES ('auditor', pg_current_xact_id(), '00000000-0000-0000-0000-000000000000', 0)
+
+-- name: installation_judges
+-- From the first policy on, releases that judge no jobs may not start: they would run what the policy denies.
+UPDATE windlass.installation SET oldest_schema = $1, oldest_release = $2 WHERE oldest_schema < $1

@@ -3,7 +3,7 @@
 -- fragment: job_new_columns
 (id, recipe, plan, state, caller, priority, event_seq, steps_total, steps_open, input, labels,
  idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth, retry_of,
- created_at, deadline_at, expires_at, due_at, is_ttl_default)
+ created_at, deadline_at, expires_at, due_at, is_ttl_default, policy, rule)
 
 -- name: job_submit
 -- Inserts jobs, their first events with the payload `:told`, and their steps. A job whose id or idempotency key exists
@@ -15,7 +15,7 @@ WITH job AS (
     SELECT d.id, d.recipe, d.plan, d.state, d.caller, d.priority, 1, d.steps_total, d.steps_open, d.input, d.labels,
            d.idempotency_key, d.body_hash, d.correlation_id, d.parent_job, d.parent_no, d.parent_attempt, d.depth,
            d.retry_of, t.now, t.now + d.deadline, t.now + d.ttl, t.now + least(d.deadline, d.ttl),
-           d.is_ttl_default
+           d.is_ttl_default, d.policy, d.rule
     FROM (
             SELECT id, input, labels, idempotency_key, body_hash, correlation_id, parent_job, parent_no,
                    parent_attempt, retry_of, deadline,
@@ -28,19 +28,24 @@ WITH job AS (
                    coalesce(steps_open, (:steps_open::int[])[1]) AS steps_open,
                    coalesce(depth, (:depths::smallint[])[1]) AS depth,
                    coalesce(ttl, (:ttls::interval[])[1]) AS ttl,
-                   coalesce(is_ttl_default, (:ttl_defaults::bool[])[1]) AS is_ttl_default
+                   coalesce(is_ttl_default, (:ttl_defaults::bool[])[1]) AS is_ttl_default,
+                   -- These have NULLs for jobs that may not go on. One element stands for all jobs.
+                   CASE WHEN cardinality(:policies::bigint[]) = 1 THEN (:policies)[1] ELSE policy END AS policy,
+                   CASE WHEN cardinality(:rules::text[]) = 1 THEN (:rules)[1] ELSE rule END AS rule
             FROM unnest(:ids::uuid[], :recipes::text[], :plans::text[], :states::text[], :callers::text[],
                         :priorities::smallint[], :steps_total::int[],
                         :steps_open::int[], :inputs::json[], :labels::jsonb[], :idempotency_keys::text[],
                         :body_hashes::text[], :correlation_ids::text[], :parent_jobs::uuid[],
                         :parent_nos::int[], :parent_attempts::int[], :depths::smallint[], :retries_of::uuid[],
                         :deadlines::interval[], :ttls::interval[],
-                        :ttl_defaults::bool[])
+                        :ttl_defaults::bool[], :policies::bigint[], :rules::text[])
                 AS u (id, recipe, plan, state, caller, priority, steps_total, steps_open, input, labels,
                       idempotency_key, body_hash, correlation_id, parent_job, parent_no, parent_attempt, depth,
-                      retry_of, deadline, ttl, is_ttl_default)
+                      retry_of, deadline, ttl, is_ttl_default, policy, rule)
         ) AS d,
         (SELECT windlass.clock() AS now) AS t
+    -- Refuses the statement if another policy than the one that judged the jobs is in force.
+    WHERE :judged_by::bigint IS NULL OR (SELECT windlass.policy_check(:judged_by)) IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING id, caller, recipe, correlation_id
 ), step AS (
@@ -60,12 +65,14 @@ WITH job AS (
 ), event AS (
     INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
     SELECT job.id, 1, (SELECT windlass.clock()), 'job.submitted', job.caller,
-           CASE WHEN cardinality(:told::json[]) > 0 THEN (:told::json[])[array_position(:ids::uuid[], job.id)] END,
+           CASE WHEN cardinality(:told::json[]) = 1 THEN (:told::json[])[1]
+                WHEN cardinality(:told::json[]) > 1 THEN (:told::json[])[array_position(:ids::uuid[], job.id)] END,
            job.correlation_id
     FROM job
 )
 -- One row for all: the ids are the caller's own, and jobs of one statement are made at one time.
-SELECT (SELECT count(*) FROM job) AS made, windlass.clock() AS created_at
+SELECT (SELECT count(*) FROM job) AS made, windlass.clock() AS created_at,
+       CASE WHEN :is_listed::bool THEN ARRAY(SELECT id FROM job) END AS ids
 
 -- name: job_submit_one
 -- Inserts one job, with single values as parameters: arrays of one element would cost more than the insert itself. With
@@ -80,8 +87,9 @@ WITH job AS (
            :parent_attempt::int, :depth::smallint, :retry_of::uuid,
            t.now, t.now + :deadline::interval, t.now + :ttl::interval, t.now + least(:deadline::interval,
            :ttl::interval),
-           :is_ttl_default::bool
+           :is_ttl_default::bool, :policy::bigint, :rule::text
     FROM (SELECT windlass.clock() AS now) AS t
+    WHERE :judged_by::bigint IS NULL OR (SELECT windlass.policy_check(:judged_by)) IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING id, created_at
 ), step AS (
@@ -126,7 +134,8 @@ SELECT id, parent_job FROM windlass.jobs WHERE id = ANY ($1::uuid[]) AND parent_
 
 -- name: job_same
 -- The existing jobs with the id or the idempotency key of these jobs.
-SELECT d.place, j.id, j.state, j.body_hash
+-- A job that its submit denied has the reason and the rule of the refusal.
+SELECT d.place, j.id, j.state, j.body_hash, v.reason, v.rule
 FROM unnest($1::uuid[], $2::text[], $3::text[]) WITH ORDINALITY AS d (id, caller, idempotency_key, place)
 CROSS JOIN LATERAL (
     SELECT id, state, body_hash FROM windlass.jobs WHERE id = d.id
@@ -134,6 +143,8 @@ CROSS JOIN LATERAL (
     SELECT id, state, body_hash FROM windlass.jobs WHERE caller = d.caller AND idempotency_key = d.idempotency_key
     LIMIT 1
 ) AS j
+LEFT JOIN windlass.verdicts v
+    ON j.state = 'DENIED' AND v.job_id = j.id AND v.seq = 1 AND v.edge = 'submit' AND v.decision = 'deny'
 
 -- name: job_overdue
 SELECT id, coalesce(deadline_at <= windlass.clock(), false) AS is_deadline
@@ -160,7 +171,10 @@ UPDATE windlass.jobs SET deleted_at = windlass.clock() WHERE id = $1 AND deleted
 SELECT id, recipe, plan, state, caller, priority, input, labels, correlation_id, steps_total, deleted_at,
        extract(epoch FROM deadline_at - created_at)::float8 AS deadline_s,
        CASE WHEN NOT is_ttl_default THEN extract(epoch FROM expires_at - created_at)::float8 END AS ttl_s,
-       (SELECT is_served FROM windlass.installation) AS is_served
+       (SELECT is_served FROM windlass.installation) AS is_served,
+       CASE WHEN policy IS NOT NULL OR state = 'DENIED' THEN (
+           SELECT e.payload ->> 'caller' FROM windlass.events e WHERE e.job_id = $1 AND e.seq = 1
+       ) END AS asker
 FROM windlass.jobs WHERE id = $1
 
 -- name: job_by_key
@@ -202,6 +216,8 @@ WITH old AS (
     DELETE FROM windlass.costs WHERE job_id IN (SELECT id FROM old)
 ), redriven AS (
     DELETE FROM windlass.redriven WHERE job_id IN (SELECT id FROM old)
+), verdict AS (
+    DELETE FROM windlass.verdicts WHERE job_id IN (SELECT id FROM old)
 ), budget AS (
     DELETE FROM windlass.budgets WHERE scope = 'job' AND name IN (SELECT id::text FROM old)
 )

@@ -11,6 +11,8 @@ LIMIT :looks
 -- sort would read and filter all jobs that were seen, instead of only the jobs that are taken.
 FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
 WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
+  -- Once for the statement. A job whose good verdict is older is judged again (engine/recheck.py).
+  AND coalesce(j.policy, 0) >= (SELECT windlass.policy_floor())
   AND (SELECT :handlers::text IS NULL OR strpos(:handlers, ' ' || left(lane, strpos(lane, ' '))) > 0 FROM seen LIMIT 1)
   AND NOT EXISTS (
       SELECT FROM windlass.steps s
@@ -155,6 +157,8 @@ WITH lane AS MATERIALIZED (
            -- include: claim_job_columns
     FROM seen JOIN windlass.jobs j ON j.id = seen.job_id
     WHERE j.state IN ('QUEUED', 'DISPATCHING', 'PROCESSING', 'PREVIEW') AND NOT j.is_paused
+      -- Once for the statement. A job whose good verdict is older is judged again (engine/recheck.py).
+      AND coalesce(j.policy, 0) >= (SELECT windlass.policy_floor())
     ORDER BY seen.rank
     LIMIT :most
     FOR UPDATE OF j SKIP LOCKED
@@ -241,9 +245,12 @@ FROM taken
 
 -- name: step_first_queued
 -- Explains why a claim found nothing: the state of the worker's lease, and the first job that waits in a lane of the
--- worker's handlers ($3). If every candidate was locked, the claim should wait for that job's lock. Two index probes
--- find out whether its queue holds another lane.
-SELECT w.lost_at IS NULL AS is_known, w.lease_until > windlass.clock() AS is_live, first.job_id,
+-- worker's handlers ($3). If every candidate was locked, the claim should wait for that job's lock. If the job is stale,
+-- it must be judged again. Two index probes find out whether its queue holds another lane.
+SELECT w.lost_at IS NULL AS is_known, w.lease_until > windlass.clock() AS is_live, first.job_id, first.queue, first.lane,
+       CASE WHEN first.job_id IS NOT NULL THEN (
+           SELECT coalesce(j.policy, 0) < (SELECT windlass.policy_floor()) FROM windlass.jobs j WHERE j.id = first.job_id
+       ) END AS is_stale,
        NOT EXISTS (
            SELECT FROM windlass.steps s WHERE s.state = 'QUEUED' AND s.queue = first.queue AND s.lane < first.lane
        ) AND NOT EXISTS (
@@ -276,6 +283,20 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS first ON true
 WHERE w.id = $1
+
+-- name: step_stale
+-- The jobs at the front of a lane whose good verdict is older than the policy allows.
+SELECT DISTINCT j.id
+FROM (
+    SELECT job_id FROM windlass.steps WHERE state = 'QUEUED' AND queue = $1 AND lane = $2
+    ORDER BY priority DESC, job_id, no LIMIT $3
+) AS s
+JOIN windlass.jobs j ON j.id = s.job_id
+WHERE coalesce(j.policy, 0) < (SELECT windlass.policy_floor())
+
+-- name: step_fence
+-- Takes the lock of the policy before the lock of a job.
+SELECT windlass.policy_floor()
 
 -- name: step_waiting
 -- The queues that hold a step to claim, and whether the worker holds an attempt. A worker asks this periodically: a

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from windlass.app.entropy import Ids
-from windlass.core.errors import BadExpression, Conflict, Refused
+from windlass.core.errors import BadExpression, Conflict, Denied, Refused
 from windlass.core.outcome import Cancel, Failure, Fault, Report, Success
 from windlass.core.plan import Plan
 from windlass.core.template import Template
@@ -98,7 +98,7 @@ async def run_submitter(stage: Stage, rng: random.Random, wishes: list[Submissio
         answers = await stage.patiently(rng, partial(submit, stage.db, batch))
         del wishes[: len(batch)]
         for wish, answer in zip(batch, answers, strict=True):
-            job_id = None if isinstance(answer, Conflict) else answer.job_id
+            job_id = None if isinstance(answer, Conflict | Denied) else answer.job_id
             stage.log.answers.append(Answer(wish.caller, wish.idempotency_key, dict(wish.inputs), job_id))
             if job_id is not None and job_id not in stage.jobs:
                 stage.jobs.append(job_id)

@@ -1,0 +1,150 @@
+"""Judges open jobs again: after a publish, and when the time of a throttle is over.
+
+    lock the policy, then the jobs ─► judge ─► still good: raise `jobs.policy`, many jobs in one statement
+                                              else: the draft of the job (core/gatekeeping.py)      all in one commit
+
+Two processes may judge the same jobs: the second finds nothing to change. A job that the policy throttled at its submit
+was never counted under a velocity limit, so its question is the question of the submit, and it counts when it passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from windlass.core.gatekeeping import Ruling, rule_on
+from windlass.core.states import JobState, StepState
+from windlass.core.verdict import Decision, Edge, Verdict
+from windlass.engine.asker import Asker, known_asker, stored_asker
+from windlass.engine.door import enter, gated, judge_one
+from windlass.engine.policies import Current
+from windlass.engine.velocity import Velocity
+from windlass.policy.question import Question, topic_of
+from windlass.store import drafts
+from windlass.store.database import Database
+from windlass.store.plans import read_plan
+from windlass.store.statements import sql
+from windlass.store.verdicts import constraints_text
+
+SOURCE = "policy"
+# The steps on which a verdict puts a hold, or from which it takes one.
+_STATES = (StepState.READY, StepState.HELD, StepState.QUEUED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A job, the verdict about it now, and the edge of the question."""
+
+    row: asyncpg.Record
+    verdict: Verdict
+    edge: Edge
+
+    @property
+    def is_still_good(self) -> bool:
+        """Whether only the number of the policy changes: nothing holds the job, and the verdict lets it go on."""
+        row = self.row
+        is_free = row["gate_tries"] is None and row["state"] != JobState.APPROVAL_REQUIRED
+        return is_free and self.verdict.decision.admits
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the job waits already for the approval that the verdict asks for, and all its queued steps are held.
+
+        A job that has begun may have queued more steps meanwhile, so only a job that has not begun is left alone.
+        """
+        is_asked = self.row["state"] == JobState.APPROVAL_REQUIRED and self.row["waits_for"] == self.verdict.rule
+        return is_asked and self.verdict.decision is Decision.REQUIRE_APPROVAL
+
+
+async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
+    """Judge these jobs by the policy in force, in one commit. Returns how many may go on."""
+
+    async def operation(connection: asyncpg.Connection, gate: Current) -> int:
+        if not gate.is_gated or not job_ids:
+            return 0
+        async with connection.transaction():
+            await enter(connection, gate)
+            await drafts.lock(connection, job_ids)
+            rows = await connection.fetch(sql("verdict_questions"), list(job_ids))
+            asked = await _judged(connection, gate, rows)
+            good = [one for one in asked if one.is_still_good]
+            await _raise(connection, gate.no, good)
+            others = [one for one in asked if not one.is_still_good and not one.is_waiting]
+            return len(good) + await _rule(connection, gate.no, others)
+
+    return await gated(db, operation)
+
+
+async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record]) -> list[_Asked]:
+    edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
+    judgements = [judge_one(gate, _question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
+    velocity = await Velocity.locked(connection, judgements)
+    found = []
+    for row, edge, judgement in zip(rows, edges, judgements, strict=True):
+        decided = velocity.decide(judgement)
+        velocity.count(decided)
+        found.append(_Asked(row, decided.verdict, edge))
+    await velocity.write(connection)
+    return found
+
+
+def _question(row: asyncpg.Record, edge: Edge) -> Question:
+    asker = _asker(row)
+    return Question(
+        edge,
+        topic_of(row["recipe"]),
+        recipe=row["recipe"],
+        job_id=str(row["id"]),
+        tenant=asker.tenant,
+        caller=asker.facts,
+        labels=msgspec.json.decode(row["labels"] or "{}"),
+        inputs=msgspec.json.decode(row["input"]),
+        priority=row["priority"],
+        depth=row["depth"],
+    )
+
+
+def _asker(row: asyncpg.Record) -> Asker:
+    """Return the facts of the submit. For a job that was submitted before any policy, those of its caller now."""
+    if row["asker"] is not None:
+        return stored_asker(row["caller"], msgspec.json.decode(row["asker"]))
+    known: Mapping[str, Any] = msgspec.json.decode(row["known"] or "{}")
+    return known_asker(row["caller"], known.get("caller_type") or "", known.get("tier") or "")
+
+
+async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:
+    if not good:
+        return
+    await connection.execute(
+        sql("verdict_raise"), [one.row["id"] for one in good], [one.verdict.rule for one in good], policy
+    )
+    limited = [
+        (one.row["id"], one.verdict.decision, one.verdict.rule, one.verdict.reason, constraints_text(one.verdict))
+        for one in good
+        if one.verdict.decision is not Decision.ALLOW
+    ]
+    if limited:
+        *columns, constraints = (list(column) for column in zip(*limited, strict=True))
+        await connection.execute(sql("verdict_put_many"), *columns, policy, constraints)
+
+
+async def _rule(connection: asyncpg.Connection, policy: int, asked: Sequence[_Asked]) -> int:
+    """Apply verdicts that change more than the number of the policy. Returns how many jobs may go on."""
+    if not asked:
+        return 0
+    by_job = {one.row["id"]: one for one in asked}
+    found = await drafts.load_open_many(connection, by_job, _STATES, lambda h: read_plan(connection, h))
+    count = 0
+    for draft in found:
+        one = by_job[draft.job.id]
+        draft.source = SOURCE
+        # The id's random bits spread the questions about jobs that were submitted together.
+        ruling = Ruling(one.verdict, policy, one.edge, spread=draft.job.id.int % 1024 / 1024)
+        count += rule_on(draft, ruling, one.row["gate_tries"] or 0)
+    await drafts.write(connection, found)
+    return count
