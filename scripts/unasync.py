@@ -13,7 +13,12 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parents[1] / "src" / "windlass" / "client"
 # The source of each file that is made.
-MADE = {"client.py": "async_client.py", "sync_line.py": "async_line.py", "submitting.py": "async_submitting.py"}
+MADE = {
+    "client.py": "async_client.py",
+    "deciding.py": "async_deciding.py",
+    "sync_line.py": "async_line.py",
+    "submitting.py": "async_submitting.py",
+}
 _RULES = [
     (re.compile(pattern), text)
     for pattern, text in (
@@ -25,6 +30,7 @@ _RULES = [
         (r"\basyncio\.sleep\b", "time.sleep"),
         (r"\basync_line\b", "sync_line"),
         (r"\basync_submitting\b", "submitting"),
+        (r"\basync_deciding\b", "deciding"),
         (r"\bAsync(?=[A-Z])", ""),
         (r"\b__a(enter|exit)__\b", r"__\1__"),
         (r"\ba(close|next|read|iter_bytes)\b", r"\1"),

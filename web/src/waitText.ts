@@ -11,6 +11,7 @@ const WAITS: Readonly<Record<WaitWord, string>> = {
   child: "waits for its child job",
   external: "waits for a provider",
   event: "waits for an event",
+  approval: "waits for an approval",
   budget: "held by a budget",
 };
 

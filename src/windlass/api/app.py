@@ -22,6 +22,7 @@ from windlass.api.openapi import document
 from windlass.api.parts import Extra, Parts
 from windlass.api.problem import answer_to
 from windlass.api.routes import (
+    approvals,
     audit,
     budgets,
     bulk,
@@ -65,6 +66,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     steps.router,
     callbacks.router,
     webhooks.router,
+    approvals.router,
     providers.router,
     budgets.router,
     recipes.router,

@@ -15,10 +15,11 @@ from importlib.util import find_spec
 from windlass.app.entropy import spread
 from windlass.app.first_key import SECRET_FILE, secret_of
 from windlass.app.windlass import Windlass
-from windlass.core.errors import Unavailable
+from windlass.core.errors import BadSetting, Unavailable
 from windlass.engine import installation
 from windlass.engine.loops.followers import Followers
 from windlass.pure.service import Service, Services
+from windlass.pure.webhook import parse_secret
 
 # How often it asks the database, and how often it checks whether this process serves an API itself.
 ASK_EVERY_S = 30.0
@@ -73,6 +74,9 @@ class Following:
             webhook_sender = await _webhook_sender(windlass) if self._with_webhook_sender else None
             if webhook_sender is not None:
                 await self._services.start(webhook_sender, is_late=True)
+            approval_sender = _approval_sender(windlass) if self._with_webhook_sender else None
+            if approval_sender is not None:
+                await self._services.start(approval_sender, is_late=True)
             await asyncio.Event().wait()
         finally:
             await self._services.stop()
@@ -106,6 +110,32 @@ async def _webhook_sender(windlass: Windlass) -> Service | None:
         public_url=settings.public_url,
         has_tracebacks=settings.expose_tracebacks,
         on_result=windlass.observer.webhook if isinstance(windlass.observer, Meters) else None,
+    )
+
+
+def _approval_sender(windlass: Windlass) -> Service | None:
+    """Return the sender of approval notices, if there is an address for them and the packages that sending needs."""
+    settings = windlass.settings
+    if settings.approval_webhook is None:
+        return None
+    if settings.approval_webhook_secret is None:
+        raise BadSetting(
+            "approval_webhook is set without approval_webhook_secret, so its receiver could not trust the notices",
+            remedy="Set both",
+        )
+    if find_spec("httpcore") is None:
+        log.warning("this process sends no notices of approvals: it needs the extra `service`")
+        return None
+    from windlass.outbound.approval_sender import ApprovalSender, Receiver
+    from windlass.outbound.send import Sender
+
+    return ApprovalSender(
+        windlass.db,
+        Receiver(settings.approval_webhook, parse_secret(settings.approval_webhook_secret)),
+        Sender(is_loopback_allowed=settings.webhook_loopback),
+        spread=spread,
+        clock_s=time.monotonic,
+        public_url=settings.public_url,
     )
 
 

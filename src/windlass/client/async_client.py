@@ -13,6 +13,7 @@ from uuid import UUID
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.asking import converted
+from windlass.client.async_deciding import AsyncDeciding
 from windlass.client.async_submitting import AsyncSubmitting
 from windlass.client.exchange import Flow, Give, Got, Sources, Wish
 from windlass.client.flows import Made
@@ -63,7 +64,7 @@ class AsyncBackend(Protocol):
         ...
 
 
-class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"]):
+class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncDeciding):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the
@@ -164,12 +165,14 @@ class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"]):
         caller_type: str = "user",
         tier: str | None = None,
         scopes: Sequence[str] | None = None,
+        roles: Sequence[str] | None = None,
         expires_in: float | None = None,
     ) -> tuple[str, KeyView]:
         """Create a key (for admins). Return its text, which the server does not store, and its stored fields."""
         known = {
             "caller": caller, "name": name, "caller_type": caller_type, "tier": tier,
-            "scopes": None if scopes is None else list(scopes), "expires_in": expires_in,
+            "scopes": None if scopes is None else list(scopes), "roles": None if roles is None else list(roles),
+            "expires_in": expires_in,
         }  # fmt: skip
         wish = {name: value for name, value in known.items() if value is not None}
         return await self.run(flows.create_key(self.sources, wish))

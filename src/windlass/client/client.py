@@ -14,6 +14,7 @@ from uuid import UUID
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.asking import converted
+from windlass.client.deciding import Deciding
 from windlass.client.exchange import Flow, Give, Got, Sources, Wish
 from windlass.client.flows import Made
 from windlass.client.order import Order
@@ -64,7 +65,7 @@ class Backend(Protocol):
         ...
 
 
-class Client(Submitting[str, "RemoteJob"]):
+class Client(Submitting[str, "RemoteJob"], Deciding):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the
@@ -165,12 +166,14 @@ class Client(Submitting[str, "RemoteJob"]):
         caller_type: str = "user",
         tier: str | None = None,
         scopes: Sequence[str] | None = None,
+        roles: Sequence[str] | None = None,
         expires_in: float | None = None,
     ) -> tuple[str, KeyView]:
         """Create a key (for admins). Return its text, which the server does not store, and its stored fields."""
         known = {
             "caller": caller, "name": name, "caller_type": caller_type, "tier": tier,
-            "scopes": None if scopes is None else list(scopes), "expires_in": expires_in,
+            "scopes": None if scopes is None else list(scopes), "roles": None if roles is None else list(roles),
+            "expires_in": expires_in,
         }  # fmt: skip
         wish = {name: value for name, value in known.items() if value is not None}
         return self.run(flows.create_key(self.sources, wish))

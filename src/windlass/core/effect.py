@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from windlass.core.approval import Request
 from windlass.core.outcome import Cost
 from windlass.core.states import StepState
 from windlass.core.verdict import Edge, Verdict
@@ -58,6 +60,14 @@ class ExpectEvent:
 
     no: int
     match: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestApproval:
+    """Stores a request for an approval; its step, or the whole job, waits for the votes."""
+
+    id: UUID
+    request: Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,7 @@ Effect = (
     | StartJob
     | UseKey
     | ExpectEvent
+    | RequestApproval
     | RecordWork
     | GiveUpWork
     | Charge

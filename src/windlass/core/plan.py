@@ -30,6 +30,7 @@ class NodeKind(StrEnum):
     RECIPE = "recipe"  # a child job
     TIMER = "timer"  # none: time passes
     EVENT = "event"  # the sender of an event of this name
+    APPROVAL = "approval"  # people who vote
 
 
 class OnFailure(StrEnum):
@@ -45,13 +46,14 @@ class Node:
 
     `with_` holds the arguments, a tree in which strings may contain `${…}`. `when` and `each` are whole expressions
     without the `${}`. `each` makes the node a fan-out: one child per item, with `item` and `index` in scope.
-    For a TIMER, `with_["seconds"]` is its length; for an EVENT, `with_` is what the event must contain. `run` is the
-    name of the handler, the recipe or the event.
+    For a TIMER, `with_["seconds"]` is its length. For an EVENT, `with_` is what the event must contain. For an
+    APPROVAL, it has the `question` and the values to `show`. `run` is the name of the handler, the recipe or the event.
 
     A TASK with a `provider`, a `concurrency` key (a template) or a `cost` waits for a slot before it runs. `limit` is
     the capacity of one key and `takes` the share that a step takes. `places` is how many of the provider's places a
     step takes. `cost` is the expected maximum cost of an attempt.
-    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job.
+    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job. `approval` has the terms
+    of an APPROVAL (`core/approval.py`).
     """
 
     name: str
@@ -72,6 +74,7 @@ class Node:
     ttl_s: float | None = None
     takes: int = 1
     places: int = 1
+    approval: dict[str, Any] | None = None
 
     @property
     def is_routed(self) -> bool:
@@ -80,7 +83,7 @@ class Node:
 
     @property
     def waits_s(self) -> float:
-        """The longest wait that the node declares: for an event, an answer, a child job with a TTL, or a timer."""
+        """The longest wait that the node declares: for an event, an answer, people, a child job with a TTL, a timer."""
         if self.kind is NodeKind.TIMER:
             seconds = (self.with_ or {}).get("seconds")
             return float(seconds) if isinstance(seconds, int | float) else 0.0
@@ -191,13 +194,18 @@ class Plan:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Return whether the steps need no slots and no events, so that only their states are written."""
-        return not self.is_slotted and not self.has_events
+        """Return whether the steps need no slots, events or approvals, so that only their states are written."""
+        return not self.is_slotted and not self.has_events and not self.has_approvals
 
     @cached_property
     def has_events(self) -> bool:
         """Return whether any step waits for an event."""
         return any(node.kind is NodeKind.EVENT for node in self.nodes)
+
+    @cached_property
+    def has_approvals(self) -> bool:
+        """Return whether any step waits for people who vote."""
+        return any(node.kind is NodeKind.APPROVAL for node in self.nodes)
 
     @cached_property
     def canonical(self) -> bytes:
@@ -212,7 +220,7 @@ class Plan:
 
 _NODE_DEFAULTS = Node(name="")
 # Keys that newer versions added. Each has the same name in the stored plan.
-_ADDED_KEYS = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s", "takes", "places")
+_ADDED_KEYS = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s", "takes", "places", "approval")
 _NODE_KEYS = ("kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s", *_ADDED_KEYS)
 
 

@@ -50,6 +50,8 @@ class AuditEvent(StrEnum):
     TIMELINE_CHANGED = "timeline_changed"
     POLICY_PUBLISHED = "policy_published"
     POLICY_ROLLED_BACK = "policy_rolled_back"
+    APPROVAL_VOTED = "approval_voted"
+    APPROVAL_USED = "approval_used"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from windlass.core.errors import BadRecipe
 from windlass.core.plan import Node, NodeKind
 from windlass.core.queue import MAIN_PROCESSING
 from windlass.core.retry import Retry
+from windlass.recipe.approving import TERM_KEYS, expires_s, terms_json
 from windlass.recipe.duration import duration_s
 from windlass.recipe.options import (
     check_amount,
@@ -33,12 +34,15 @@ from windlass.recipe.options import (
 TIMEOUT_S = 3600.0
 # The options that only a task has; they are also keys of documents.
 _OF_TASKS = ("provider", "concurrency", "limit", "takes", "places", "cost")
+# The kinds whose steps no worker runs, and that are not jobs of their own.
+_UNWORKED = (NodeKind.TIMER, NodeKind.EVENT, NodeKind.APPROVAL)
 # The keys of a document's step, by its kind.
 DOCUMENT_KEYS: dict[NodeKind, tuple[str, ...]] = {
     NodeKind.TASK: ("queue", "retry", "timeout", "wait", *_OF_TASKS),
     NodeKind.RECIPE: ("ttl",),
     NodeKind.TIMER: (),
     NodeKind.EVENT: ("timeout",),
+    NodeKind.APPROVAL: TERM_KEYS,
 }
 
 
@@ -72,6 +76,8 @@ class Asks:
     cost: float | None = None
     wait_s: float | None = None
     ttl_s: float | None = None
+    # The terms of an approval, as a plan holds them (`recipe/approving.py`).
+    approval: dict[str, Any] | None = None
 
 
 def asks_of(options: StepOptions, place: str, *, provider: str | None, queue: str) -> Asks:
@@ -113,8 +119,11 @@ def asks_in(step: Mapping[str, Any], kind: NodeKind, place: str) -> Asks:
         takes=step.get("takes"),
         places=step.get("places"),
         cost=step.get("cost"),
-        wait_s=_length(step, _wait_key(kind), place),
+        wait_s=expires_s(step.get("expires"), place)
+        if kind is NodeKind.APPROVAL
+        else _length(step, _wait_key(kind), place),
         ttl_s=_length(step, "ttl", place),
+        approval=terms_json(step, place) if kind is NodeKind.APPROVAL else None,
     )
 
 
@@ -134,9 +143,10 @@ def node_values(asks: Asks, kind: NodeKind, place: str) -> dict[str, Any]:
         "cost": None if asks.cost is None else check_cost(asks.cost, f"{place}.cost"),
         "wait_s": None if asks.wait_s is None else check_length(asks.wait_s, waits, "a wait"),
         "ttl_s": None if asks.ttl_s is None else check_length(asks.ttl_s, f"{place}.ttl", "a ttl"),
+        "approval": asks.approval,
     }
-    # No worker runs a timer or an event, so the plan omits the options that only a worker uses.
-    idle = ("queue", "retry", "timeout_s") if kind in (NodeKind.TIMER, NodeKind.EVENT) else ()
+    # No worker runs a timer, an event or an approval, so the plan omits the options that only a worker uses.
+    idle = ("queue", "retry", "timeout_s") if kind in _UNWORKED else ()
     return {name: getattr(plain, name) if value is None or name in idle else value for name, value in values.items()}
 
 
@@ -148,7 +158,7 @@ def check_asks(asks: Asks, kind: NodeKind, place: str) -> None:
             raise BadRecipe(f"only a step that a worker runs has {has}", place=f"{place}.{option}")
     if asks.ttl_s is not None and kind is not NodeKind.RECIPE:
         raise BadRecipe("only a recipe that is used as a step has a ttl", place=f"{place}.ttl")
-    if asks.wait_s is not None and kind not in (NodeKind.TASK, NodeKind.EVENT):
+    if asks.wait_s is not None and kind not in (NodeKind.TASK, NodeKind.EVENT, NodeKind.APPROVAL):
         raise BadRecipe("only a step that waits for an answer from outside has a wait", place=f"{place}.wait")
     if asks.provider is not None:
         check_provider(asks.provider, f"{place}.provider")
@@ -173,7 +183,7 @@ def check_asks(asks: Asks, kind: NodeKind, place: str) -> None:
 
 
 def _wait_key(kind: NodeKind) -> str:
-    return "timeout" if kind is NodeKind.EVENT else "wait"
+    return {NodeKind.EVENT: "timeout", NodeKind.APPROVAL: "expires"}.get(kind, "wait")
 
 
 def _length(step: Mapping[str, Any], key: str, place: str) -> float | None:

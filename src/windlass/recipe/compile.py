@@ -126,11 +126,11 @@ def _sentence(text: str) -> str:
 def _compile_step(draft: StepDraft) -> _Compiled:
     check_name(draft.name, _STEP_NAME, f"steps.{draft.name}", "a step's name")
     place = f"steps.{draft.name}"
-    if draft.kind is not NodeKind.TIMER:
+    if draft.kind in _RUNS:
         what, key = _RUNS[draft.kind]
         check_name(draft.run, _LONG_NAME, f"{place}.{key}", f"{'an' if key == 'wait_for' else 'a'} {what}'s name")
         check_name(draft.asks.queue, _LONG_NAME, f"{place}.queue", "a queue's name")
-    elif draft.each is not None:
+    elif draft.kind is NodeKind.TIMER and draft.each is not None:
         raise BadRecipe("a timer cannot be a fan-out", place=f"{place}.each")
     check_asks(draft.asks, draft.kind, place)
     _check_built_in(draft, place)

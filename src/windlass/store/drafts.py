@@ -129,6 +129,7 @@ def _job(row: asyncpg.Record) -> Job:
         row["correlation_id"],
         row["expires_at"],
         row["failure_code"],
+        row["job_state"] == JobState.APPROVAL_REQUIRED,
     )
 
 

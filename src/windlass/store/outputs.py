@@ -71,6 +71,9 @@ ENDED = Shape("state", "step_state", {"input": (Content.INPUT,), "output": (Cont
 # Pieces of outputs.
 PIECE = Shape("job_state", "state", dict.fromkeys(("short", "body", "ref", "output"), (Content.OUTPUT,)))
 
+# An approval: the values that it shows are made from the outputs of other steps.
+APPROVAL = Shape("job_state", "step_state", {"input": (Content.INPUT,), "arguments": (Content.ITEM,)})
+
 STATEMENTS: dict[str, Shape] = {
     **dict.fromkeys(("read_job", "read_jobs", "read_jobs_trouble", "graph_jobs", "stream_jobs"), JOB),
     **dict.fromkeys(("list_caller", "list_caller_trouble", "list_caller_label", "list_caller_failed_step"), JOB),
@@ -82,6 +85,7 @@ STATEMENTS: dict[str, Shape] = {
     **dict.fromkeys(("step_rows", "step_states"), STEP),
     **dict.fromkeys(("read_events", "read_events_newest", "feed_of_jobs"), EVENT),
     **dict.fromkeys(("attempt_begins", "attempt_ends", "attempt_logs"), EVENT),
+    **dict.fromkeys(("approval_get", "approvals_all", "approvals_of_job"), APPROVAL),
     "audit_errors": JOB,
     "feed_page": FEED,
     **dict.fromkeys(("dead_letters", "dead_letters_caller", "overview_error"), LETTER),

@@ -14,6 +14,7 @@ import asyncpg
 
 from windlass.core.draft import Draft
 from windlass.core.effect import AddChildren, MoveExpiry, StartJob
+from windlass.store.approvals import ApprovalWriter
 from windlass.store.columns import encode
 from windlass.store.provider_jobs import WorkWriter
 from windlass.store.signals import WaitWriter
@@ -127,6 +128,7 @@ WRITERS: tuple[Writer, ...] = (
     ParentWriter(),
     WorkWriter(),
     WaitWriter(),
+    ApprovalWriter(),
     SlotWriter(),
 )
 

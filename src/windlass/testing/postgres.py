@@ -21,7 +21,8 @@ _templates: list[str] = []
 # Referring tables before the tables that they refer to.
 TABLES = (
     "provider_jobs", "provider_events", "providers", "slots", "slot_changes", "costs", "budgets", "signals", "waits",
-    "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits", "keys",
+    "votes", "approvals", "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits",
+    "keys",
     "caller_aliases", "callers", "tallies", "minutes", "redriven", "cursors", "engines", "inbox", "events", "steps",
     "jobs", "workers", "capabilities", "recipes", "plans", "verdicts", "policies",
     "velocity",

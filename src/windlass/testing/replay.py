@@ -158,11 +158,12 @@ class Replay:
         self.moved[no] = event["at"]
 
     def is_begun(self, no: int, source: StepState, target: StepState, payload: dict[str, Any]) -> bool:
-        """Tell whether the move begins an attempt: of a worker, of a child job, or of an awaited event."""
+        """Tell whether the move begins an attempt: of a worker, of a child job, or of a wait for an event or people."""
         if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == WaitKind.CHILD):
             return True
-        is_event = self.plan.nodes[self.node_of(no)].kind is NodeKind.EVENT
-        return is_event and source is S.READY and target in (S.PARKED, S.COMPLETED)
+        kind = self.plan.nodes[self.node_of(no)].kind
+        is_awaited = kind in (NodeKind.EVENT, NodeKind.APPROVAL)
+        return is_awaited and source is S.READY and target in (S.PARKED, S.COMPLETED)
 
     def park(self, no: int, payload: dict[str, Any]) -> None:
         """Check that a wait is as long as requested."""
@@ -219,7 +220,7 @@ class Replay:
             inputs = msgspec.json.decode(self.job["input"])
             seconds = node.with_["seconds"]
             return float(inputs["seconds"] if isinstance(seconds, str) else seconds)
-        if what.startswith(WaitKind.EVENT):
+        if what.startswith((WaitKind.EVENT, WaitKind.APPROVAL)):
             return node.wait_s
         if what.startswith(WaitKind.EXTERNAL):
             limits = [one.within_s for one in said if isinstance(one, Parked)]

@@ -20,6 +20,7 @@ from windlass.pure.job_failed import fault_text
 from windlass.store.database import Database
 from windlass.store.plans import plan_of
 from windlass.store.statements import sql
+from windlass.views.explain_approval import approval_reason
 from windlass.views.explain_line import line_reason, work_reason
 from windlass.views.handlers import missing_of
 from windlass.views.read import JobView, StepView, job, steps
@@ -86,6 +87,8 @@ async def _reason(
         told = await _held(connection, view, row)
     elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.EXTERNAL):
         told = await work_reason(connection, view.id, row.no, _until(row))
+    elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.APPROVAL):
+        told = await approval_reason(connection, view.id, row.no)
     because, detail = (_waiting(view, row), {}) if told is None else told
     if (ends := _ends_before(view, row)) is not None:
         because += f"; the job {ends[0]} before, at {ends[1]:%Y-%m-%d %H:%M:%S} UTC"
@@ -135,6 +138,10 @@ async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) ->
     if holds == Hold.SLOT and (told := await line_reason(connection, view.id, row.no)) is not None:
         because, detail = told
         return because, {"holds": holds.names, **detail}
+    if Hold.APPROVAL in holds and (told := await approval_reason(connection, view.id, None)) is not None:
+        because, detail = told
+        others = [_HOLDS[hold] for hold in Hold if hold in holds and hold not in (Hold.APPROVAL, Hold.ROUTE)]
+        return "; ".join([because, *others]), {"holds": holds.names, **detail}
     return "; ".join(_HOLDS[hold] for hold in Hold if hold in holds), {"holds": holds.names}
 
 

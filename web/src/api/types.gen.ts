@@ -4,6 +4,92 @@
  */
 
 export interface paths {
+    "/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List approvals
+         * @description Returns the approvals that the caller requested or may decide, the newest first.
+         *
+         *     A page may have fewer items than `limit`. To get the next page, send `next` as `cursor` with the same filter.
+         */
+        get: operations["approvals.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an approval
+         * @description Returns what exactly will run, the rule that asks, the people who may decide, and the votes so far.
+         */
+        get: operations["approvals.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve
+         * @description Votes for what will run. Once enough people have, it runs, once.
+         *
+         *     Scope: `approvals:decide`.
+         */
+        post: operations["approvals.approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject
+         * @description Votes against what would run. One such vote ends the approval.
+         *
+         *     Scope: `approvals:decide`.
+         */
+        post: operations["approvals.reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -1311,6 +1397,137 @@ export interface components {
          */
         Activity: "running" | "waiting" | "queued" | "sleeping" | "paused";
         /**
+         * ApprovalDocument
+         * @description An approval: what exactly will run, who may decide, and the votes so far.
+         */
+        ApprovalDocument: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Decided At */
+            decided_at: string | null;
+            /**
+             * Edge
+             * @description `node` if the recipe asks; else the policy's edge, such as `submit`.
+             */
+            edge: string;
+            /** Escalate At */
+            escalate_at: string | null;
+            /** Escalated At */
+            escalated_at: string | null;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Index
+             * @description The step's place in its fan-out.
+             */
+            index: number | null;
+            /**
+             * Inputs
+             * @description The inputs of the job.
+             */
+            inputs: unknown;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            job_status: components["schemas"]["JobState"];
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /**
+             * Left S
+             * @description The seconds until it expires; 0 once it is decided.
+             */
+            left_s: number;
+            /**
+             * May Decide
+             * @description Whether the caller of this request may vote now.
+             */
+            may_decide: boolean;
+            /**
+             * Need
+             * @description How many people must approve.
+             */
+            need: number;
+            /**
+             * No
+             * @description The step that asks; null if the whole job must be approved.
+             */
+            no: number | null;
+            on_reject: components["schemas"]["OnReject"];
+            /**
+             * Plan
+             * @description The hash of the plan that will run.
+             */
+            plan: string;
+            /** Policy */
+            policy: number | null;
+            /** Question */
+            question: string;
+            /**
+             * Reason
+             * @description The rule's words.
+             */
+            reason: string;
+            /** Recipe */
+            recipe: string;
+            /** Requester */
+            requester: string;
+            /**
+             * Rule
+             * @description The rule of the policy that asks.
+             */
+            rule: string | null;
+            /**
+             * Show
+             * @description The values that the recipe shows with its question.
+             */
+            show: unknown;
+            state: components["schemas"]["ApprovalState"];
+            /** Step */
+            step: string | null;
+            /**
+             * Subject
+             * @description The digest of everything that the approval is bound to.
+             */
+            subject: string;
+            /** Votes */
+            votes: components["schemas"]["VoteDocument"][];
+            /** Who */
+            who: components["schemas"]["VotersDocument"][];
+            /** Why Not */
+            why_not: string | null;
+        };
+        /**
+         * ApprovalPage
+         * @description Approvals, the newest first.
+         */
+        ApprovalPage: {
+            /** Items */
+            items: components["schemas"]["ApprovalDocument"][];
+            /** Next */
+            next: string | null;
+        };
+        /**
+         * ApprovalState
+         * @description The states of an approval. All but PENDING and APPROVED are final.
+         * @enum {string}
+         */
+        ApprovalState: "PENDING" | "APPROVED" | "REJECTED" | "EXPIRED" | "INVALIDATED" | "USED";
+        /**
          * AttemptDocument
          * @description One attempt of a step.
          */
@@ -1381,7 +1598,7 @@ export interface components {
          * @description The kinds of audit records.
          * @enum {string}
          */
-        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed";
+        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed" | "approval_voted" | "approval_used";
         /**
          * AuditPage
          * @description Records in the requested order. Send `next` as `after`, or with `desc` as `before`, to continue.
@@ -1653,6 +1870,12 @@ export interface components {
              */
             status: number[];
         };
+        /**
+         * Choice
+         * @description The two votes.
+         * @enum {string}
+         */
+        Choice: "approve" | "reject";
         /**
          * CompleteDocument
          * @description The result of a callback.
@@ -2110,7 +2333,7 @@ export interface components {
          * @description What happened to a job, or to one of its steps.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.kept" | "job.paused" | "job.resumed" | "job.pending" | "job.approval_required" | "job.queued" | "job.dispatching" | "job.processing" | "job.preview" | "job.completed" | "job.failed" | "job.denied" | "job.timeout" | "job.cancelled" | "job.expired" | "job.output_quarantined" | "step.blocked" | "step.ready" | "step.held" | "step.queued" | "step.running" | "step.parked" | "step.completed" | "step.skipped" | "step.failed" | "step.cancelled" | "step.denied" | "step.quarantined" | "step.abandoned" | "step.fanned" | "step.progress" | "step.preview" | "step.checkpoint" | "step.log";
+        EventType: "job.submitted" | "job.kept" | "job.paused" | "job.resumed" | "job.pending" | "job.approval_required" | "job.queued" | "job.dispatching" | "job.processing" | "job.preview" | "job.completed" | "job.failed" | "job.denied" | "job.timeout" | "job.cancelled" | "job.expired" | "job.output_quarantined" | "step.blocked" | "step.ready" | "step.held" | "step.queued" | "step.running" | "step.parked" | "step.completed" | "step.skipped" | "step.failed" | "step.cancelled" | "step.denied" | "step.quarantined" | "step.abandoned" | "step.fanned" | "step.progress" | "step.preview" | "step.checkpoint" | "step.log" | "approval.requested" | "approval.voted" | "approval.escalated" | "approval.decided";
         /**
          * FanDocument
          * @description The progress of a fan-out.
@@ -2217,7 +2440,7 @@ export interface components {
          * @description The name of a hold, as users see it. Every hold has one.
          * @enum {string}
          */
-        HoldName: "paused" | "slot" | "route";
+        HoldName: "paused" | "slot" | "route" | "approval";
         /**
          * HolderDocument
          * @description A step that holds a slot of the provider.
@@ -2638,6 +2861,8 @@ export interface components {
             name: string;
             /** Revoked At */
             revoked_at: string | null;
+            /** Roles */
+            roles: string[];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /** Tier */
@@ -2678,6 +2903,14 @@ export interface components {
              * @example nightly indexing
              */
             name: string;
+            /**
+             * Roles
+             * @description Roles of its holder, for approvals.
+             * @example [
+             *       "lead"
+             *     ]
+             */
+            roles?: string[] | null;
             /**
              * Scopes
              * @default [
@@ -2825,6 +3058,11 @@ export interface components {
             key_id: string | null;
             role: components["schemas"]["Role"];
             /**
+             * Roles
+             * @description The roles by which an approval may name the caller.
+             */
+            roles: string[];
+            /**
              * Scopes
              * @description As `Scope`; a Membership service may name others.
              */
@@ -2885,6 +3123,8 @@ export interface components {
             name: string;
             /** Revoked At */
             revoked_at: string | null;
+            /** Roles */
+            roles: string[];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /** Tier */
@@ -2940,13 +3180,19 @@ export interface components {
          * @description The party that does a node's work.
          * @enum {string}
          */
-        NodeKind: "task" | "recipe" | "timer" | "event";
+        NodeKind: "task" | "recipe" | "timer" | "event" | "approval";
         /**
          * OnFailure
          * @description The fate of a job's other branches after a step has failed for good.
          * @enum {string}
          */
         OnFailure: "finish" | "stop";
+        /**
+         * OnReject
+         * @description The fate of a step whose approval was rejected.
+         * @enum {string}
+         */
+        OnReject: "fail" | "continue";
         /**
          * OverviewDocument
          * @description What to look at first. A caller that is no admin sees only its own jobs, and no queues.
@@ -2982,7 +3228,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "provider_unavailable" | "rate_limited" | "refused" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "provider_unavailable" | "rate_limited" | "refused" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -3478,7 +3724,7 @@ export interface components {
          * @description The rights that a key may have.
          * @enum {string}
          */
-        Scope: "jobs:read" | "jobs:write" | "audit:read" | "priority:high" | "admin";
+        Scope: "jobs:read" | "jobs:write" | "audit:read" | "approvals:decide" | "priority:high" | "admin";
         /**
          * SessionDocument
          * @description The signed-in caller, and the facts that the page needs about the server.
@@ -3838,6 +4084,66 @@ export interface components {
             version: string;
         };
         /**
+         * VoteDocument
+         * @description A vote that counts. Each caller has one.
+         */
+        VoteDocument: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Caller */
+            caller: string;
+            choice: components["schemas"]["Choice"];
+            /** Note */
+            note: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * VoteRequest
+         * @description A vote on an approval.
+         */
+        VoteRequest: {
+            /**
+             * Note
+             * @description For the other people who decide.
+             * @default
+             */
+            note: string;
+            /**
+             * Reason
+             * @description For the requester and the record.
+             * @default
+             */
+            reason: string;
+            /**
+             * Subject
+             * @description `subject` as the voter read it. If something else would run, the vote is refused.
+             */
+            subject?: string | null;
+        };
+        /**
+         * VotersDocument
+         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
+         */
+        VotersDocument: {
+            /** Callers */
+            callers: string[];
+            /**
+             * Escalate After S
+             * @description After this time the people below belong to it too.
+             */
+            escalate_after_s: number | null;
+            /** Escalate Callers */
+            escalate_callers: string[];
+            /** Escalate Roles */
+            escalate_roles: string[];
+            /** Roles */
+            roles: string[];
+        };
+        /**
          * WaitDocument
          * @description The reason that a step waits.
          */
@@ -3860,7 +4166,7 @@ export interface components {
          * @description What a PARKED step waits for.
          * @enum {string}
          */
-        WaitKind: "retry" | "snooze" | "timer" | "fan" | "child" | "external" | "event";
+        WaitKind: "retry" | "snooze" | "timer" | "fan" | "child" | "external" | "event" | "approval";
         /**
          * WaiterDocument
          * @description The next step to get a slot.
@@ -4064,6 +4370,497 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "approvals.list": {
+        parameters: {
+            query?: {
+                /** @description Only approvals in one of these states. */
+                state?: components["schemas"]["ApprovalState"][];
+                /** @description Only approvals that the caller requested. */
+                mine?: boolean;
+                /** @description Only approvals that the caller may decide now. */
+                decidable?: boolean;
+                limit?: number;
+                /** @description `next` of the last page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalPage"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "approvals.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An approval. */
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "approvals.approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An approval. */
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["VoteRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `approval_already_resolved`: The approval is decided already; `approval_not_actionable`: The approval cannot be decided now; `approval_retryable_lock`: The job is busy; `approval_stale_request`: Something else would run; `approval_stale_snapshot`: The policy has changed; `approval_terminal_run`: The job has ended. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "approvals.reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An approval. */
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["VoteRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `approval_already_resolved`: The approval is decided already; `approval_not_actionable`: The approval cannot be decided now; `approval_retryable_lock`: The job is busy; `approval_stale_request`: Something else would run; `approval_stale_snapshot`: The policy has changed; `approval_terminal_run`: The job has ended. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "audit.list": {
         parameters: {
             query?: {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from windlass.engine.loops.adopter import Adopter
 from windlass.engine.loops.duty import EngineDuty
+from windlass.engine.loops.escalator import Escalator
 from windlass.engine.loops.expirer import Expirer
 from windlass.engine.loops.granter import Granter
 from windlass.engine.loops.parent_notifier import ParentNotifier
@@ -18,6 +19,7 @@ DUTIES: tuple[type[EngineDuty], ...] = (
     Rescuer,
     Waker,
     Expirer,
+    Escalator,
     ParentNotifier,
     WebhookApplier,
     Warden,

@@ -202,6 +202,10 @@ WITH old AS (
     DELETE FROM windlass.signals WHERE job_id IN (SELECT id FROM old)
 ), wait AS (
     DELETE FROM windlass.waits WHERE job_id IN (SELECT id FROM old)
+), approval AS (
+    DELETE FROM windlass.approvals WHERE job_id IN (SELECT id FROM old) RETURNING id
+), vote AS (
+    DELETE FROM windlass.votes WHERE approval_id IN (SELECT id FROM approval)
 ), slot AS (
     DELETE FROM windlass.slots WHERE job_id IN (SELECT id FROM old)
 ), work AS (

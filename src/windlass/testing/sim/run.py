@@ -20,6 +20,7 @@ from windlass.engine.providers import ProviderRow
 from windlass.store.database import Database
 from windlass.testing.checker import Tables
 from windlass.testing.postgres import TABLES, fresh_database
+from windlass.testing.sim.asking import asking_library, check_asking, is_asking, run_meddler, run_voters
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
 from windlass.testing.sim.checker import check
 from windlass.testing.sim.crew import Crew
@@ -28,7 +29,7 @@ from windlass.testing.sim.echoes import run_echo
 from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
 from windlass.testing.sim.log import Log, overheard
 from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer, with_budget
-from windlass.testing.sim.plans import HANDLERS, PARTS, PLANS, library, outer_library
+from windlass.testing.sim.plans import HANDLERS, OUTER_PLANS, PARTS, PLANS, library, outer_library
 from windlass.testing.sim.reckoning import check_outside, still_open
 from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
@@ -149,7 +150,7 @@ class Simulation:
         """Create a database, on the server of this DSN or on a throwaway server, and register the recipes."""
         db = await Database.open(await fresh_database(server), max_size=1)
         try:
-            plans = library() + outer_library()
+            plans = library() + outer_library() + asking_library()
             for plan in plans:
                 await recipes.register(db, plan)
             async with db.connection() as connection:
@@ -210,7 +211,9 @@ class _Run:
         self.db = SimDatabase(real, self.scheduler, self.faults, self.log)
         chances = random.Random(rng.getrandbits(64))
         self.world = World(self.scheduler, self.faults, chances, self.log, real, knobs.trouble)
-        self.stage = Stage(self.db, self.log, self.ids, _sample(self.rng, plans, is_outer=knobs.is_outer))
+        chosen = _sample(self.rng, plans, is_outer=knobs.is_outer)
+        self.is_asking = is_asking(seed)
+        self.stage = Stage(self.db, self.log, self.ids, plans[PLANS + OUTER_PLANS :] if self.is_asking else chosen)
         self.stage.cancel_chance = 0.8 if knobs.is_outer else 0.4
         if knobs.is_outer:
             self.db.watch = Watch(real, self.log, plans)
@@ -242,6 +245,8 @@ class _Run:
         if self.knobs.is_outer:
             wrong += await check_outside(self.connection, tables, self.log, self.world)
             wrong += self._rates()
+        if self.is_asking:
+            wrong += await check_asking(self.connection, tables)
         wrong += await check_followed(_Plain(self.connection), self.connection, tables)
         return self._outcome(tables, wrong)
 
@@ -257,6 +262,9 @@ class _Run:
         self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
         self._keep_up("echo", lambda rng: [run_echo(self.stage, rng)], 0.0)
+        if self.is_asking:
+            self._keep_up("voters", lambda rng: [run_voters(self.stage, rng)], 0.0)
+            self._keep_up("meddler", lambda rng: [run_meddler(self.stage, rng)], 0.0)
         if not self.knobs.is_outer:
             self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
 
@@ -394,7 +402,7 @@ class _Run:
 
 
 def _sample(rng: random.Random, plans: list[Plan], *, is_outer: bool) -> list[Plan]:
-    plain, outer = plans[:PLANS], plans[PLANS:]
+    plain, outer = plans[:PLANS], plans[PLANS : PLANS + OUTER_PLANS]
     return rng.sample(outer, 3) + rng.sample(plain, 1) if is_outer else rng.sample(plain, 4)
 
 
