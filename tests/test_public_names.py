@@ -33,6 +33,7 @@ PUBLIC = [
     "load",
     "provider",
     "recipe",
+    "savepoint",
     "sleep",
     "step",
     "text",

@@ -35,7 +35,7 @@ def born(node: Node, *, unmet: int = 0, holds: Hold = NO_HOLD, is_child: bool = 
 
 def births(plan: Plan, holds: Hold = NO_HOLD) -> tuple[Birth, ...]:
     """Return the first state of every step of a new job, in the order of the plan's nodes."""
-    return tuple(born(node, unmet=len(node.needs), holds=holds) for node in plan.nodes)
+    return tuple(born(node, unmet=node.waits_for, holds=holds) for node in plan.nodes)
 
 
 def first_state(states: Iterable[StepState]) -> JobState:

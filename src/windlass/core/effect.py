@@ -96,4 +96,11 @@ class Sweep:
     """Cancels every step that is still open, and the child jobs."""
 
 
-Effect = AddChildren | StartJob | UseKey | ExpectEvent | RecordWork | GiveUpWork | Charge | MoveExpiry | Sweep
+@dataclass(frozen=True, slots=True)
+class StartUndo:
+    """Starts the undo job of a job that ended badly, if effects of its steps stand."""
+
+
+Effect = (
+    AddChildren | StartJob | UseKey | ExpectEvent | RecordWork | GiveUpWork | Charge | MoveExpiry | Sweep | StartUndo
+)

@@ -9,6 +9,8 @@ last hold queues the step. The database checks the same rule (`steps_held`).
 | PAUSED | `core/control.py` | the job is paused | the job is resumed |
 | SLOT | `core/slot.py` | the step needs places, a concurrency key or money | the granter reserved all of them |
 | ROUTE | `core/birth.py` | a step is born held, still to be routed | with the last other hold: it is READY then |
+| ATTEMPT | `core/undo.py` | an undo job is born while attempts of the old job may still act | they are over |
+| ASK | `core/undo.py` | an undo job is born and its recipe says `undo: ask` | a person says go |
 
 A held step holds no resource. So the granter grants SLOT last: it considers only steps that have no other hold. A step
 that gets another hold gives its slot back.
@@ -28,6 +30,8 @@ class HoldName(StrEnum):
     PAUSED = "paused"
     SLOT = "slot"
     ROUTE = "route"
+    ATTEMPT = "attempt"
+    ASK = "ask"
 
 
 class Hold(IntFlag):
@@ -36,6 +40,8 @@ class Hold(IntFlag):
     PAUSED = 1
     SLOT = 2
     ROUTE = 4
+    ATTEMPT = 32
+    ASK = 64
 
     @property
     def names(self) -> tuple[HoldName, ...]:

@@ -10,6 +10,7 @@ from windlass.engine.loops.parent_notifier import ParentNotifier
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.loops.rescuer import Rescuer
 from windlass.engine.loops.router import Router
+from windlass.engine.loops.undoer import Undoer
 from windlass.engine.loops.waker import Waker
 from windlass.engine.loops.webhook_applier import WebhookApplier
 
@@ -19,6 +20,7 @@ DUTIES: tuple[type[EngineDuty], ...] = (
     Expirer,
     ParentNotifier,
     WebhookApplier,
+    Undoer,
     Router,
     Granter,
     Adopter,
