@@ -190,7 +190,7 @@ class Draft:
         self.is_moved = True
         if target in JOB_TERMINAL and target is not JobState.COMPLETED and self.plan.may_undo:
             # Every end of a job passes here, so no end can forget the undo.
-            self.effects += [] if self.keeps_effects else [StartUndo()]
+            self.effects.append(StartUndo())
         self.events.append(Event(_JOB_EVENTS[target], self.source, payload=payload))
 
     def note(self, type: EventType, step: Step, payload: dict[str, Any]) -> None:

@@ -98,7 +98,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class StartUndo:
-    """Starts the undo job of a job that ended badly, if effects of its steps stand."""
+    """Starts the undo job of a job that ended badly, if effects of its steps stand, or records that they are kept."""
 
 
 Effect = (

@@ -41,6 +41,8 @@ def job_values(job: JobView) -> dict[str, Any]:
         "error": shown_error(job.error),
         "parent_job": job.parent_job,
         "retry_of": job.retry_of,
+        "effects": job.effects,
+        "undo_job_id": job.undo_job_id,
         "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,

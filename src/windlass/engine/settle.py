@@ -207,8 +207,8 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
 
 def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
     """Return the plan and the next steps, if each needs only this step: then they are unchanged since birth."""
-    after = tuple(plan.successors[node])
-    return None if any(len(plan.nodes[no].needs) > 1 for no in after) else (plan, after)
+    after = (*plan.successors[node], *plan.followers[node])
+    return None if any(plan.nodes[no].waits_for > 1 for no in after) else (plan, after)
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is_trusting: bool = False) -> list[Draft]:

@@ -71,9 +71,14 @@ class UndoWriter:
 
     async def write(self, connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
         """Insert the undo job of each draft that needs one. All commits store equal plans in one order: no deadlock."""
-        found = [await prepare(connection, draft.job.id, draft.plan, draft.now) for draft in drafts]
+        found = [
+            await prepare(connection, draft.job.id, draft.plan, draft.now) for draft in drafts if not draft.keeps_effects
+        ]
         for new in sorted((new for new in found if new is not None), key=lambda new: (new.plan.hash, new.undo_job)):
             await insert(connection, new)
+        for draft in drafts:
+            if draft.keeps_effects and (await record(connection, draft.job.id, draft.plan)).stands:
+                await connection.execute(sql("undo_kept_put"), draft.job.id)
 
 
 class NewUndo(NamedTuple):

@@ -40,5 +40,10 @@ CREATE TABLE windlass.undo_moved (
     new_job  uuid NOT NULL
 );
 
+-- Jobs that were cancelled without undo: their effects stand.
+CREATE TABLE windlass.undo_kept (
+    job_id  uuid PRIMARY KEY
+);
+
 -- An older release would run an undo step with no arguments, and keep the results of undone steps.
 UPDATE windlass.installation SET oldest_schema = 21, oldest_release = '0.2.0';

@@ -207,6 +207,8 @@ WITH old AS (
     DELETE FROM windlass.undo_attempts WHERE job_id IN (SELECT id FROM old)
 ), undo_moved AS (
     DELETE FROM windlass.undo_moved WHERE job_id IN (SELECT id FROM old)
+), undo_kept AS (
+    DELETE FROM windlass.undo_kept WHERE job_id IN (SELECT id FROM old)
 ), redriven AS (
     DELETE FROM windlass.redriven WHERE job_id IN (SELECT id FROM old)
 ), budget AS (

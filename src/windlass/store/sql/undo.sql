@@ -160,7 +160,13 @@ ORDER BY line.age, c.parent_attempt DESC LIMIT 1
 -- name: undo_of
 SELECT job_id FROM windlass.undos WHERE undo_job = $1
 
+-- name: undo_kept_put
+INSERT INTO windlass.undo_kept (job_id) VALUES ($1) ON CONFLICT DO NOTHING
+
 -- name: undo_moved_put
+WITH kept AS (
+    DELETE FROM windlass.undo_kept WHERE job_id = $1
+)
 INSERT INTO windlass.undo_moved (job_id, new_job) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true
 
 -- name: undo_is_moved
