@@ -49,7 +49,9 @@ ONCE = Retry(max_attempts=1)
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def effect(name: str, *needs: str, when: UndoWhen = UndoWhen.COMPLETED, each: str | None = None, **given: object) -> Node:
+def effect(
+    name: str, *needs: str, when: UndoWhen = UndoWhen.COMPLETED, each: str | None = None, **given: object
+) -> Node:
     undo = Undo(f"un{name}", when, retry=ONCE)
     return task(name, *needs, undo=undo, each=each, **given)
 
@@ -174,7 +176,11 @@ def test_final_effects_are_named() -> None:
 def fans(count: int, order: UndoOrder) -> Plan:
     """The undo of two fan-outs in a row, over `count` items each, after a step with an effect."""
     plan = recipe(effect("s"), effect("f", "s", each="inputs.x"), effect("g", "f", each="inputs.x"), order=order)
-    past = [Past(0, 0, None, S.COMPLETED, 1, 1), Past(1, 1, None, S.COMPLETED, 0, 2), Past(2, 2, None, S.COMPLETED, 0, 3)]
+    past = [
+        Past(0, 0, None, S.COMPLETED, 1, 1),
+        Past(1, 1, None, S.COMPLETED, 0, 2),
+        Past(2, 2, None, S.COMPLETED, 0, 3),
+    ]
     past += [Past(3 + i, 1 + i // count, i % count, S.COMPLETED, 1, 4 + i) for i in range(2 * count)]
     return undo_plan(plan, standing(plan, past))
 

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 import windlass as wl
+from windlass.core.caller import CRITICAL
 from windlass.core.errors import WrongState
 from windlass.core.states import JobState
-from windlass.core.undo import CRITICAL
 from windlass.engine import control, rerun, undo
 from windlass.testing import Harness
 from windlass.testing import harness as started

@@ -106,7 +106,9 @@ def _not_undone(draft: Draft, step: Step, fault: Fault) -> Fault:
     names = [plan.nodes[no].name for no in stands if plan.nodes[no].undoes is not None]
     more = f" and {len(names) - STANDS_SHOWN_MAX:,} more" if len(names) > STANDS_SHOWN_MAX else ""
     told = f"{fault.step} could not be undone ({fault.code}: {fault.message}); "
-    return replace(fault, code=UNDO_FAILED, message=f"{told}these effects stand: {', '.join(names[:STANDS_SHOWN_MAX])}{more}")
+    return replace(
+        fault, code=UNDO_FAILED, message=f"{told}these effects stand: {', '.join(names[:STANDS_SHOWN_MAX])}{more}"
+    )
 
 
 def _failed_state(draft: Draft) -> JobState:

@@ -40,8 +40,6 @@ from windlass.core.plan import (
 from windlass.core.retry import Retry
 from windlass.core.states import JobState, StepState
 
-# Above every priority that a caller may give: undo goes first.
-CRITICAL = 101
 # The undo of a child job and a joining node never fail by chance; a missing child's undo is tried again.
 _PATIENT = Retry(max_attempts=5)
 _HAPPENED = frozenset({StepState.COMPLETED, StepState.QUARANTINED})
@@ -122,7 +120,9 @@ def _has_effect(node: Node, row: Past, children: frozenset[int]) -> bool:
 
 def _before_savepoints(plan: Plan, rows: Sequence[Past]) -> frozenset[int]:
     """Return the nodes whose effects stay: completed savepoints, and everything that they needed."""
-    ahead = [row.node for row in rows if row.index is None and plan.nodes[row.node].savepoint and row.state in _HAPPENED]
+    ahead = [
+        row.node for row in rows if row.index is None and plan.nodes[row.node].savepoint and row.state in _HAPPENED
+    ]
     kept = set(ahead)
     while ahead:
         for name in plan.nodes[ahead.pop()].needs:

@@ -91,8 +91,8 @@ def seen(content: Content, reader: Reader, job: JobState | None, step: StepState
     """Decide whether a reader may see some content. `step` is None for content of the job itself.
 
     A quarantined job hides everything that its steps produced. A quarantined step hides its own content and its item.
-    A new job may copy the item of such a step: it keeps items only together with the steps that produced them. The undo of
-    a step sees everything: an effect must not stay because its description is hidden.
+    A new job may copy the item of such a step: it keeps items only together with the steps that produced them. The undo
+    of a step sees everything: an effect must not stay because its description is hidden.
     """
     if content is Content.INPUT or reader is Reader.UNDO:
         return VISIBLE

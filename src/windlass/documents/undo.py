@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from windlass.views.read import JobView
-from windlass.views.undo import UndoView
+from windlass.views.undo import UndoView, effects
 
 
 def undo_values(job: JobView, view: UndoView) -> dict[str, Any]:
     """Return the fields of the document of a job's undo."""
     return {
         "job_id": job.id,
-        "effects": job.effects,
+        "effects": effects(job),
         "undo_job_id": job.undo_job_id,
         "undo_jobs": list(view.undo_jobs),
         "undo": view.mode,

@@ -36,16 +36,14 @@ async def cancel(
 ) -> bool:
     """End the job now. Workers stop its running attempts, and later reports of those attempts are refused.
 
-    The effects of its steps are undone, unless `undo` is False. Returns False when the job had already ended. The events of this and the functions below carry `request_id`, if
-    given, instead of the job's correlation id.
+    The effects of its steps are undone, unless `undo` is False. Returns False when the job had already ended. The
+    events of this and the functions below carry `request_id`, if given, instead of the job's correlation id.
     """
     check_text(reason)
     return await _decide(db, job_id, (), source, request_id, lambda draft: law.cancel(draft, reason, undo=undo))
 
 
-async def cancel_each(
-    db: Database, job_ids: Sequence[UUID], *, reason: str, source: str, undo: bool = True
-) -> None:
+async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, source: str, undo: bool = True) -> None:
     """Cancel a few jobs in one commit. Jobs that have ended or do not exist are left as they are."""
 
     async def operation(connection: asyncpg.Connection) -> None:

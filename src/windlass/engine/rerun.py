@@ -358,7 +358,11 @@ async def _keep(
         told |= {"effects": effects}
     if from_step is not None or own.undone:
         # The child jobs of these steps start afresh too (`child_kin`).
-        told |= {"fresh": sorted(restart.nodes)} if from_step is None else {"from": from_step, "fresh": sorted(restart.nodes)}
+        told |= (
+            {"fresh": sorted(restart.nodes)}
+            if from_step is None
+            else {"from": from_step, "fresh": sorted(restart.nodes)}
+        )
     await connection.execute(sql("retry_event"), new_id, source, encode(told), submission.correlation_id)
     queues = {plan.nodes[row.node].queue for row in new if row.state is StepState.QUEUED}
     connection.ring(WorkQueued(tuple(sorted(queues))), RouteDue())

@@ -147,7 +147,9 @@ def _late(found: Sequence[Draft], reports: Sequence[Report], settled: Settled) -
     if not ended:
         return []
     pairs = zip(reports, settled.took_effect, strict=True)
-    refused = [(draft, report) for report, took in pairs if not took and (draft := ended.get(report.job_id)) is not None]
+    refused = [
+        (draft, report) for report, took in pairs if not took and (draft := ended.get(report.job_id)) is not None
+    ]
     return [(draft, report) for draft, report in refused if is_late(draft, report)]
 
 

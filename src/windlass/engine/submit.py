@@ -22,13 +22,12 @@ import asyncpg
 
 from windlass.core.bell import Bell, RouteDue, TimerSet, WorkQueued
 from windlass.core.birth import births, first_state
-from windlass.core.caller import PRIORITY_MAX
+from windlass.core.caller import CRITICAL, PRIORITY_MAX
 from windlass.core.errors import BadInput, Conflict
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.lane import lane_of
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
-from windlass.core.undo import CRITICAL
 from windlass.store.columns import encode, sparse, uniform
 from windlass.store.database import Database, flush
 from windlass.store.statements import bound, ordered, sql
@@ -93,8 +92,7 @@ class Submission(NamedTuple):
 
     def check(self) -> None:
         """Refuse values that the tables cannot hold or that make no sense."""
-        is_critical = self.priority == CRITICAL and self.plan.is_undo
-        if not (-PRIORITY_MAX <= self.priority <= PRIORITY_MAX or is_critical):
+        if not -PRIORITY_MAX <= self.priority <= (CRITICAL if self.plan.is_undo else PRIORITY_MAX):
             raise BadInput(f"priority {self.priority} is not between -{PRIORITY_MAX} and {PRIORITY_MAX}")
         for name, value in (("deadline", self.deadline_s), ("ttl", self.ttl_s)):
             if value is not None and value <= 0:

@@ -1,9 +1,9 @@
 """Undo: what people, workers and the engine do about the undo job of a job (`core/undo.py`).
 
-    a job ends badly ─► [job, undo job]                       one commit (store/undo.py)
-    an attempt reports after that end ─► recorded; if it succeeded, its effect is undone too
-    no attempt can act any more ─► the undoer releases the undo job
-    a person says go, or asks for the undo of any finished job ─► `start`
+a job ends badly ─► [job, undo job]                       one commit (store/undo.py)
+an attempt reports after that end ─► recorded; if it succeeded, its effect is undone too
+no attempt can act any more ─► the undoer releases the undo job
+a person says go, or asks for the undo of any finished job ─► `start`
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ class Undoing(NamedTuple):
     is_new: bool
 
 
-async def start(
-    db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None
-) -> Undoing:
+async def start(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> Undoing:
     """Undo a finished job: let its undo job go, or make one if effects stand. Raises WrongState if none does."""
     check_actor(source, request_id)
 
@@ -49,7 +47,9 @@ async def start(
             parts = await parts_of(connection, job_id)
             last = parts[-1] if parts else None
             if last is not None and last.state not in JOB_TERMINAL:
-                return Undoing(last.undo_job, last.is_asked and await _allow(connection, last.undo_job, source, request_id))
+                return Undoing(
+                    last.undo_job, last.is_asked and await _allow(connection, last.undo_job, source, request_id)
+                )
             now = await connection.fetchval(sql("undo_now"))
             new = await prepare(connection, job_id, plan, now, is_told=True)
             if new is None:
@@ -97,7 +97,7 @@ class Owned(NamedTuple):
     """What became of the effects of a job that runs again.
 
     `undone` are the nodes whose effects are gone, with everything that used them: they must run again. `moves` are the
-    steps (node and index) whose effects stand; the new job keeps their results, and is answerable for them from then on.
+    steps (node and index) whose effects stand; the new job keeps their results, and answers for them from then on.
     """
 
     undone: frozenset[int] = frozenset()
@@ -117,7 +117,9 @@ async def owned(connection: asyncpg.Connection, job_id: UUID, state: JobState, p
             raise WrongState(told, remedy="Wait for its end, or cancel it to keep the effects")
     if found.parts and found.parts[-1].state not in (JobState.COMPLETED, JobState.CANCELLED):
         told = f"the undo of job {job_id} failed, so some of its effects stand"
-        raise WrongState(told, remedy=f"Retry the undo job {found.parts[-1].undo_job} first, or run the job from its start")
+        raise WrongState(
+            told, remedy=f"Retry the undo job {found.parts[-1].undo_job} first, or run the job from its start"
+        )
     gone = {row.node for row in found.past if found.undone.get(row.no) is StepState.COMPLETED}
     undone = frozenset(gone).union(*(plan.descendants[no] for no in gone))
     if state is JobState.COMPLETED:

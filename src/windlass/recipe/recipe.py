@@ -165,9 +165,7 @@ class FunctionRecipe(Recipe):
                 output = self._called(parameters)
                 steps, output = trace.finish(output)
             plan = compile_plan(
-                RecipeDraft(
-                    self.name, steps, schema, output, self.on_failure, self.ttl_s, self.undo, self.undo_order
-                )
+                RecipeDraft(self.name, steps, schema, output, self.on_failure, self.ttl_s, self.undo, self.undo_order)
             )
         except BadRecipe as error:
             error.message = f"{error.message} (in recipe {self.name}, {self.where})"

@@ -1,7 +1,7 @@
 """What a recipe says about effects: how a step is undone, how lasting its effect is, how far back an undo goes.
 
-In Python a step names its undo by the function itself, `@wl.step(undo=refund)`. In a document it names the handler, or a
-mapping with the options of the undo's attempts.
+In Python a step names its undo by the function itself, `@wl.step(undo=refund)`. In a document it names the handler, or
+a mapping with the options of the undo's attempts.
 """
 
 from __future__ import annotations

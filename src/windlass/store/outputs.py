@@ -34,7 +34,19 @@ Row = Any
 HIDDEN_KEY = "$hidden"
 _TEXT = f"{MESSAGE}. {REMEDY}"
 # The keys that the engine writes into the payload of an event; all other keys come from a step.
-_ENGINE_KEYS = ("because", "company", "effects", "fresh", "from", "how", "of", "states", "until", "waiting_for", "worker")
+_ENGINE_KEYS = (
+    "because",
+    "company",
+    "effects",
+    "fresh",
+    "from",
+    "how",
+    "of",
+    "states",
+    "until",
+    "waiting_for",
+    "worker",
+)
 _OF_EVENT = {"step.log": Content.LOG, "step.progress": Content.PROGRESS, "step.preview": Content.PREVIEW}
 _SAID = (Content.ERROR, *_OF_EVENT.values())
 

@@ -1,7 +1,7 @@
 """Inserts the undo job of a job, in the transaction that ends the job.
 
-The rows of the job's steps are the record of its effects; `core/undo.py` decides which of them stand and makes the plan.
-The caller holds the lock of the job's row, so the rows stand still. A job without standing effects gets no undo job.
+The rows of the job's steps are the record of its effects; `core/undo.py` decides which stand and makes the plan. The
+caller holds the lock of the job's row, so the rows stand still. A job without standing effects gets no undo job.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from windlass.core.bell import RouteDue, UndoDue, WorkQueued
 from windlass.core.birth import births, first_state
+from windlass.core.caller import CRITICAL
 from windlass.core.draft import Draft
 from windlass.core.effect import StartUndo
 from windlass.core.hold import Hold
@@ -23,7 +24,6 @@ from windlass.core.lane import lane_of
 from windlass.core.plan import NodeKind, Plan
 from windlass.core.states import JobState, StepState
 from windlass.core.undo import (
-    CRITICAL,
     Past,
     Standing,
     finals,
@@ -72,7 +72,9 @@ class UndoWriter:
     async def write(self, connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
         """Insert the undo job of each draft that needs one. All commits store equal plans in one order: no deadlock."""
         found = [
-            await prepare(connection, draft.job.id, draft.plan, draft.now) for draft in drafts if not draft.keeps_effects
+            await prepare(connection, draft.job.id, draft.plan, draft.now)
+            for draft in drafts
+            if not draft.keeps_effects
         ]
         for new in sorted((new for new in found if new is not None), key=lambda new: (new.plan.hash, new.undo_job)):
             await insert(connection, new)
@@ -173,9 +175,7 @@ async def _covered(connection: asyncpg.Connection, parts: Sequence[Part]) -> dic
     return found
 
 
-async def _children(
-    connection: asyncpg.Connection, job_id: UUID, plan: Plan, past: Sequence[Past]
-) -> frozenset[int]:
+async def _children(connection: asyncpg.Connection, job_id: UUID, plan: Plan, past: Sequence[Past]) -> frozenset[int]:
     """Return the steps whose child jobs may have left effects."""
     if not any(node.kind is NodeKind.RECIPE for node in plan.nodes):
         return frozenset()

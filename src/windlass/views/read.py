@@ -17,7 +17,6 @@ from windlass.core.errors import BadInput, NotFound, WaitTimeout, WrongState
 from windlass.core.plan import Plan
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.core.template import Resolver, plan_templates
-from windlass.core.undo import Effects, effects_of
 from windlass.core.visibility import Content, Reader
 from windlass.pure.event_key import event_key
 from windlass.store import values
@@ -78,12 +77,6 @@ class JobView:
     undo_job_id: UUID | None = None
     undo_state: str | None = None
     has_kept_effects: bool = False
-
-    @property
-    def effects(self) -> Effects:
-        """What became of the effects of its steps after it ended."""
-        state, _, asked = (self.undo_state or "").partition(" ")
-        return effects_of(JobState(state) if state else None, may_stand=self.has_kept_effects, is_asked=bool(asked))
 
     @property
     def is_finished(self) -> bool:

@@ -7,14 +7,15 @@ from uuid import UUID
 
 import asyncpg
 
+from windlass.core.errors import NotFound
 from windlass.core.plan import Node, Plan, UndoMode, UndoOrder
-from windlass.core.states import StepState
-from windlass.core.undo import undo_plan
-from windlass.engine.control import unknown
+from windlass.core.states import JobState, StepState
+from windlass.core.undo import Effects, effects_of, undo_plan
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 from windlass.store.undo import Part, record
+from windlass.views.read import JobView
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,18 @@ class UndoView:
     finals: tuple[str, ...]
 
 
+def effects(job: JobView) -> Effects:
+    """Return what became of the effects of a job's steps after it ended."""
+    state, _, asked = (job.undo_state or "").partition(" ")
+    return effects_of(JobState(state) if state else None, may_stand=job.has_kept_effects, is_asked=bool(asked))
+
+
 async def undo_view(db: Database, job_id: UUID) -> UndoView:
     """Read the undo of a job. Before the job has ended it shows what a cancel would undo now."""
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("job_row"), job_id)
         if row is None:
-            raise unknown(job_id)
+            raise NotFound(f"there is no job {job_id}", remedy="`windlass jobs` lists the known ones")
         plan = await read_plan(connection, row["plan"])
         found = await record(connection, job_id, plan)
         steps: dict[int, UndoStep] = {}

@@ -23,8 +23,8 @@ from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.artifact import Ref
 from windlass.store.plans import plan_of
 from windlass.views import dead_letters, explain, job_graph, listing, read
-from windlass.views.undo import undo_view
 from windlass.views.output_text import output_text
+from windlass.views.undo import undo_view
 
 EVENTS_PAGE = 500
 # How often a stream polls for new events. A bell announces the end of a job at once.
