@@ -45,6 +45,7 @@ from windlass.api.routes import (
     session,
     steps,
     streams,
+    undo,
     webhooks,
     workers,
 )
@@ -60,6 +61,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     # Providers may call this route a thousand times a second, and each path before it is tried first.
     incoming.router,
     control.router,
+    undo.router,
     rerun.router,
     results.router,
     graph.router,

@@ -338,9 +338,22 @@ class AsyncRemoteJob:
         """Return what each unfinished step waits for."""
         return await self._client.run(flows.why(self.sources, self.job_id, step))
 
-    async def cancel(self, reason: str = "") -> JobView:
-        """Cancel the job: open steps are cancelled, and running steps are asked to stop."""
-        return await self._client.run(flows.control(self.sources, self.job_id, "cancel", {"reason": reason}))
+    async def cancel(self, reason: str = "", *, undo: bool = True) -> JobView:
+        """Cancel the job: open steps are cancelled, and running steps are asked to stop.
+
+        The effects of finished steps are undone; `undo=False` keeps them.
+        """
+        body = {"reason": reason, "undo": undo}
+        return await self._client.run(flows.control(self.sources, self.job_id, "cancel", body))
+
+    async def undo(self) -> UUID:
+        """Undo the finished job, or allow an undo that waits for a person. Return the id of the undo job."""
+        return await self._client.run(flows.undo(self.sources, self.job_id))
+
+    async def undo_plan(self) -> dict[str, Any]:
+        """Return what is undone, in order: what would run, what runs, or what ran."""
+        document: dict[str, Any] = await self._client.run(flows.undo_plan(self.sources, self.job_id))
+        return document
 
     async def pause(self) -> JobView:
         """Pause the job: no further steps start, and running steps finish."""

@@ -40,6 +40,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
     parent_job: UUID | None = None
     retry_of: UUID | None = None
+    effects: str = "none"
+    undo_job_id: UUID | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     updated_at: datetime | None = None

@@ -15,6 +15,8 @@ from windlass.core.errors import BadInput, Forbidden, Unauthenticated
 
 NAME_LENGTH_MAX = 255
 PRIORITY_MAX = 100
+# The priority of undo jobs: above every priority that a caller may give.
+CRITICAL = PRIORITY_MAX + 1
 CALLER_TYPES = ("user", "service")
 UNKNOWN_TYPE = "unknown"
 

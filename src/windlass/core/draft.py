@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from windlass.core.effect import Effect, MoveExpiry, Sweep
+from windlass.core.effect import Effect, MoveExpiry, StartUndo, Sweep
 from windlass.core.event import EventType
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Fault
@@ -141,6 +141,8 @@ class Draft:
     is_moved: bool = False
     # The correlation id of the request, for the draft's events; None: the job's own.
     correlation_id: str | None = None
+    # Whether the effects of the job's steps stay if the job ends badly.
+    keeps_effects: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -188,6 +190,9 @@ class Draft:
         check_job_move(self.job.state, target)
         self.job.state = target
         self.is_moved = True
+        if target in JOB_TERMINAL and target is not JobState.COMPLETED and self.plan.may_undo:
+            # Every end of a job passes here, so no end can forget the undo.
+            self.effects.append(StartUndo())
         self.events.append(Event(_JOB_EVENTS[target], self.source, payload=payload))
 
     def note(self, type: EventType, step: Step, payload: dict[str, Any]) -> None:
@@ -277,10 +282,11 @@ def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:
     """Return the numbers of the steps that an outcome of this step can change.
 
     Success changes the direct dependents. A failure may abandon all descendants. A child of a fan-out changes the
-    fan-out, which may then succeed or fail.
+    fan-out, which may then succeed or fail. Every end changes the nodes that follow the ended ones.
     """
     if no != node:
         return {no, node} | plan.descendants[node]
     if is_success:
-        return {no, *plan.successors[node]}
-    return {no} | plan.descendants[node]
+        return {no, *plan.successors[node], *plan.followers[node]}
+    ended = {no} | plan.descendants[node]
+    return ended.union(*(plan.followers[one] for one in ended)) if plan.is_undo else ended

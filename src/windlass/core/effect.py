@@ -124,6 +124,11 @@ class Sweep:
     """Cancels every step that is still open, and the child jobs."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartUndo:
+    """Starts the undo job of a job that ended badly, if effects of its steps stand, or records that they are kept."""
+
+
 Effect = (
     AddChildren
     | StartJob
@@ -136,4 +141,5 @@ Effect = (
     | MoveExpiry
     | RecordVerdict
     | Sweep
+    | StartUndo
 )

@@ -72,7 +72,7 @@ def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING, holds: H
             nodes.append(before)
             children += own
             continue
-        unmet = sum(not restart.is_kept(by_no[plan.number[name]]) for name in node.needs)
+        unmet = sum(not restart.is_kept(by_no[plan.number[name]]) for name in (*node.needs, *node.follows))
         if before.fan is not None and unmet == 0 and no not in restart.nodes:
             again = [_child_again(plan, row, restart, holds) for row in own]
             nodes.append(_fan_again(node, before, again, holds))

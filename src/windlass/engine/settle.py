@@ -29,6 +29,7 @@ from windlass.core.draft import Draft, Job, Step, touched_by
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
+from windlass.engine.undo import is_late, note_late
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import PLANS, read_plan
@@ -107,7 +108,7 @@ async def settle(
         if contended is None or not contended.has_any(placed):
             found = await _remembered(connection, placed) or await _load(connection, placed, is_trusting=True)
             settled = _decide(found, placed, spreads)
-            if not any(map(is_touched, found)):
+            if not any(map(is_touched, found)) and not _late(found, placed, settled):
                 try:
                     await drafts.write(connection, found)
                     if contended is not None:
@@ -135,7 +136,21 @@ async def _settle_locked(
         found = await _load(connection, reports)
         settled = _decide(found, reports, spreads)
         await drafts.write(connection, found)
+        if late := _late(found, reports, settled):
+            await note_late(connection, late)
     return settled
+
+
+def _late(found: Sequence[Draft], reports: Sequence[Report], settled: Settled) -> list[tuple[Draft, Report]]:
+    """Return the refused reports about attempts that were in progress when their jobs ended."""
+    ended = {draft.job.id: draft for draft in found if draft.is_finished}
+    if not ended:
+        return []
+    pairs = zip(reports, settled.took_effect, strict=True)
+    refused = [
+        (draft, report) for report, took in pairs if not took and (draft := ended.get(report.job_id)) is not None
+    ]
+    return [(draft, report) for draft, report in refused if is_late(draft, report)]
 
 
 async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Report]:
@@ -194,8 +209,8 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
 
 def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
     """Return the plan and the next steps, if each needs only this step: then they are unchanged since birth."""
-    after = tuple(plan.successors[node])
-    return None if any(len(plan.nodes[no].needs) > 1 for no in after) else (plan, after)
+    after = (*plan.successors[node], *plan.followers[node])
+    return None if any(plan.nodes[no].waits_for > 1 for no in after) else (plan, after)
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is_trusting: bool = False) -> list[Draft]:

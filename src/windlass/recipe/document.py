@@ -30,9 +30,10 @@ from windlass.recipe.draft import Known, RecipeDraft, StepDraft
 from windlass.recipe.duration import duration_s
 from windlass.recipe.options import check_keys, read_mapping, read_text
 from windlass.recipe.schema import schema_from_document
+from windlass.recipe.undoing import check_mode, check_order
 from windlass.recipe.yaml_text import Lines, line_of, read_document
 
-_TOP_KEYS = ("recipe", "description", "inputs", "steps", "output", "on_failure", "ttl")
+_TOP_KEYS = ("recipe", "description", "inputs", "steps", "output", "on_failure", "ttl", "undo", "undo_order")
 _SHARED_KEYS = ("when", "after")
 _KEYS = {
     NodeKind.TASK: ("run", "with", "each", *_SHARED_KEYS),
@@ -96,6 +97,8 @@ def _draft(body: Any) -> RecipeDraft:
         output=document.get("output"),
         on_failure=_on_failure(document.get("on_failure", "finish")),
         ttl_s=None if document.get("ttl") is None else duration_s(document["ttl"], "ttl"),
+        undo=check_mode(document.get("undo", "auto")),
+        undo_order=check_order(document.get("undo_order", "completion")),
     )
 
 

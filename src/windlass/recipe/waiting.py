@@ -1,8 +1,9 @@
-"""Steps of a recipe that only wait: for time to pass, for an event, or for people to decide."""
+"""Steps of a recipe that only wait: for time, an event or people. And the mark up to which an undo goes back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from windlass.core.errors import BadRecipe
@@ -21,6 +22,19 @@ def sleep(duration: str | float | Value) -> StepHandle:
         raise outside("wl.sleep")
     seconds = duration if isinstance(duration, Value) else duration_s(duration, "steps.sleep.sleep")
     return trace.add(Pending(base="sleep", kind=NodeKind.TIMER, run="", with_={"seconds": seconds}))
+
+
+def savepoint(step: StepHandle) -> StepHandle:
+    """Keep what was done so far once this step is done: an undo of the job goes back no further.
+
+    The effects of the step and of every step before it then stay. Returns the step.
+    """
+    if current_trace() is None:
+        raise outside("wl.savepoint")
+    if not isinstance(step, StepHandle):
+        raise BadRecipe(f"{step!r} is not a step", place="savepoint", remedy="Pass what a step's call returned")
+    step._pending.asks = replace(step._pending.asks, savepoint=True)
+    return step
 
 
 def wait_for(

@@ -92,7 +92,8 @@ class Harness:
             for name in sorted({node.provider for node in recipe.plan.nodes if node.provider}):
                 self._stage.adapter(name)
             self._hands.forget_handlers()
-            await self._hands.enlist(sorted({node.queue for node in recipe.plan.nodes}))
+            undos = {node.undo.queue for node in recipe.plan.nodes if node.undo is not None}
+            await self._hands.enlist(sorted(undos | {node.queue for node in recipe.plan.nodes}))
 
     def stub(self, step: Step | str, function: Callable[..., Any]) -> None:
         """From now on let `function` do this step. It must take the same arguments, or any."""

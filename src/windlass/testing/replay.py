@@ -187,8 +187,9 @@ class Replay:
 
     def is_free(self, no: int) -> bool:
         """Tell whether all dependencies of the step are done."""
-        needs = self.plan.nodes[self.node_of(no)].needs
-        return all(self.states[self.plan.number[name]] in STEP_DONE for name in needs)
+        node = self.plan.nodes[self.node_of(no)]
+        are_done = all(self.states[self.plan.number[name]] in STEP_DONE for name in node.needs)
+        return are_done and all(self.states[self.plan.number[name]] in STEP_TERMINAL for name in node.follows)
 
     def gather(self, no: int, target: StepState) -> None:
         """Check that a fan-out ends only after the last of its children."""

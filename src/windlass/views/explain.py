@@ -65,7 +65,8 @@ async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int
 async def reason_of(db: Database, view: JobView, plan: Plan, row: StepView) -> Reason:
     """Explain one step that was already read. Reads only the steps that it needs."""
     async with db.connection() as connection:
-        needs = [plan.number[name] for name in plan.nodes[row.node].needs] if row.state is StepState.BLOCKED else []
+        before = (*plan.nodes[row.node].needs, *plan.nodes[row.node].follows)
+        needs = [plan.number[name] for name in before] if row.state is StepState.BLOCKED else []
         found = await connection.fetch(sql("attempt_states"), view.id, needs) if needs else []
         return await _reason(connection, view, plan, {one["no"]: StepState(one["state"]) for one in found}, row)
 
@@ -75,12 +76,17 @@ async def _reason(
 ) -> Reason:
     name = step_name(plan, row)
     if row.state is StepState.BLOCKED:
-        unmet = [n for n in plan.nodes[row.node].needs if states[plan.number[n]] not in STEP_DONE]
-        return Reason(name, row.state, f"needs {', '.join(unmet)}", {"needs": unmet})
+        node = plan.nodes[row.node]
+        unmet = [n for n in node.needs if states[plan.number[n]] not in STEP_DONE]
+        ahead = [n for n in node.follows if states[plan.number[n]] not in STEP_TERMINAL]
+        told = [f"needs {', '.join(unmet)}"] if unmet else []
+        told += [f"comes after {', '.join(ahead)}"] if ahead else []
+        return Reason(name, row.state, "; ".join(told), {"needs": [*unmet, *ahead]})
     if row.state is StepState.QUEUED:
         return await _queued(connection, view, name, row, plan.nodes[row.node].run)
     if row.state in STEP_TERMINAL:
-        return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
+        because = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
+        return Reason(name, row.state, because, {"error": row.error} if row.error else {})
     timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
     told = None
     if row.state is StepState.HELD:
@@ -129,6 +135,8 @@ _HOLDS = {
     Hold.ROUTE: "the engine has yet to resolve its condition or fan-out",
     Hold.POLICY: "the policy throttles the job and is asked again soon",
     Hold.APPROVAL: "the policy asks for an approval of the job",
+    Hold.ATTEMPT: "attempts of the job that it undoes may still act",
+    Hold.ASK: "a person must allow the undo: windlass undo, or cancel this job to keep the effects",
 }
 
 
@@ -147,6 +155,11 @@ async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) ->
 
 def _apart(row: StepView) -> str:
     return f"it runs apart, because workers died while they ran it ({row.losses} times)"
+
+
+def _stands(plan: Plan, node: int) -> str:
+    users = ", ".join(plan.nodes[node].needs)
+    return f"its effect stands: the undo of {users}, which used it, failed; retry this job to continue"
 
 
 def _ended(row: StepView) -> str:

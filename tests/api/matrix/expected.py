@@ -74,6 +74,8 @@ ROWS: dict[str, Row] = {
     "jobs.events": Row("R", 200, "queued"),
     "jobs.why": Row("R", 200, "queued"),
     "jobs.cancel": Row("W", 200, "queued"),
+    "jobs.undo": Row("R", 200, "queued"),
+    "jobs.start_undo": Row("W", 409, "queued"),
     "jobs.pause": Row("W", 200, "queued"),
     "jobs.resume": Row("W", 200, "queued"),
     "jobs.retry": Row("W", 202, "failed"),

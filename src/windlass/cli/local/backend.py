@@ -45,6 +45,8 @@ _HANDLERS: dict[str, Handler] = {
     f"POST /jobs/{_ID}/webhook/redeliver": jobs.redeliver,
     f"POST /jobs/{_ID}/cancel": jobs.cancel,
     f"POST /jobs/{_ID}/pause": jobs.pause,
+    f"GET /jobs/{_ID}/undo": jobs.undo_plan,
+    f"POST /jobs/{_ID}/undo": jobs.start_undo,
     f"POST /jobs/{_ID}/resume": jobs.resume,
     f"POST /jobs/{_ID}/(?P<action>retry|rerun)": jobs.run_again,
     "GET /dead-letters": jobs.list_dead_letters,

@@ -11,6 +11,7 @@ from windlass.engine.loops.parent_notifier import ParentNotifier
 from windlass.engine.loops.pruner import Pruner
 from windlass.engine.loops.rescuer import Rescuer
 from windlass.engine.loops.router import Router
+from windlass.engine.loops.undoer import Undoer
 from windlass.engine.loops.waker import Waker
 from windlass.engine.loops.warden import Warden
 from windlass.engine.loops.webhook_applier import WebhookApplier
@@ -22,6 +23,7 @@ DUTIES: tuple[type[EngineDuty], ...] = (
     Escalator,
     ParentNotifier,
     WebhookApplier,
+    Undoer,
     Warden,
     Router,
     Granter,

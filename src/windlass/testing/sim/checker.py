@@ -19,6 +19,7 @@ from windlass.testing.sim.log import Key, Log
 from windlass.testing.sim.reruns import check_reruns
 from windlass.testing.sim.scheduler import START
 from windlass.testing.sim.suspects import check_suspects
+from windlass.testing.sim.undone import is_undo
 
 # How soon a message travels from job to job once the faults have ended.
 HEARD_WITHIN_S = 20.0
@@ -47,6 +48,7 @@ def _submissions(tables: Tables, log: Log) -> list[str]:
         if job["idempotency_key"] is not None:
             by_key[job["caller"], job["idempotency_key"]].add(job["id"])
         known = job["id"] in log.asked or job["id"] in log.retried or job["parent_job"] is not None
+        known = known or is_undo(job["plan"])
         if not known:
             wrong.append(f"job {job['id']} was never asked for")
     wrong += [f"key {key} has {len(ids)} jobs" for key, ids in by_key.items() if len(ids) > 1]
