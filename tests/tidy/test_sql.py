@@ -108,7 +108,7 @@ def test_composed_sql_is_seen(code: str) -> None:
     assert list(composed_sql(sample(code)))
 
 
-CHANNEL = re.compile(r"['\"]windlass_(work|route|timer|done|cancel|grant|answer|poll|webhook|keys|sessions)['\"]")
+CHANNEL = re.compile(r"['\"]windlass_(work|route|timer|done|cancel|grant|answer|undo|poll|webhook|keys|sessions)['\"]")
 
 
 def test_channel_names_appear_in_one_file_only() -> None:

@@ -27,27 +27,27 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
-from windlass.store.undo import Record, insert, parts_of, prepare, record
+from windlass.store.undo import EffectRecord, insert, parts_of, prepare, record
 
 
-class Undoing(NamedTuple):
+class StartedUndo(NamedTuple):
     """The answer to a request to undo a job. `is_new` is False if the undo was already under way."""
 
     undo_job: UUID
     is_new: bool
 
 
-async def start(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> Undoing:
+async def start(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> StartedUndo:
     """Undo a finished job: let its undo job go, or make one if effects stand. Raises WrongState if none does."""
     check_actor(source, request_id)
 
-    async def operation(connection: asyncpg.Connection) -> Undoing:
+    async def operation(connection: asyncpg.Connection) -> StartedUndo:
         async with connection.transaction():
             plan = await _ended(connection, job_id)
             parts = await parts_of(connection, job_id)
             last = parts[-1] if parts else None
             if last is not None and last.state not in JOB_TERMINAL:
-                return Undoing(
+                return StartedUndo(
                     last.undo_job, last.is_asked and await _allow(connection, last.undo_job, source, request_id)
                 )
             now = await connection.fetchval(sql("undo_now"))
@@ -58,7 +58,7 @@ async def start(db: Database, job_id: UUID, *, source: str = "caller", request_i
                     remedy="`windlass undo --plan` shows the effects of a job",
                 )
             await insert(connection, new)
-        return Undoing(new.undo_job, True)
+        return StartedUndo(new.undo_job, True)
 
     return await db.run(operation)
 
@@ -141,20 +141,20 @@ async def _check_resume(connection: asyncpg.Connection, undo_job: UUID) -> None:
 
 
 async def resumed(connection: asyncpg.Connection, undo_job: UUID, new_job: UUID) -> None:
-    """Record that another undo job continues this one."""
+    """EffectRecord that another undo job continues this one."""
     of = await connection.fetchval(sql("undo_of"), undo_job)
     await connection.execute(sql("undo_put"), of, len(await parts_of(connection, of)), new_job, False, False)
 
 
 async def moved(connection: asyncpg.Connection, job_id: UUID, new_job: UUID, effects: list[int]) -> list[int]:
-    """Record that the new job took these effects over; return those that it did take. Only the first job takes them."""
+    """EffectRecord that the new job took these effects over; return those that it did take. Only the first job takes them."""
     if not effects:
         return []
     is_first = await connection.fetchval(sql("undo_moved_put"), job_id, new_job)
     return effects if is_first else []
 
 
-async def look(db: Database, job_id: UUID) -> tuple[Plan, Record]:
+async def look(db: Database, job_id: UUID) -> tuple[Plan, EffectRecord]:
     """Return which effects of a job stand now, and its undo jobs."""
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("job_row"), job_id)
@@ -184,7 +184,7 @@ def is_late(draft: Draft, report: Report) -> bool:
 
 
 async def note_late(connection: asyncpg.Connection, late: Iterable[tuple[Draft, Report]]) -> None:
-    """Record the ends of attempts whose jobs have ended, in the transaction that locks the jobs.
+    """EffectRecord the ends of attempts whose jobs have ended, in the transaction that locks the jobs.
 
     The undo step of the attempt finds what became of it. A success that arrives after the undo step has looked, because
     the worker was taken for lost, gets an undo job of its own.
