@@ -27,7 +27,7 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
-from windlass.store.undo import EffectRecord, insert, parts_of, prepare, record
+from windlass.store.undo import Standings, insert, parts_of, prepare, record
 
 
 class StartedUndo(NamedTuple):
@@ -141,20 +141,20 @@ async def _check_resume(connection: asyncpg.Connection, undo_job: UUID) -> None:
 
 
 async def resumed(connection: asyncpg.Connection, undo_job: UUID, new_job: UUID) -> None:
-    """EffectRecord that another undo job continues this one."""
+    """Record that another undo job continues this one."""
     of = await connection.fetchval(sql("undo_of"), undo_job)
     await connection.execute(sql("undo_put"), of, len(await parts_of(connection, of)), new_job, False, False)
 
 
 async def moved(connection: asyncpg.Connection, job_id: UUID, new_job: UUID, effects: list[int]) -> list[int]:
-    """EffectRecord that the new job took these effects over; return those that it did take. Only the first job takes them."""
+    """Record that the new job took these effects over; return those that it did take. Only the first job takes them."""
     if not effects:
         return []
     is_first = await connection.fetchval(sql("undo_moved_put"), job_id, new_job)
     return effects if is_first else []
 
 
-async def look(db: Database, job_id: UUID) -> tuple[Plan, EffectRecord]:
+async def look(db: Database, job_id: UUID) -> tuple[Plan, Standings]:
     """Return which effects of a job stand now, and its undo jobs."""
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("job_row"), job_id)
@@ -184,7 +184,7 @@ def is_late(draft: Draft, report: Report) -> bool:
 
 
 async def note_late(connection: asyncpg.Connection, late: Iterable[tuple[Draft, Report]]) -> None:
-    """EffectRecord the ends of attempts whose jobs have ended, in the transaction that locks the jobs.
+    """Record the ends of attempts whose jobs have ended, in the transaction that locks the jobs.
 
     The undo step of the attempt finds what became of it. A success that arrives after the undo step has looked, because
     the worker was taken for lost, gets an undo job of its own.

@@ -51,7 +51,7 @@ class UndoPart(NamedTuple):
     plan: str
 
 
-class EffectRecord(NamedTuple):
+class Standings(NamedTuple):
     """The effects of a job, as its rows tell: what stands now, in the order of its undo."""
 
     stands: list[Standing]
@@ -59,7 +59,7 @@ class EffectRecord(NamedTuple):
     undone: dict[int, StepState]
     parts: list[UndoPart]
     past: list[Past]
-    rows: Sequence[asyncpg.EffectRecord]
+    rows: Sequence[asyncpg.Standings]
 
 
 class UndoWriter:
@@ -121,7 +121,7 @@ async def prepare(
     )
 
 
-async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, late: int | None = None) -> EffectRecord:
+async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, late: int | None = None) -> Standings:
     """Read which effects of a job stand. Effects that an undo job has undone, or is to undo, are left out."""
     nodes = [no for no, n in enumerate(plan.nodes) if n.may_leave_effects or n.savepoint or n.effect is not None]
     rows = await connection.fetch(sql("undo_past"), job_id, nodes)
@@ -147,7 +147,7 @@ async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, la
     stands = [one for one in standing(plan, past, children) if one.no == late or covered.get(one.no) in _LEFT]
     if await connection.fetchval(sql("undo_is_moved"), job_id) is not None:
         stands = []
-    return EffectRecord(stands, finals(plan, past), covered, parts, past, rows)
+    return Standings(stands, finals(plan, past), covered, parts, past, rows)
 
 
 # The states of undo steps that leave the effect to another undo job. None: no undo job has it.
@@ -189,14 +189,12 @@ async def _children(connection: asyncpg.Connection, job_id: UUID, plan: Plan, pa
     return frozenset(found)
 
 
-def _is_waited(found: EffectRecord, row: Past) -> bool:
+def _is_waited(found: Standings, row: Past) -> bool:
     """Return whether the undo job has a step for the attempt, and waits for it."""
     return is_waited_for(row) and any(one.no == row.no for one in found.stands)
 
 
-async def _put_attempts(
-    connection: asyncpg.Connection, job_id: UUID, found: EffectRecord, late: Sequence[Past]
-) -> None:
+async def _put_attempts(connection: asyncpg.Connection, job_id: UUID, found: Standings, late: Sequence[Past]) -> None:
     rows: Mapping[int, Any] = {row["no"]: row for row in found.rows}
     await connection.execute(
         sql("undo_attempts_put"),
