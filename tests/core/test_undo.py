@@ -113,6 +113,8 @@ def test_a_node_runs_the_undo_with_its_own_options() -> None:
 
 
 def test_a_plan_keeps_what_it_says_about_undo() -> None:
+    plain = recipe(task("pay", undo=Undo("unpay")))
+    assert plan_from_json(plain.canonical) == plain and b'"undo":{"run":"unpay"}' in plain.canonical
     undo = Undo("unpay", UndoWhen.STARTED, "q", Retry(max_attempts=9), 7.0)
     plan = recipe(
         task("pay", undo=undo, effect=EffectKind.EXPIRING, savepoint=True), order=UndoOrder.GRAPH, mode=UndoMode.ASK
@@ -137,6 +139,7 @@ def test_a_running_step_may_yet_succeed_and_is_the_newest() -> None:
     assert is_waited_for(past[0]) and not is_waited_for(past[1])
     assert may_succeed_late(plan, past[0]) and not may_succeed_late(plan, past[1])
     assert not may_succeed_late(plan, Past(2, 2, None, S.RUNNING, 1))
+    assert not may_succeed_late(plan, Past(0, 0, None, S.PARKED, 0)), "a fan-out has no attempt"
 
 
 def test_a_copied_result_is_anothers_effect_unless_it_was_taken_over() -> None:

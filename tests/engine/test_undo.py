@@ -239,4 +239,5 @@ async def test_children_of_a_fan_out_are_undone_one_by_one(harness: Harness) -> 
     job = await harness.submit(wide, rooms=["a", "b", "c"])
     await harness.run(job)
     assert await finish_undo(harness, job.job_id) is JobState.COMPLETED
-    assert [one[1] for one in book.done[3:]] == ["c", "b", "a"]
+    ends = [event.no for event in await harness.events(job) if event.type == "step.completed" and event.no]
+    assert [one[1] for one in book.done[3:]] == [{3: "b", 2: "a", 4: "c"}[no] for no in reversed(ends)]

@@ -19,7 +19,7 @@ from windlass.store.plans import plan_of
 from windlass.views import read
 from windlass.views.undo import effects
 from windlass.worker.handler import Prepared
-from windlass.worker.undo import NOTHING, Call, Undoing
+from windlass.worker.undo import NOTHING, UndoCall, UndoSteps
 
 BOOM = Failure(Fault("boom", "it broke"), is_retryable=False)
 STOPS = plan(
@@ -51,7 +51,7 @@ async def newest(rig: Rig, job: UUID) -> read.JobView:
 async def call_of(rig: Rig, evaluator: Evaluator, undo_job: UUID, no: int) -> Any:
     """Return what a worker would do for this undo step."""
     of = await plan_of(rig.db, (await read.job(rig.db, undo_job)).plan)
-    return await Undoing(rig.db, rig.artifacts, evaluator).call(undo_job, no, Prepared(of, no, None))
+    return await UndoSteps(rig.db, rig.artifacts, evaluator).call(undo_job, no, Prepared(of, no, None))
 
 
 @pytest.mark.covers("COR-43", "COR-48")
@@ -84,8 +84,8 @@ async def test_the_first_undo_waits_for_an_attempt_and_a_late_success_is_undone(
     assert not await report(rig, b, Success('"again"')), "and so does a repeat"
     await rig.loops.run_until_idle()
     assert await rig.states(held.id) == ["QUEUED", "BLOCKED"]
-    assert await call_of(rig, evaluator, held.id, 0) == Call({"to": "ada", "output": "B"}, f"undo/{job}/b")
-    assert await call_of(rig, evaluator, held.id, 1) == Call({"output": "A"}, f"undo/{job}/a")
+    assert await call_of(rig, evaluator, held.id, 0) == UndoCall({"to": "ada", "output": "B"}, f"undo/{job}/b")
+    assert await call_of(rig, evaluator, held.id, 1) == UndoCall({"output": "A"}, f"undo/{job}/a")
 
 
 async def test_an_attempt_that_was_stopped_left_nothing_to_undo(rig: Rig, evaluator: Evaluator) -> None:
@@ -116,7 +116,7 @@ async def test_a_lost_worker_is_not_waited_for(rig: Rig, evaluator: Evaluator) -
     assert not await report(rig, b, Success('"B"'))
     second = await newest(rig, job)
     assert second.id != held.id
-    assert await call_of(rig, evaluator, second.id, 0) == Call({"to": "ada", "output": "B"}, f"undo/{job}/b")
+    assert await call_of(rig, evaluator, second.id, 0) == UndoCall({"to": "ada", "output": "B"}, f"undo/{job}/b")
 
 
 async def test_reports_of_one_batch_end_the_job_and_are_late(rig: Rig) -> None:

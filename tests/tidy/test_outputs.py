@@ -35,6 +35,8 @@ EXEMPT = {
         ("why_key_holders", "provider_holders", "provider_first"), "names the step, and shows no more of it"
     ),
     **dict.fromkeys(("draft_load", "draft_load_open"), "reads the code of a fault, for the decision on the job's end"),
+    "undo_attempt_done": WRITES,
+    "undo_taken_over": "reads from `job.kept` which effects were taken over: the engine's own words",
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
     "feed_torn_behind": "counts events and returns a transaction's number",
 }

@@ -262,7 +262,8 @@ def is_waited_for(row: Past) -> bool:
 
 def may_succeed_late(plan: Plan, row: Past) -> bool:
     """Return whether a report of this open step may arrive after its job has ended, and then counts as an effect."""
-    return plan.nodes[row.node].undo is not None and row.state in _UNDER_WAY
+    # A fan-out waits for its children and has no attempt.
+    return plan.nodes[row.node].undo is not None and row.state in _UNDER_WAY and row.attempt > 0
 
 
 def effects_of(undo: JobState | None, *, may_stand: bool, is_asked: bool = False) -> Effects:

@@ -27,27 +27,27 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
-from windlass.store.undo import Record, insert, parts_of, prepare, record
+from windlass.store.undo import Standings, insert, parts_of, prepare, record
 
 
-class Undoing(NamedTuple):
+class StartedUndo(NamedTuple):
     """The answer to a request to undo a job. `is_new` is False if the undo was already under way."""
 
     undo_job: UUID
     is_new: bool
 
 
-async def start(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> Undoing:
+async def start(db: Database, job_id: UUID, *, source: str = "caller", request_id: str | None = None) -> StartedUndo:
     """Undo a finished job: let its undo job go, or make one if effects stand. Raises WrongState if none does."""
     check_actor(source, request_id)
 
-    async def operation(connection: asyncpg.Connection) -> Undoing:
+    async def operation(connection: asyncpg.Connection) -> StartedUndo:
         async with connection.transaction():
             plan = await _ended(connection, job_id)
             parts = await parts_of(connection, job_id)
             last = parts[-1] if parts else None
             if last is not None and last.state not in JOB_TERMINAL:
-                return Undoing(
+                return StartedUndo(
                     last.undo_job, last.is_asked and await _allow(connection, last.undo_job, source, request_id)
                 )
             now = await connection.fetchval(sql("undo_now"))
@@ -58,7 +58,7 @@ async def start(db: Database, job_id: UUID, *, source: str = "caller", request_i
                     remedy="`windlass undo --plan` shows the effects of a job",
                 )
             await insert(connection, new)
-        return Undoing(new.undo_job, True)
+        return StartedUndo(new.undo_job, True)
 
     return await db.run(operation)
 
@@ -154,7 +154,7 @@ async def moved(connection: asyncpg.Connection, job_id: UUID, new_job: UUID, eff
     return effects if is_first else []
 
 
-async def look(db: Database, job_id: UUID) -> tuple[Plan, Record]:
+async def look(db: Database, job_id: UUID) -> tuple[Plan, Standings]:
     """Return which effects of a job stand now, and its undo jobs."""
     async with db.connection() as connection:
         row = await connection.fetchrow(sql("job_row"), job_id)

@@ -21,7 +21,7 @@ W = TypeVar("W", bound=StrEnum)
 
 
 @runtime_checkable
-class Undoer(Protocol):
+class NamedStep(Protocol):
     """A function with `@wl.step`, as far as another step needs it for its undo."""
 
     name: str
@@ -32,7 +32,7 @@ def undo_of(handler: Any, when: Any, place: str) -> Undo | None:
     """Return how a step is undone, from the keywords of its decorator: a function with `@wl.step`, or its name."""
     if handler is None:
         return _none(when, place)
-    if isinstance(handler, Undoer):
+    if isinstance(handler, NamedStep):
         asks = handler.asks
         if asks.undo is not None:
             raise BadRecipe(f"{handler.name} undoes this step, and cannot have an undo itself", place=f"{place}.undo")

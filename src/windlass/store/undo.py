@@ -40,7 +40,7 @@ from windlass.store.plans import PLANS, read_plan
 from windlass.store.statements import bound, sql
 
 
-class Part(NamedTuple):
+class UndoPart(NamedTuple):
     """An undo job of a job."""
 
     part: int
@@ -51,15 +51,15 @@ class Part(NamedTuple):
     plan: str
 
 
-class Record(NamedTuple):
+class Standings(NamedTuple):
     """The effects of a job, as its rows tell: what stands now, in the order of its undo."""
 
     stands: list[Standing]
     finals: list[str]
     undone: dict[int, StepState]
-    parts: list[Part]
+    parts: list[UndoPart]
     past: list[Past]
-    rows: Sequence[asyncpg.Record]
+    rows: Sequence[asyncpg.Standings]
 
 
 class UndoWriter:
@@ -121,7 +121,7 @@ async def prepare(
     )
 
 
-async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, late: int | None = None) -> Record:
+async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, late: int | None = None) -> Standings:
     """Read which effects of a job stand. Effects that an undo job has undone, or is to undo, are left out."""
     nodes = [no for no, n in enumerate(plan.nodes) if n.may_leave_effects or n.savepoint or n.effect is not None]
     rows = await connection.fetch(sql("undo_past"), job_id, nodes)
@@ -147,7 +147,7 @@ async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, la
     stands = [one for one in standing(plan, past, children) if one.no == late or covered.get(one.no) in _LEFT]
     if await connection.fetchval(sql("undo_is_moved"), job_id) is not None:
         stands = []
-    return Record(stands, finals(plan, past), covered, parts, past, rows)
+    return Standings(stands, finals(plan, past), covered, parts, past, rows)
 
 
 # The states of undo steps that leave the effect to another undo job. None: no undo job has it.
@@ -156,15 +156,16 @@ _LEFT = frozenset({
 })  # fmt: skip
 
 
-async def parts_of(connection: asyncpg.Connection, job_id: UUID) -> list[Part]:
+async def parts_of(connection: asyncpg.Connection, job_id: UUID) -> list[UndoPart]:
     """Return the undo jobs of a job, the first one first."""
     rows = await connection.fetch(sql("undo_parts"), job_id)
     return [
-        Part(r["part"], r["undo_job"], r["is_waiting"], r["is_asked"], JobState(r["state"]), r["plan"]) for r in rows
+        UndoPart(r["part"], r["undo_job"], r["is_waiting"], r["is_asked"], JobState(r["state"]), r["plan"])
+        for r in rows
     ]
 
 
-async def _covered(connection: asyncpg.Connection, parts: Sequence[Part]) -> dict[int, StepState]:
+async def _covered(connection: asyncpg.Connection, parts: Sequence[UndoPart]) -> dict[int, StepState]:
     """Return the states of the undo steps, by the number of the step that each undoes. The last undo job counts."""
     found: dict[int, StepState] = {}
     for part in parts:
@@ -188,12 +189,12 @@ async def _children(connection: asyncpg.Connection, job_id: UUID, plan: Plan, pa
     return frozenset(found)
 
 
-def _is_waited(found: Record, row: Past) -> bool:
+def _is_waited(found: Standings, row: Past) -> bool:
     """Return whether the undo job has a step for the attempt, and waits for it."""
     return is_waited_for(row) and any(one.no == row.no for one in found.stands)
 
 
-async def _put_attempts(connection: asyncpg.Connection, job_id: UUID, found: Record, late: Sequence[Past]) -> None:
+async def _put_attempts(connection: asyncpg.Connection, job_id: UUID, found: Standings, late: Sequence[Past]) -> None:
     rows: Mapping[int, Any] = {row["no"]: row for row in found.rows}
     await connection.execute(
         sql("undo_attempts_put"),

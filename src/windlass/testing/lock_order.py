@@ -15,7 +15,7 @@ RANKS = (
     ("draft_write", "draft_complete", "draft_finish"),
     ("draft_prolong",),
     ("draft_children",),
-    ("undo_attempts_put", "job_submit_one", "undo_put"),
+    ("undo_attempts_put", "undo_put"),
     ("draft_sweep", "inbox_cancel_children"),
     ("inbox_put",),
     ("work_moved", "work_recorded", "work_swept", "event_known"),

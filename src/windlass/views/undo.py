@@ -14,7 +14,7 @@ from windlass.core.undo import Effects, effects_of, undo_plan
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
-from windlass.store.undo import Part, record
+from windlass.store.undo import UndoPart, record
 from windlass.views.read import JobView
 
 
@@ -72,7 +72,7 @@ async def undo_view(db: Database, job_id: UUID) -> UndoView:
     )
 
 
-async def _of_part(connection: asyncpg.Connection, part: Part) -> list[UndoStep]:
+async def _of_part(connection: asyncpg.Connection, part: UndoPart) -> list[UndoStep]:
     plan: Plan = await read_plan(connection, part.plan)
     rows = await connection.fetch(sql("undo_steps"), part.undo_job)
     return [

@@ -27,7 +27,7 @@ from windlass.worker.lanes import Lanes
 from windlass.worker.notes import Key, Notes
 from windlass.worker.resolve import Arguments, NotResolved, is_away, unreadable
 from windlass.worker.settler import Settler
-from windlass.worker.undo import Call
+from windlass.worker.undo import UndoCall
 
 # How long a cancelled handler may take to clean up; less than the rescuer waits before it steps in.
 GRACE_S = 3.0
@@ -271,7 +271,7 @@ class Runner:
                     return unreadable(error)
                 tries += 1
                 await asyncio.sleep(READ_AGAIN.wait_s(tries, 0.0))
-        if not isinstance(found, Call):
+        if not isinstance(found, UndoCall):
             return found
         attempt.undo_key = found.key
         return await self._executor.execute(attempt, prepared, handler, handler.binding.known(found.arguments))

@@ -32,14 +32,14 @@ NOTHING = Success(msgspec.json.encode(SKIPPED).decode())
 _HAPPENED = frozenset({StepState.COMPLETED, StepState.QUARANTINED})
 
 
-class Call(NamedTuple):
+class UndoCall(NamedTuple):
     """The arguments of an undo handler, and the key that is the same on every attempt."""
 
     arguments: dict[str, Any]
     key: str
 
 
-class Undoing:
+class UndoSteps:
     """Prepares undo steps for one worker."""
 
     def __init__(self, db: Database, artifacts: Artifacts, resolver: Resolver) -> None:
@@ -47,7 +47,7 @@ class Undoing:
         self._artifacts = artifacts
         self._resolver = resolver
 
-    async def call(self, undo_job: UUID, no: int, prepared: Prepared) -> Call | Outcome:
+    async def call(self, undo_job: UUID, no: int, prepared: Prepared) -> UndoCall | Outcome:
         """Return the call of the undo handler, or the outcome of a step that calls none."""
         undoes = prepared.plan.nodes[no].undoes
         if undoes is None:
@@ -72,7 +72,7 @@ class Undoing:
         except BadExpression as error:
             return Failure(Fault("bad_arguments", str(error), type(error).__name__), is_retryable=False)
         value = None if output is None else await value_of(self._artifacts, output)
-        return Call({**arguments, "output": value}, undo_key(row["job_id"], label(plan, row["node"], row["index"])))
+        return UndoCall({**arguments, "output": value}, undo_key(row["job_id"], label(plan, row["node"], row["index"])))
 
     async def _arguments(self, plan: Plan, row: Any) -> dict[str, Any]:
         template = plan_templates(plan).nodes[row["node"]].with_

@@ -259,7 +259,7 @@ async def test_every_route_gives_everyone_the_right_answer_by_membership(
     assert not wrong, "\n".join(wrong)
 
 
-CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
+CODES = {401: "unauthenticated", 403: "forbidden", 404: "not_found", 409: "wrong_state"}
 
 
 def faults(answer: httpx.Response, status: int) -> list[str]:

@@ -49,4 +49,6 @@ class UndoStarted(Told):
 
 def undo_document(job: JobView, view: UndoView) -> UndoDocument:
     """Return the document of a job's undo."""
-    return UndoDocument.model_construct(**undo_values(job, view))
+    values = undo_values(job, view)
+    steps = [UndoStepDocument.model_construct(**step) for step in values["steps"]]
+    return UndoDocument.model_construct(**values | {"steps": steps})

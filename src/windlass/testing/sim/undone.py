@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from windlass.core.lease import RESCUE_AFTER_S
+from windlass.core.outcome import Success
 from windlass.core.plan import Plan, UndoOrder
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
 from windlass.core.undo import Past, standing
@@ -16,6 +18,7 @@ from windlass.store.plans import PLANS
 from windlass.testing.checker import Tables
 from windlass.testing.replay import Row
 from windlass.testing.sim.log import Log
+from windlass.testing.sim.scheduler import START
 
 _BAD = frozenset(map(str, JOB_TERMINAL)) - {JobState.COMPLETED}
 
@@ -26,15 +29,34 @@ def is_undo(plan_hash: str) -> bool:
     return plan is not None and plan.is_undo
 
 
+def undone_nodes(tables: Tables, plan: Plan, job_id: UUID, new: Row) -> set[str]:
+    """Return the steps of a job whose effects were gone when another job ran it again."""
+    found: set[str] = set()
+    for undo in tables.jobs.values():
+        undos = PLANS.get(undo["plan"])
+        if undos is None or not undos.is_undo or msgspec.json.decode(undo["input"]) != {"undo_of": str(job_id)}:
+            continue
+        nodes = {row["no"]: row["node"] for row in tables.steps[job_id]}
+        found |= {
+            plan.nodes[nodes[undoes]].name
+            for row in tables.steps[undo["id"]]
+            if row["state"] == StepState.COMPLETED
+            and row["finished_at"] <= new["created_at"]
+            and (undoes := undos.nodes[row["no"]].undoes) is not None
+        }
+    return found
+
+
 async def check_undo(connection: asyncpg.Connection, tables: Tables, log: Log) -> list[str]:
     """Return every complaint about the undo of jobs."""
     parts: dict[UUID, list[Row]] = defaultdict(list)
     for row in await connection.fetch("SELECT * FROM windlass.undos ORDER BY job_id, part"):
         parts[row["job_id"]].append(row)
-    rows = await connection.fetch("SELECT job_id, no FROM windlass.undo_attempts WHERE state = 'DONE'")
-    late = {(row["job_id"], row["no"]) for row in rows}
+    attempts = await connection.fetch("SELECT * FROM windlass.undo_attempts")
+    late = {(row["job_id"], row["no"]) for row in attempts if row["state"] == "DONE"}
     open_ = await connection.fetchval("SELECT count(*) FROM windlass.undo_attempts WHERE state = 'WAITED'")
     wrong = [f"{open_} attempts are still waited for"] if open_ else []
+    wrong += _forgotten(attempts, log)
     for job in tables.jobs.values():
         plan = PLANS.get(job["plan"])
         assert plan is not None
@@ -42,6 +64,17 @@ async def check_undo(connection: asyncpg.Connection, tables: Tables, log: Log) -
             told = _Job(tables, job, plan, parts[job["id"]], {no for of, no in late if of == job["id"]})
             wrong += [f"job {job['id']}: {text}" for text in (*told.covered(), *told.ordered(), *told.patient(log))]
     return wrong
+
+
+def _forgotten(attempts: Sequence[Row], log: Log) -> list[str]:
+    """Check that every success that was reported after the end of its job is known."""
+    known = {(row["job_id"], row["no"], row["attempt"], row["worker"]): row["state"] for row in attempts}
+    told = [one for one in log.told if isinstance(one.outcome, Success) and not one.took_effect]
+    return [
+        f"{one.key} succeeded after its job had ended, and nobody knows"
+        for one in told
+        if known.get((*one.key, one.worker), "DONE") != "DONE"
+    ]
 
 
 class _Job:
@@ -134,9 +167,10 @@ class _Job:
                 continue
             worker, since = begun[0]
             # A handler of a lost worker, or past its time, may go on: nobody waits for it.
+            lost_at = self.tables.workers[worker]["lost_at"] if worker in self.tables.workers else None
             until = min(
                 log.returned.get(key, float("inf")),
-                log.lost.get(worker, float("inf")),
+                float("inf") if lost_at is None else (lost_at - START).total_seconds(),
                 since + self.plan.nodes[self.steps[key[1]]["node"]].timeout_s + RESCUE_AFTER_S,
             )
             wrong += [f"{other} undid while {key} could act" for at, other in firsts if since <= at < until]
