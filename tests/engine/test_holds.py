@@ -13,7 +13,8 @@ from windlass.core.outcome import Failure, Fault
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.engine import rerun
-from windlass.engine.submit import Submission, insert, submit
+from windlass.engine.policies import Current
+from windlass.engine.submit import Accepted, Submission, insert, submit
 from windlass.store import drafts
 from windlass.store.plans import read_plan, store_plan
 from windlass.views import explain, read
@@ -98,8 +99,9 @@ async def test_a_rerun_keeps_the_holds_that_it_is_submitted_with(rig: Rig) -> No
 
     async def operation(connection: asyncpg.Connection) -> None:
         async with connection.transaction():
-            await insert(connection, [new])
-            await rerun.keep(connection, job, new, "test")
+            [answer] = await insert(connection, [new], Current())
+            assert isinstance(answer, Accepted)
+            await rerun.keep(connection, job, new, answer, "test")
 
     await rig.db.run(operation)
     assert (await rig.state(new.job_id), await rig.states(new.job_id)) == (JobState.PENDING, ["HELD", "BLOCKED"])

@@ -70,6 +70,7 @@ _REQUEST_ID = {
 }
 _LINKED = (
     "jobs.get", "jobs.delete", "jobs.input", "jobs.output", "jobs.graph", "jobs.steps", "jobs.events", "jobs.why",
+    "jobs.decisions",
     "jobs.cancel", "jobs.pause", "jobs.resume", "jobs.retry", "jobs.rerun",
 )  # fmt: skip
 _EXAMPLES: dict[str, Any] = {

@@ -39,6 +39,7 @@ from windlass.core.errors import BadInput, Conflict, Denied, NotFound
 from windlass.core.plan import Plan
 from windlass.core.queue import DEFAULT_QUEUES
 from windlass.engine import installation, recipes
+from windlass.engine.door import judge_by
 from windlass.engine.loops.auditor import Auditor
 from windlass.engine.loops.followers import Followers
 from windlass.engine.loops.runner import Loops
@@ -127,6 +128,7 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         self._submitter = Submitter(db, observer, time.perf_counter)
         # The policy that this process judges by. Processes that live long keep it current: see `watch_policy`.
         self.policies = policies_of(settings)
+        judge_by(db, self.policies)
         self.policy_watch: PolicyWatch | None = None
         self._providers: Registry | None = None
         self._stored: set[str] = set()
@@ -392,6 +394,7 @@ class Windlass(AsyncSubmitting["HasPlan | Plan | str", Job]):
         settings = replace(self.settings, caller=caller)
         other = Windlass(self.db, settings, self.artifacts, self.dsn, is_served=self.is_served, observer=self.observer)
         other._providers, other.services, other.policies = self._providers, self.services, self.policies
+        judge_by(self.db, self.policies)
         return other
 
 

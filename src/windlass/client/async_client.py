@@ -26,6 +26,7 @@ from windlass.client.views import (
     CostsView,
     DeadLetterView,
     Event,
+    JobDecisions,
     JobView,
     KeyView,
     ProviderView,
@@ -337,6 +338,10 @@ class AsyncRemoteJob:
     async def why(self, step: str | None = None) -> list[Reason]:
         """Return what each unfinished step waits for."""
         return await self._client.run(flows.why(self.sources, self.job_id, step))
+
+    async def decisions(self) -> JobDecisions:
+        """Return what the policy decided about the job and its steps."""
+        return await self._client.run(flows.decisions(self.sources, self.job_id))
 
     async def cancel(self, reason: str = "", *, undo: bool = True) -> JobView:
         """Cancel the job: open steps are cancelled, and running steps are asked to stop.

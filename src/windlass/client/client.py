@@ -27,6 +27,7 @@ from windlass.client.views import (
     CostsView,
     DeadLetterView,
     Event,
+    JobDecisions,
     JobView,
     KeyView,
     ProviderView,
@@ -338,6 +339,10 @@ class RemoteJob:
     def why(self, step: str | None = None) -> list[Reason]:
         """Return what each unfinished step waits for."""
         return self._client.run(flows.why(self.sources, self.job_id, step))
+
+    def decisions(self) -> JobDecisions:
+        """Return what the policy decided about the job and its steps."""
+        return self._client.run(flows.decisions(self.sources, self.job_id))
 
     def cancel(self, reason: str = "", *, undo: bool = True) -> JobView:
         """Cancel the job: open steps are cancelled, and running steps are asked to stop.

@@ -18,7 +18,7 @@ from windlass.client.exchange import Ask, Flow, Give, Sources
 from windlass.client.following import wait
 from windlass.client.order import Order, body_of, check_order, headers_of
 from windlass.client.problems import error_from
-from windlass.client.views import Event, JobView, KeyView, Reason, RecipeView, StepDocument, failure_of
+from windlass.client.views import Event, JobDecisions, JobView, KeyView, Reason, RecipeView, StepDocument, failure_of
 from windlass.core.errors import BadInput, NotFound, WindlassError
 from windlass.core.states import JobState
 from windlass.pure.argument import check_many
@@ -186,6 +186,11 @@ def why(sources: Sources, job_id: UUID, step: str | None) -> Flow[list[Reason]]:
     """Return the reason why each unfinished step waits."""
     body = yield from get(sources, f"/jobs/{job_id}/why", [] if step is None else [("step", step)])
     return converted(body["items"], list[Reason])
+
+
+def decisions(sources: Sources, job_id: UUID) -> Flow[JobDecisions]:
+    """Return what the policy decided about a job."""
+    return converted((yield from get(sources, f"/jobs/{job_id}/decisions")), JobDecisions)
 
 
 def control(sources: Sources, job_id: UUID, action: str, body: Any = None) -> Flow[JobView]:

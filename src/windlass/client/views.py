@@ -94,6 +94,32 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, Any] = {}
 
 
+class JobDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict of the policy that is not a plain yes. `no` is the step; None is the whole job."""
+
+    seq: int
+    edge: str
+    no: int | None
+    attempt: int | None
+    decision: str
+    rule: str
+    policy: int | None
+    subject: str | None
+    reason: str
+    constraints: dict[str, Any]
+    enforced: dict[str, str]
+    kernel: str | None
+    at: datetime
+
+
+class JobDecisions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the policy said about a job: the newest verdict under which it may go on, and all others."""
+
+    policy: int | None
+    rule: str | None
+    items: list[JobDecision]
+
+
 class StepDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a job."""
 

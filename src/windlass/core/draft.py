@@ -106,6 +106,8 @@ class Job:
     failure_code: str | None = None
     # The job was loaded while it waited for its approval.
     is_gated: bool = False
+    # The policy's limit for the attempts of each step.
+    attempts_max: int | None = None
 
 
 class Event(NamedTuple):

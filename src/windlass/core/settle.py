@@ -10,6 +10,7 @@ worker gets the same attempt number while the first worker still runs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
@@ -37,6 +38,7 @@ from windlass.core.wait import Wait, WaitKind
 
 DATABASE_LOST = "database_lost"
 WORKER_LOST = "worker_lost"
+MAX_RETRIES_EXCEEDED = "max_retries_exceeded"
 # The fault's message shows this many of the last log lines; its detail has all lines that were kept.
 LINES_SHOWN = 3
 
@@ -103,6 +105,11 @@ def failed(draft: Draft, step: Step, failure: Failure, spread: float = 0.0, idem
     step.failures += failure.is_counted
     if not failure.is_retryable or step.failures >= policy.max_attempts:
         fail(draft, step, fault, idempotency_key=idempotency_key)
+        return
+    most = draft.job.attempts_max
+    if most is not None and failure.is_counted and step.failures >= most:
+        told = f"the policy allows {most} attempts; the last one failed with {fault.code}: {fault.message}"
+        fail(draft, step, replace(fault, code=MAX_RETRIES_EXCEEDED, message=told), idempotency_key=idempotency_key)
         return
     backoff = DATABASE_ATTEMPT if fault.code == DATABASE_LOST else policy.backoff
     wait_s = backoff.wait_s(max(1, step.failures), spread) if failure.after_s is None else failure.after_s

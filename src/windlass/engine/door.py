@@ -33,15 +33,16 @@ from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
 from windlass.core.verdict import NO_POLICY, Decision, Edge, Verdict, denied
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_rows import UNJUDGED, Marks
+from windlass.engine.places import Places
 from windlass.engine.policies import Current, Policies, is_changed
 from windlass.engine.submission import Submission
-from windlass.engine.velocity import Velocity
+from windlass.engine.velocity import Decided, Velocity
 from windlass.policy.judge import Judgement, judge
 from windlass.policy.question import Question, topic_of
 from windlass.store.columns import encode
 from windlass.store.database import Database
 from windlass.store.statements import sql
-from windlass.store.verdicts import constraints_text
+from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
 T = TypeVar("T")
 # Publishes that may follow each other while one submit is judged.
@@ -162,29 +163,42 @@ async def _known(connection: asyncpg.Connection, submissions: Sequence[Submissio
 class Ruled:
     """The final verdicts about submissions: those of the judge, after the counters of velocity limits were read."""
 
-    def __init__(self, judged: Judged, velocity: Velocity, submissions: Sequence[Submission]) -> None:
-        self._decided = [velocity.decide(one) for one in judged.judgements]
-        verdicts = [one.verdict for one in self._decided]
+    def __init__(
+        self,
+        judged: Judged,
+        decided: Sequence[Decided],
+        counters: tuple[Velocity, Places],
+        submissions: Sequence[Submission],
+    ) -> None:
+        self._velocity, self._places = counters
+        triples = zip(decided, judged.askers, submissions, strict=True)
+        verdicts = [self._places.verdict(one.verdict, asker.tenant, s.job_id) for one, asker, s in triples]
+        self._verdicts, self._decided = verdicts, decided
         self.submissions = [shaped(s, verdict) for s, verdict in zip(submissions, verdicts, strict=True)]
         self.marks = judged.marks(verdicts)
         self._policy = judged.policy
-        self._velocity = velocity
 
     @classmethod
     async def locked(cls, connection: asyncpg.Connection, judged: Judged, submissions: Sequence[Submission]) -> Ruled:
         """Lock the policy and the counters, and decide."""
         await connection.execute(sql("policy_enter"), judged.policy)
-        return cls(judged, await Velocity.locked(connection, judged.judgements), submissions)
+        velocity = await Velocity.locked(connection, judged.judgements)
+        decided = [velocity.decide(one) for one in judged.judgements]
+        tenants = [asker.tenant for asker in judged.askers]
+        asked = [(one.verdict, tenant) for one, tenant in zip(decided, tenants, strict=True)]
+        return cls(judged, decided, (velocity, await Places.locked(connection, asked)), submissions)
 
     async def record(self, connection: asyncpg.Connection, made: Sequence[UUID]) -> None:
         """Write what follows from the verdicts about the jobs that this transaction made."""
         new = set(made)
-        pairs = zip(self.submissions, self._decided, strict=True)
-        ruled = [(s, decided) for s, decided in pairs if s.job_id in new]
-        for _, decided in ruled:
-            self._velocity.count(decided)
+        triples = zip(self.submissions, self._verdicts, self._decided, strict=True)
+        ruled = [(s, verdict, decided) for s, verdict, decided in triples if s.job_id in new]
+        for _, verdict, decided in ruled:
+            if verdict.decision.admits:
+                self._velocity.count(decided)
         await self._velocity.write(connection)
-        await _write(connection, self._policy, [(s, decided.verdict) for s, decided in ruled])
+        await self._places.write(connection, [s.job_id for s in self.submissions if s.job_id not in new])
+        await _write(connection, self._policy, [(s, verdict) for s, verdict, _ in ruled])
 
 
 def shaped(submission: Submission, verdict: Verdict) -> Submission:
@@ -193,9 +207,9 @@ def shaped(submission: Submission, verdict: Verdict) -> Submission:
         return submission._replace(is_denied=True)
     if hold := hold_of(verdict.decision):
         return submission._replace(holds=submission.holds | hold)
-    most_ms = verdict.constraints.max_runtime_ms
-    if most_ms is not None and (submission.deadline_s is None or most_ms / 1000 < submission.deadline_s):
-        return submission._replace(deadline_s=most_ms / 1000)
+    most_s = runs_s(verdict)
+    if most_s is not None and (submission.deadline_s is None or most_s < submission.deadline_s):
+        return submission._replace(deadline_s=most_s)
     return submission
 
 
@@ -222,6 +236,9 @@ async def _write(
     gone = [(s.job_id, encode(fault_of(v).as_json())) for s, v in told if v.decision is Decision.DENY]
     if gone:
         await connection.execute(sql("verdict_deny_new"), *(list(column) for column in zip(*gone, strict=True)))
+    limited = [(s.job_id, most) for s, v in told if (most := attempts_max(v)) is not None]
+    if limited:
+        await connection.execute(sql("verdict_limit_new"), *(list(column) for column in zip(*limited, strict=True)))
     held = [(s.job_id, _wait_s(s, v)) for s, v in told if hold_of(v.decision)]
     if held:
         await connection.execute(sql("verdict_hold_new"), *(list(column) for column in zip(*held, strict=True)))

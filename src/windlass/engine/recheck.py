@@ -22,6 +22,7 @@ from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
 from windlass.engine.asker import Asker, known_asker, stored_asker
 from windlass.engine.door import enter, gated, judge_one
+from windlass.engine.places import Places
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
 from windlass.policy.question import Question, topic_of
@@ -29,7 +30,7 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
-from windlass.store.verdicts import constraints_text
+from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
 SOURCE = "policy"
 # The steps on which a verdict puts a hold, or from which it takes one.
@@ -84,12 +85,19 @@ async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[
     edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
     judgements = [judge_one(gate, _question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
     velocity = await Velocity.locked(connection, judgements)
+    decided = [velocity.decide(judgement) for judgement in judgements]
+    tenants = [_asker(row).tenant for row in rows]
+    # A job that goes on already keeps the place that it has.
+    pairs = zip(decided, tenants, edges, strict=True)
+    places = await Places.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
     found = []
-    for row, edge, judgement in zip(rows, edges, judgements, strict=True):
-        decided = velocity.decide(judgement)
-        velocity.count(decided)
-        found.append(_Asked(row, decided.verdict, edge))
+    for row, edge, one, tenant in zip(rows, edges, decided, tenants, strict=True):
+        verdict = one.verdict if edge is Edge.CLAIM else places.verdict(one.verdict, tenant, row["id"])
+        if verdict.decision.admits:
+            velocity.count(one)
+        found.append(_Asked(row, verdict, edge))
     await velocity.write(connection)
+    await places.write(connection)
     return found
 
 
@@ -120,8 +128,14 @@ def _asker(row: asyncpg.Record) -> Asker:
 async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:
     if not good:
         return
+    verdicts = [one.verdict for one in good]
     await connection.execute(
-        sql("verdict_raise"), [one.row["id"] for one in good], [one.verdict.rule for one in good], policy
+        sql("verdict_raise"),
+        [one.row["id"] for one in good],
+        [verdict.rule for verdict in verdicts],
+        policy,
+        [attempts_max(verdict) for verdict in verdicts],
+        [runs_s(verdict) for verdict in verdicts],
     )
     limited = [
         (one.row["id"], one.verdict.decision, one.verdict.rule, one.verdict.reason, constraints_text(one.verdict))

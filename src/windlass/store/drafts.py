@@ -130,6 +130,7 @@ def _job(row: asyncpg.Record) -> Job:
         row["expires_at"],
         row["failure_code"],
         row["job_state"] == JobState.APPROVAL_REQUIRED,
+        row["attempts_max"],
     )
 
 

@@ -13,6 +13,9 @@ from windlass.core.verdict import Decision, Verdict
 from windlass.store.columns import encode
 from windlass.store.statements import sql
 
+# The column is a smallint.
+ATTEMPTS_MAX = 32_767
+
 
 class VerdictWriter:
     """Writes verdicts, and which policy a job may go on under (store/writers.py)."""
@@ -26,7 +29,8 @@ class VerdictWriter:
         for draft in drafts:
             for made in draft.effects_of(RecordVerdict):
                 if made.no is None:
-                    about = (made.is_good, made.policy, made.verdict.rule, made.ask_at)
+                    limits = attempts_max(made.verdict), runs_s(made.verdict)
+                    about = (made.is_good, made.policy, made.verdict.rule, made.ask_at, *limits)
                     await connection.execute(sql("verdict_good"), draft.job.id, *about)
                 if made.verdict.decision is not Decision.ALLOW:
                     await connection.execute(sql("verdict_put"), draft.job.id, *_row(made))
@@ -36,6 +40,18 @@ def _row(made: RecordVerdict) -> tuple[Any, ...]:
     verdict = made.verdict
     where = (made.edge, made.no, made.attempt)
     return (*where, verdict.decision, verdict.rule, made.policy, verdict.reason, constraints_text(verdict))
+
+
+def attempts_max(verdict: Verdict) -> int | None:
+    """Return how often a step may be tried, or None if the verdict does not limit it."""
+    retries = verdict.constraints.max_retries
+    return None if retries is None else min(retries + 1, ATTEMPTS_MAX)
+
+
+def runs_s(verdict: Verdict) -> float | None:
+    """Return how long the job may run, or None if the verdict does not limit it."""
+    most_ms = verdict.constraints.max_runtime_ms
+    return None if most_ms is None or not verdict.decision.admits else most_ms / 1000
 
 
 def constraints_text(verdict: Verdict) -> str | None:

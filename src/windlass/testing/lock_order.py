@@ -14,6 +14,7 @@ from windlass.store.statements import sql
 RANKS = (
     ("draft_write", "draft_complete", "draft_finish"),
     ("draft_prolong",),
+    ("verdict_good", "verdict_put"),
     ("draft_children",),
     ("undo_attempts_put", "undo_put"),
     ("draft_sweep", "inbox_cancel_children"),

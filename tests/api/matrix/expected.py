@@ -73,6 +73,7 @@ ROWS: dict[str, Row] = {
     "jobs.step_output": Row("R", 200, "completed", path={"no": "0"}),
     "jobs.events": Row("R", 200, "queued"),
     "jobs.why": Row("R", 200, "queued"),
+    "jobs.decisions": Row("R", 200, "queued"),
     "jobs.cancel": Row("W", 200, "queued"),
     "jobs.undo": Row("R", 200, "queued"),
     "jobs.start_undo": Row("W", 409, "queued"),

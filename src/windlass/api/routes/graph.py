@@ -8,6 +8,7 @@ from fastapi import Query
 
 from windlass.api.guard import Caller, Has, JobId, guard, guarded_router
 from windlass.api.job_access import owned_job
+from windlass.api.wire.decision import DecisionList
 from windlass.api.wire.step import (
     EVENTS_PAGE_MAX,
     NEWEST_EVENTS,
@@ -26,7 +27,9 @@ from windlass.api.wire.step import (
 )
 from windlass.core.caller import Scope
 from windlass.core.states import StepState
+from windlass.documents.decision import decisions_values
 from windlass.views import explain, job_graph, read
+from windlass.views.decisions import decisions as decisions_of
 
 router = guarded_router("jobs")
 
@@ -83,3 +86,16 @@ async def why(job_id: JobId, query: Annotated[WhyQuery, Query()], caller: Caller
     found = await explain.why(parts.db, job_id, query.step, limit=explain.REASONS_MAX + 1)
     items = [reason_document(reason) for reason in found[: explain.REASONS_MAX]]
     return Reasons(items=items, is_more=len(found) > explain.REASONS_MAX)
+
+
+@router.get(
+    "/jobs/{job_id}/decisions",
+    operation_id="jobs.decisions",
+    response_model=DecisionList,
+    summary="List the policy's decisions about a job",
+)
+@guard(Scope.JOBS_READ, codes=("not_found",))
+async def decisions(job_id: JobId, caller: Caller, parts: Has) -> Any:
+    """Returns the rule and the policy that let the job go on, and every other verdict with its reason."""
+    await owned_job(parts, caller, job_id)
+    return DecisionList(**decisions_values(await decisions_of(parts.db, job_id)))

@@ -21,6 +21,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "events", panel=PANEL, has_json=True)(events)
     command(app, "result", panel=PANEL, has_json=True)(result)
     command(app, "why", panel=PANEL, has_json=True)(why)
+    command(app, "decisions", panel=PANEL, has_json=True)(decisions)
     command(app, "get", panel=PANEL)(get)
 
 
@@ -251,3 +252,27 @@ def _short(payload: Any) -> str:
 
     text = "" if payload is None else msgspec.json.encode(payload).decode()
     return text if len(text) <= 200 else text[:200] + "…"
+
+
+async def decisions(at: Ambient, job: Annotated[str, typer.Argument(metavar="JOB", help=JOB)]) -> None:
+    """Show what the policy decided about a job: its rule, and every verdict that is not a plain yes."""
+    from windlass.cli.find import find
+    from windlass.cli.session import client
+
+    async with client(at) as ask:
+        document = await ask.call("GET", f"/jobs/{await find(ask, job)}/decisions")
+    if at.as_json:
+        at.screen.document(document)
+        return
+    if document["policy"] is not None:
+        at.screen.note(f"goes on by rule {document['rule']} of policy {document['policy']}")
+    elif not document["items"]:
+        at.screen.note("the job was never judged: no policy was in force")
+    at.screen.table(
+        ("seq", "at", "edge", "step", "decision", "rule", "policy", "reason"),
+        [
+            (one["seq"], one["at"], one["edge"], "(job)" if one["no"] is None else one["no"], one["decision"],
+             one["rule"], one["policy"], one["reason"])
+            for one in document["items"]
+        ],
+    )  # fmt: skip

@@ -40,6 +40,7 @@ _HANDLERS: dict[str, Handler] = {
     f"POST /jobs/{_ID}/events": jobs.send_event,
     f"GET /jobs/{_ID}/stream": jobs.stream,
     f"GET /jobs/{_ID}/why": jobs.why,
+    f"GET /jobs/{_ID}/decisions": jobs.decisions,
     f"GET /jobs/{_ID}/costs": admin.costs,
     f"GET /jobs/{_ID}/webhook": jobs.webhook,
     f"POST /jobs/{_ID}/webhook/redeliver": jobs.redeliver,

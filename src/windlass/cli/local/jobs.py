@@ -11,6 +11,7 @@ from windlass.cli.local.call import LocalRequest
 from windlass.core.errors import BadRequest, WaitTimeout
 from windlass.core.states import JobState
 from windlass.documents.again import dead_letter_values, rerun_values
+from windlass.documents.decision import decisions_values
 from windlass.documents.job import bulk_values, job_values, listed_values
 from windlass.documents.step import event_values, graph_values, reasons_values, step_values
 from windlass.documents.undo import undo_values
@@ -23,6 +24,7 @@ from windlass.recipe.evaluator import shared_evaluator
 from windlass.store.artifact import Ref
 from windlass.store.plans import plan_of
 from windlass.views import dead_letters, explain, job_graph, listing, read
+from windlass.views.decisions import decisions as decisions_of
 from windlass.views.output_text import output_text
 from windlass.views.undo import undo_view
 
@@ -146,6 +148,12 @@ async def why(call: LocalRequest) -> Any:
     await call.job()
     found = await explain.why(call.db, call.job_id, call.one("step"), limit=explain.REASONS_MAX + 1)
     return reasons_values(found)
+
+
+async def decisions(call: LocalRequest) -> Any:
+    """Return what the policy decided about the job."""
+    await call.job()
+    return decisions_values(await decisions_of(call.db, call.job_id))
 
 
 async def cancel(call: LocalRequest) -> Any:

@@ -62,6 +62,15 @@ CREATE INDEX jobs_failed ON windlass.jobs (id) WHERE trouble IN ('FAILED', 'TIME
 ALTER TABLE windlass.jobs ADD COLUMN gate_at timestamptz, ADD COLUMN gate_tries smallint;
 CREATE INDEX jobs_gate ON windlass.jobs (gate_at) WHERE gate_at IS NOT NULL;
 
+-- What a verdict limits: the attempts of each step.
+ALTER TABLE windlass.jobs ADD COLUMN attempts_max smallint;
+
+-- The jobs that hold a place under a limit of concurrent jobs, by rule and tenant (engine/places.py).
+CREATE TABLE windlass.places (
+    key   text PRIMARY KEY,
+    jobs  uuid[] NOT NULL
+) WITH (fillfactor = 50);
+
 -- How many requests passed under a velocity limit, by slice of its window (core/velocity.py).
 CREATE TABLE windlass.velocity (
     counter   text NOT NULL,

@@ -11,7 +11,7 @@ SELECT id FROM windlass.jobs WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE
 j.id, j.plan, j.state AS job_state, j.is_paused, j.version, j.steps_total, j.steps_open, j.steps_failed,
 j.parent_job, j.parent_no, j.parent_attempt, j.correlation_id,
 CASE WHEN j.is_ttl_default THEN j.expires_at END AS expires_at,
-CASE WHEN j.steps_failed > 0 THEN j.error ->> 'code' END AS failure_code,
+CASE WHEN j.steps_failed > 0 THEN j.error ->> 'code' END AS failure_code, j.attempts_max,
 s.no, s.node, s.index, s.state, s.unmet, s.attempt, s.failures, s.losses, s.fan, s.fanned, s.waiting_for,
 s.wake_at, s.worker, s.queue, s.holds,
 

@@ -38,6 +38,12 @@ RETURNING job_id
 -- The refusal of a job that its submit denied.
 SELECT rule, reason FROM windlass.verdicts WHERE job_id = $1 AND seq = 1 AND edge = 'submit' AND decision = 'deny'
 
+-- name: verdict_limit_new
+-- The limits of new jobs that their rows hold.
+UPDATE windlass.jobs j SET attempts_max = d.attempts_max
+FROM unnest($1::uuid[], $2::smallint[]) AS d (id, attempts_max)
+WHERE j.id = d.id
+
 -- name: verdict_hold_new
 -- Marks new jobs that the policy holds, and when it is asked again about those that it throttles.
 UPDATE windlass.jobs j
@@ -56,13 +62,20 @@ FROM windlass.verdicts v WHERE v.job_id = $1
 -- `gate_tries` is not NULL while the policy holds steps of the job.
 UPDATE windlass.jobs
 SET policy = CASE WHEN $2::bool THEN $3 ELSE policy END, rule = CASE WHEN $2 THEN $4 ELSE rule END, gate_at = $5,
-    gate_tries = CASE WHEN $2 THEN NULL WHEN $5::timestamptz IS NULL THEN 0 ELSE coalesce(gate_tries, 0) + 1 END
+    gate_tries = CASE WHEN $2 THEN NULL WHEN $5::timestamptz IS NULL THEN 0 ELSE coalesce(gate_tries, 0) + 1 END,
+    attempts_max = CASE WHEN $2 THEN $6 ELSE attempts_max END,
+    deadline_at = least(deadline_at, windlass.clock() + make_interval(secs => $7)),
+    due_at = least(due_at, windlass.clock() + make_interval(secs => $7))
 WHERE id = $1
 
 -- name: verdict_raise
 -- Jobs whose verdict still holds under the policy $3; they are locked. Jobs with other things to change are not here.
-UPDATE windlass.jobs j SET policy = $3, rule = d.rule
-FROM unnest($1::uuid[], $2::text[]) AS d (id, rule)
+-- Their time runs from their start.
+UPDATE windlass.jobs j
+SET policy = $3, rule = d.rule, attempts_max = d.attempts_max,
+    deadline_at = least(j.deadline_at, coalesce(j.started_at, windlass.clock()) + make_interval(secs => d.runs_s)),
+    due_at = least(j.due_at, coalesce(j.started_at, windlass.clock()) + make_interval(secs => d.runs_s))
+FROM unnest($1::uuid[], $2::text[], $4::smallint[], $5::float8[]) AS d (id, rule, attempts_max, runs_s)
 WHERE j.id = d.id AND j.finished_at IS NULL
 
 -- name: verdict_put_many
@@ -75,6 +88,9 @@ FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $6::json[])
 
 -- name: verdict_now
 SELECT no, floor, swept FROM windlass.policy_now
+
+-- name: verdict_of_job
+SELECT policy, rule FROM windlass.jobs WHERE id = $1
 
 -- name: verdicts_of
 SELECT seq, edge, no, attempt, decision, rule, policy, subject, reason, constraints, kernel, at
@@ -126,6 +142,21 @@ SELECT least(
 -- name: verdict_swept
 -- Every open job was judged again under this floor.
 UPDATE windlass.policy_now SET swept = $1 WHERE swept < $1
+
+-- name: places_lock
+-- Locks these places, and returns the open jobs that hold them. The caller gives the keys in order.
+WITH found AS (
+    INSERT INTO windlass.places AS p (key, jobs) SELECT key, '{}' FROM unnest($1::text[]) AS d (key)
+    ON CONFLICT (key) DO UPDATE SET key = excluded.key
+    RETURNING p.key, p.jobs
+)
+SELECT f.key, ARRAY(
+    SELECT j.id FROM unnest(f.jobs) AS d (id) JOIN windlass.jobs j ON j.id = d.id AND j.finished_at IS NULL
+) AS jobs
+FROM found f
+
+-- name: places_write
+UPDATE windlass.places SET jobs = $2 WHERE key = $1
 
 -- name: velocity_lock
 -- Locks these counters, and makes missing ones. The caller gives them in order.
