@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.core.world import START, World, plan, task
 from windlass.core import ballot
 from windlass.core.approval import (
+    ApprovalRequest,
     ApprovalState,
     Choice,
     OnReject,
-    Request,
     Subject,
     Use,
     Vote,
@@ -52,9 +52,9 @@ def approval(name: str, *needs: str, **given: object) -> Node:
     return Node(name, NodeKind.APPROVAL, needs=needs, with_={"question": "Publish?"}, wait_s=60.0, **given)  # type: ignore[arg-type]
 
 
-def request(**given: object) -> Request:
+def request(**given: object) -> ApprovalRequest:
     values = {"no": None, "attempt": None, "edge": "node", "subject": "s", "requester": "ada"}
-    return Request(**{**values, "terms": ApprovalTerms(expires_s=60.0), **given})  # type: ignore[arg-type]
+    return ApprovalRequest(**{**values, "terms": ApprovalTerms(expires_s=60.0), **given})  # type: ignore[arg-type]
 
 
 def waiting(**given: object) -> Draft:

@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 
 from tests.engine.rig import Rig, plan, task
+from windlass.core.control import Targets
 from windlass.core.errors import Conflict, Denied
 from windlass.core.hold import Hold
 from windlass.core.plan import Node, NodeKind
 from windlass.core.states import JobState, StepState
 from windlass.engine import children, publish, recipes, rerun
 from windlass.engine.bulk import bulk
-from windlass.core.control import Targets
 from windlass.engine.submit import Submission, submit
 from windlass.testing.checker import Tables, check_tables
 from windlass.views import dead_letters, explain, read

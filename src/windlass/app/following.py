@@ -125,12 +125,12 @@ def _approval_sender(windlass: Windlass) -> Service | None:
     if find_spec("httpcore") is None:
         log.warning("this process sends no notices of approvals: it needs the extra `service`")
         return None
-    from windlass.outbound.approval_sender import ApprovalSender, Receiver
+    from windlass.outbound.approval_sender import ApprovalSender, NoticeReceiver
     from windlass.outbound.send import Sender
 
     return ApprovalSender(
         windlass.db,
-        Receiver(settings.approval_webhook, parse_secret(settings.approval_webhook_secret)),
+        NoticeReceiver(settings.approval_webhook, parse_secret(settings.approval_webhook_secret)),
         Sender(is_loopback_allowed=settings.webhook_loopback),
         spread=spread,
         clock_s=time.monotonic,
