@@ -30,8 +30,11 @@ from windlass.core.approval import (
     voters_json,
     why_not,
 )
+from windlass.core.caller import context_of
 from windlass.core.draft import Draft
 from windlass.core.effect import RequestApproval
+from windlass.core.gatekeeping import Ruling, rule_on
+from windlass.core.hold import Hold
 from windlass.core.plan import Node, NodeKind, plan_from_json
 from windlass.core.route import Ask, route, wake
 from windlass.core.states import JobState, StepState
@@ -229,3 +232,21 @@ def test_a_job_that_nobody_approved_is_denied() -> None:
         "approval.escalated", "approval.voted", "approval.decided", "job.denied",
     ]  # fmt: skip
     assert not ballot.waits_for(draft, 0, ID)
+
+
+def test_an_approved_job_that_is_throttled_is_pending() -> None:
+    world = World.of(task("a"))
+    draft = world.draft()
+    draft.job.state = JobState.APPROVAL_REQUIRED
+    draft.steps[0].state, draft.steps[0].holds = S.HELD, Hold.APPROVAL
+    assert not rule_on(draft, Ruling(Verdict(Decision.THROTTLE, "slow"), 1))
+    assert (draft.job.state, draft.steps[0].holds) == (JobState.PENDING, Hold.POLICY)
+
+
+@pytest.mark.parametrize(
+    ("claim", "roles"),
+    [(None, set()), (7, set()), ("lead cto", {"lead", "cto"}), (["lead", 7, ""], {"lead"})],
+)
+def test_roles_come_from_the_claims_and_the_type(claim: object, roles: set[str]) -> None:
+    ctx = context_of({"caller_id": "grace", "caller_type": "service", "roles": claim}, "other")
+    assert (ctx.roles, ctx.all_roles) == (roles, roles | {"service"})
