@@ -36,6 +36,8 @@ from windlass.core.effect import RequestApproval
 from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.hold import Hold
 from windlass.core.plan import Node, NodeKind, plan_from_json
+from windlass.core.rerun import restart_from
+from windlass.core.retry_job import Kept
 from windlass.core.route import Ask, route, wake
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import ApprovalTerms, Decision, Verdict, Voters
@@ -250,3 +252,36 @@ def test_an_approved_job_that_is_throttled_is_pending() -> None:
 def test_roles_come_from_the_claims_and_the_type(claim: object, roles: set[str]) -> None:
     ctx = context_of({"caller_id": "grace", "caller_type": "service", "roles": claim}, "other")
     assert (ctx.roles, ctx.all_roles) == (roles, roles | {"service"})
+
+
+CHAIN = plan(task("a"), approval("ok", "a"), task("b", "ok"), task("c", "b"), task("d"))
+
+
+@pytest.mark.parametrize(
+    ("step", "changed", "names"),
+    [
+        ("c", (), ["b", "c", "ok"]),
+        ("a", (), ["a", "b", "c", "ok"]),
+        ("d", (), ["d"]),
+        ("d", ("topic",), ["b", "c", "d", "ok"]),
+        (None, (), []),
+    ],
+)
+def test_what_was_approved_does_not_run_again_without_another_approval(
+    step: str | None, changed: tuple[str, ...], names: list[str]
+) -> None:
+    restart = restart_from(CHAIN, (), step, changed)
+    assert sorted(CHAIN.nodes[no].name for no in restart.nodes) == names
+
+
+def test_a_child_of_a_fan_out_that_was_approved_is_asked_about_again() -> None:
+    fan = plan(approval("ok"), task("b", "ok", each="inputs.items"), task("c", "b"))
+    row = Kept(3, 1, 0, S.COMPLETED, 0, None, None, "1", "1")
+    restart = restart_from(fan, [row], "b[0]", ())
+    assert sorted(fan.nodes[no].name for no in restart.nodes) == ["b", "c", "ok"]
+
+
+def test_an_approval_before_what_another_one_lets_run_is_asked_for_too() -> None:
+    both = plan(approval("one"), approval("two"), task("b", "one"), task("c", "b", "two"))
+    restart = restart_from(both, (), "b", ())
+    assert sorted(both.nodes[no].name for no in restart.nodes) == ["b", "c", "one", "two"]

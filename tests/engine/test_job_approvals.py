@@ -218,3 +218,13 @@ async def test_a_cancelled_job_ends_its_approval(rig: Rig) -> None:
     assert await states(rig, job) == ["INVALIDATED"]
     with pytest.raises(ApprovalTerminalRun):
         await vote(rig, id, "grace")
+
+
+async def test_a_job_does_not_expire_before_its_approval(rig: Rig) -> None:
+    job, id = await held(
+        rig, "{id: mail, match: {topics: [job.mail]}, decision: require_approval, approval: {expires: 72h}}"
+    )
+    rig.clock.advance(71 * HOUR_S)
+    await rig.loops.run_until_idle()
+    assert await rig.state(job) == "APPROVAL_REQUIRED"
+    assert await vote(rig, id, "grace") is A.USED

@@ -210,7 +210,10 @@ async def come_due(db: Database, id: UUID, job_id: UUID, source: str) -> None:
             await drafts.lock(connection, [job_id])
             row = await connection.fetchrow(sql("approval_locked"), id)
             draft = await drafts.load_open(connection, job_id, (), lambda h: read_plan(connection, h))
-            if row is None or draft is None or draft.is_finished or row["state"] != ApprovalState.PENDING:
+            if row is None or draft is None or row["state"] != ApprovalState.PENDING:
+                return
+            if draft.is_finished:
+                await connection.execute(sql("approval_decide"), id, ApprovalState.INVALIDATED)
                 return
             draft.source = source
             if row["no"] is None and row["expires_at"] <= row["now"]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +22,7 @@ import msgspec
 from windlass.core.approval import ApprovalRequest, ApprovalState, Subject, Use, second_look
 from windlass.core.constraint import NO_CONSTRAINTS
 from windlass.core.draft import Draft, Event
-from windlass.core.effect import RequestApproval
+from windlass.core.effect import MoveExpiry, RequestApproval
 from windlass.core.event import EventType
 from windlass.core.gatekeeping import Ruling
 from windlass.core.verdict import ApprovalTerms, Decision, Edge, Verdict
@@ -84,7 +84,7 @@ async def ask_for_new(
         id = request_id(job_id, None, request.rule_hash)
         await put(connection, id, job_id, request, now)
         told = {"approval": str(id), "rule": request.rule, "need": request.terms.need}
-        await connection.execute(sql("approval_told"), job_id, source, encode(told))
+        await connection.execute(sql("approval_told"), job_id, source, encode(told), request.terms.expires_s)
 
 
 def facts_of(row: asyncpg.Record, constraints: str | None) -> Subject:
@@ -151,6 +151,9 @@ def ask_again(draft: Draft, job: asyncpg.Record, ruling: Ruling, standing: Stand
         return
     id = request_id(draft.job.id, draft.now, request.rule_hash)
     draft.effects.append(RequestApproval(id, request))
+    if draft.job.expires_at is not None:
+        draft.job.expires_at += timedelta(seconds=request.terms.expires_s)
+        draft.effects.append(MoveExpiry(draft.job.expires_at))
     told = {"approval": str(id), "rule": request.rule, "need": request.terms.need}
     draft.events.append(Event(EventType.APPROVAL_REQUESTED, draft.source, payload=told))
 

@@ -8,9 +8,14 @@ SELECT j.id, j.caller, j.input, j.labels FROM windlass.jobs j WHERE j.id = ANY (
 SELECT windlass.clock()
 
 -- name: approval_told
--- The event of a request about a job that this transaction made.
+-- The event of a request about a job that this transaction made. The job's default time to live begins to count when
+-- people have decided: it grows by the time that they have ($4, in seconds).
 WITH counted AS (
-    UPDATE windlass.jobs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, event_seq, correlation_id
+    UPDATE windlass.jobs
+    SET event_seq = event_seq + 1,
+        expires_at = CASE WHEN is_ttl_default THEN expires_at + make_interval(secs => $4) ELSE expires_at END,
+        due_at = CASE WHEN is_ttl_default THEN least(deadline_at, expires_at + make_interval(secs => $4)) ELSE due_at END
+    WHERE id = $1 RETURNING id, event_seq, correlation_id
 )
 INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
 SELECT id, event_seq, windlass.clock(), 'approval.requested', $2, $3::json, correlation_id FROM counted
