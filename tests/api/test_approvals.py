@@ -14,6 +14,7 @@ import windlass as wl
 from tests.api.rig import Rig
 from windlass.app.service import serving
 from windlass.core.caller import USER_SCOPES, Scope
+from windlass.engine import publish as publishing
 
 DECIDES = USER_SCOPES | {Scope.APPROVALS_DECIDE}
 
@@ -170,6 +171,54 @@ async def test_a_list_is_read_in_pages(api: Rig, people: dict[str, httpx.AsyncCl
         rest = (await people["kurt"].get("/approvals", params={"limit": 2, "cursor": first["next"]})).json()
         seen = [one["job_id"] for one in first["items"] + rest["items"]]
         assert (sorted(seen), rest["next"]) == (sorted(jobs), None)
+
+
+MAIL = """
+version: "1"
+default_decision: allow
+rules:
+- id: mail
+  match: {topics: [job.hello]}
+  decision: require_approval
+  reason: mail goes out
+  approval: {need: 2, who: {roles: [lead]}}
+"""
+
+
+async def published(api: Rig, text: str, **given: Any) -> None:
+    await publishing.publish(api.windlass.db, {"main": text}, by="op", untested="a test", **given)
+
+
+@pytest.mark.covers("COR-10", "COR-16")
+async def test_a_rule_asks_people_about_a_whole_job(api: Rig, people: dict[str, httpx.AsyncClient]) -> None:
+    await published(api, MAIL)
+    made = await api.user.post("/jobs", json={"recipe": "hello", "labels": {"approval_granted": "true"}})
+    assert (made.status_code, made.json()["status"]) == (202, "APPROVAL_REQUIRED"), made.text
+    job_id = made.json()["job_id"]
+    [one] = await listed(people["grace"], decidable=True)
+    assert (one["job_id"], one["step"], one["rule"], one["reason"]) == (job_id, None, "mail", "mail goes out")
+    for client in (api.user, people["user2"], people["kurt"]):
+        assert (await decide(client, one["id"])).status_code == 403
+    async with api.working():
+        assert (await decide(people["grace"], one["id"])).json()["state"] == "PENDING"
+        assert (await decide(people["alan"], one["id"])).json()["state"] == "USED"
+        await api.ended(job_id)
+    assert (await api.user.get(f"/jobs/{job_id}")).json()["status"] == "COMPLETED"
+    late = await decide(people["alan"], one["id"], "reject")
+    assert (late.status_code, late.json()["code"]) == (409, "approval_already_resolved")
+
+
+async def test_a_policy_that_changed_meanwhile_is_asked_again(api: Rig, people: dict[str, httpx.AsyncClient]) -> None:
+    await published(api, MAIL.replace("need: 2", "need: 1"))
+    job_id = await api.submit("hello")
+    [one] = await listed(people["grace"], decidable=True)
+    await publish(
+        api.windlass.db, {"main": MAIL.replace("need: 2", "need: 3")}, by="op", untested="a test", new_only=True
+    )
+    stale = await decide(people["grace"], one["id"])
+    assert (stale.status_code, stale.json()["code"]) == (409, "approval_stale_snapshot")
+    [new] = await listed(people["grace"], decidable=True)
+    assert (new["job_id"], new["need"], new["id"] != one["id"]) == (job_id, 3, True)
 
 
 async def test_a_rejection_says_why(api: Rig, people: dict[str, httpx.AsyncClient]) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.core.world import START, World, plan, task
 from windlass.core import ballot
 from windlass.core.approval import (
+    ApprovalRequest,
     ApprovalState,
     Choice,
     OnReject,
-    Request,
     Subject,
     Use,
     Vote,
@@ -30,9 +30,14 @@ from windlass.core.approval import (
     voters_json,
     why_not,
 )
+from windlass.core.caller import context_of
 from windlass.core.draft import Draft
 from windlass.core.effect import RequestApproval
+from windlass.core.gatekeeping import Ruling, rule_on
+from windlass.core.hold import Hold
 from windlass.core.plan import Node, NodeKind, plan_from_json
+from windlass.core.rerun import restart_from
+from windlass.core.retry_job import Kept
 from windlass.core.route import Ask, route, wake
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import ApprovalTerms, Decision, Verdict, Voters
@@ -52,9 +57,9 @@ def approval(name: str, *needs: str, **given: object) -> Node:
     return Node(name, NodeKind.APPROVAL, needs=needs, with_={"question": "Publish?"}, wait_s=60.0, **given)  # type: ignore[arg-type]
 
 
-def request(**given: object) -> Request:
+def request(**given: object) -> ApprovalRequest:
     values = {"no": None, "attempt": None, "edge": "node", "subject": "s", "requester": "ada"}
-    return Request(**{**values, "terms": ApprovalTerms(expires_s=60.0), **given})  # type: ignore[arg-type]
+    return ApprovalRequest(**{**values, "terms": ApprovalTerms(expires_s=60.0), **given})  # type: ignore[arg-type]
 
 
 def waiting(**given: object) -> Draft:
@@ -229,3 +234,54 @@ def test_a_job_that_nobody_approved_is_denied() -> None:
         "approval.escalated", "approval.voted", "approval.decided", "job.denied",
     ]  # fmt: skip
     assert not ballot.waits_for(draft, 0, ID)
+
+
+def test_an_approved_job_that_is_throttled_is_pending() -> None:
+    world = World.of(task("a"))
+    draft = world.draft()
+    draft.job.state = JobState.APPROVAL_REQUIRED
+    draft.steps[0].state, draft.steps[0].holds = S.HELD, Hold.APPROVAL
+    assert not rule_on(draft, Ruling(Verdict(Decision.THROTTLE, "slow"), 1))
+    assert (draft.job.state, draft.steps[0].holds) == (JobState.PENDING, Hold.POLICY)
+
+
+@pytest.mark.parametrize(
+    ("claim", "roles"),
+    [(None, set()), (7, set()), ("lead cto", {"lead", "cto"}), (["lead", 7, ""], {"lead"})],
+)
+def test_roles_come_from_the_claims_and_the_type(claim: object, roles: set[str]) -> None:
+    ctx = context_of({"caller_id": "grace", "caller_type": "service", "roles": claim}, "other")
+    assert (ctx.roles, ctx.all_roles) == (roles, roles | {"service"})
+
+
+CHAIN = plan(task("a"), approval("ok", "a"), task("b", "ok"), task("c", "b"), task("d"))
+
+
+@pytest.mark.parametrize(
+    ("step", "changed", "names"),
+    [
+        ("c", (), ["b", "c", "ok"]),
+        ("a", (), ["a", "b", "c", "ok"]),
+        ("d", (), ["d"]),
+        ("d", ("topic",), ["b", "c", "d", "ok"]),
+        (None, (), []),
+    ],
+)
+def test_what_was_approved_does_not_run_again_without_another_approval(
+    step: str | None, changed: tuple[str, ...], names: list[str]
+) -> None:
+    restart = restart_from(CHAIN, (), step, changed)
+    assert sorted(CHAIN.nodes[no].name for no in restart.nodes) == names
+
+
+def test_a_child_of_a_fan_out_that_was_approved_is_asked_about_again() -> None:
+    fan = plan(approval("ok"), task("b", "ok", each="inputs.items"), task("c", "b"))
+    row = Kept(3, 1, 0, S.COMPLETED, 0, None, None, "1", "1")
+    restart = restart_from(fan, [row], "b[0]", ())
+    assert sorted(fan.nodes[no].name for no in restart.nodes) == ["b", "c", "ok"]
+
+
+def test_an_approval_before_what_another_one_lets_run_is_asked_for_too() -> None:
+    both = plan(approval("one"), approval("two"), task("b", "one"), task("c", "b", "two"))
+    restart = restart_from(both, (), "b", ())
+    assert sorted(both.nodes[no].name for no in restart.nodes) == ["b", "c", "one", "two"]

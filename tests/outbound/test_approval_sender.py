@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from tests.engine.rig import plan, task
-from tests.outbound.receiver import Receiver as Process
+from tests.outbound.receiver import Receiver
 from tests.outbound.rig import WEBHOOK_SECRET, Hooks
 from windlass.core.approval import Choice, Voter
 from windlass.core.plan import Node, NodeKind
 from windlass.engine.approvals import Cast, vote
-from windlass.outbound.approval_sender import LEASE_S, ApprovalSender, Receiver
+from windlass.outbound.approval_sender import LEASE_S, ApprovalSender, NoticeReceiver
 from windlass.outbound.send import Sent
 from windlass.outbound.webhook_sender import Posts
 from windlass.pure.webhook import RETRY_AFTER_S, parse_secret, verify
@@ -46,7 +46,7 @@ class Answers:
 def sender(hooks: Hooks, url: str, posts: Posts | None = None) -> ApprovalSender:
     return ApprovalSender(
         hooks.rig.db,
-        Receiver(url, parse_secret(WEBHOOK_SECRET)),
+        NoticeReceiver(url, parse_secret(WEBHOOK_SECRET)),
         posts or hooks.posts,
         spread=random.Random(7).random,
         clock_s=lambda: 0.0,
@@ -67,7 +67,7 @@ async def row(hooks: Hooks, id: UUID) -> Any:
         return await connection.fetchrow("SELECT * FROM windlass.approvals WHERE id = $1", id)
 
 
-async def test_a_waiting_approval_is_told_once_signed_and_without_its_values(hooks: Hooks, receiver: Process) -> None:
+async def test_a_waiting_approval_is_told_once_signed_and_without_its_values(hooks: Hooks, receiver: Receiver) -> None:
     id = await waiting(hooks)
     sends = sender(hooks, receiver.url("ok"))
     assert (await sends.run_once()).count == 1
@@ -84,7 +84,7 @@ async def test_a_waiting_approval_is_told_once_signed_and_without_its_values(hoo
     assert verify([parse_secret(WEBHOOK_SECRET)], headers, seen["body"].encode(), now)
 
 
-async def test_an_escalation_is_told_too(hooks: Hooks, receiver: Process) -> None:
+async def test_an_escalation_is_told_too(hooks: Hooks, receiver: Receiver) -> None:
     await waiting(hooks)
     sends = sender(hooks, receiver.url("ok"))
     await sends.run_once()
@@ -134,4 +134,4 @@ async def test_a_sender_that_died_is_replaced_after_its_lease(hooks: Hooks) -> N
 
 
 def test_a_receiver_does_not_show_its_secret() -> None:
-    assert "b'" not in repr(Receiver("https://x.example", b"secret"))
+    assert "b'" not in repr(NoticeReceiver("https://x.example", b"secret"))

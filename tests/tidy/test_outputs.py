@@ -26,7 +26,7 @@ CLAIMS = "hands an attempt what it was given: the router judged its item when it
 OTHERS = "is a column of another table, in which no step's words are"
 EXEMPT = {
     **dict.fromkeys(("draft_write", "draft_complete", "draft_finish", "draft_children"), WRITES),
-    **dict.fromkeys(("note_step", "note_job", "job_submit", "job_submit_one"), WRITES),
+    **dict.fromkeys(("note_step", "note_job", "job_submit", "job_submit_one", "approval_told"), WRITES),
     **dict.fromkeys(("retry_step", "retry_children", "retry_event"), WRITES),
     **dict.fromkeys(("step_claim", "step_claim_lane", "step_claim_one", "step_held", "step_ready"), CLAIMS),
     **dict.fromkeys(("audit_note", "audit_note_many", "audit_take_notes", "audit_append"), OTHERS),

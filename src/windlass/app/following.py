@@ -14,8 +14,9 @@ from importlib.util import find_spec
 
 from windlass.app.entropy import spread
 from windlass.app.first_key import SECRET_FILE, secret_of
+from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.core.errors import BadSetting, Unavailable
+from windlass.core.errors import BadInput, BadSetting, Unavailable
 from windlass.engine import installation
 from windlass.engine.loops.followers import Followers
 from windlass.pure.service import Service, Services
@@ -37,10 +38,12 @@ class Following:
         self._with_webhook_sender = with_webhook_sender
         self._followers: Followers | None = None
         self._services = Services(windlass.services)
+        self._receiver: tuple[str, bytes] | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to ask whether the installation is served."""
+        self._receiver = notice_receiver(self._windlass.settings) if self._with_webhook_sender else None
         self._task = asyncio.create_task(self._run(), name="windlass-following")
 
     async def stop(self) -> None:
@@ -74,9 +77,8 @@ class Following:
             webhook_sender = await _webhook_sender(windlass) if self._with_webhook_sender else None
             if webhook_sender is not None:
                 await self._services.start(webhook_sender, is_late=True)
-            approval_sender = _approval_sender(windlass) if self._with_webhook_sender else None
-            if approval_sender is not None:
-                await self._services.start(approval_sender, is_late=True)
+            if self._receiver is not None:
+                await self._services.start(_approval_sender(windlass, self._receiver), is_late=True)
             await asyncio.Event().wait()
         finally:
             await self._services.stop()
@@ -113,9 +115,8 @@ async def _webhook_sender(windlass: Windlass) -> Service | None:
     )
 
 
-def _approval_sender(windlass: Windlass) -> Service | None:
-    """Return the sender of approval notices, if there is an address for them and the packages that sending needs."""
-    settings = windlass.settings
+def notice_receiver(settings: Settings) -> tuple[str, bytes] | None:
+    """Return the address for notices of approvals and the secret that signs them, or None if there is no address."""
     if settings.approval_webhook is None:
         return None
     if settings.approval_webhook_secret is None:
@@ -123,15 +124,25 @@ def _approval_sender(windlass: Windlass) -> Service | None:
             "approval_webhook is set without approval_webhook_secret, so its receiver could not trust the notices",
             remedy="Set both",
         )
+    try:
+        secret = parse_secret(settings.approval_webhook_secret)
+    except BadInput as error:
+        raise BadSetting(f"approval_webhook_secret: {error.message}", remedy=error.remedy) from None
     if find_spec("httpcore") is None:
         log.warning("this process sends no notices of approvals: it needs the extra `service`")
         return None
-    from windlass.outbound.approval_sender import ApprovalSender, Receiver
+    return settings.approval_webhook, secret
+
+
+def _approval_sender(windlass: Windlass, receiver: tuple[str, bytes]) -> Service:
+    """Return the sender of approval notices."""
+    from windlass.outbound.approval_sender import ApprovalSender, NoticeReceiver
     from windlass.outbound.send import Sender
 
+    settings = windlass.settings
     return ApprovalSender(
         windlass.db,
-        Receiver(settings.approval_webhook, parse_secret(settings.approval_webhook_secret)),
+        NoticeReceiver(*receiver),
         Sender(is_loopback_allowed=settings.webhook_loopback),
         spread=spread,
         clock_s=time.monotonic,

@@ -99,7 +99,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApprovalRequest:
     """A request for an approval, as it is stored."""
 
     no: int | None

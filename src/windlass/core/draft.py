@@ -104,8 +104,6 @@ class Job:
     expires_at: datetime | None = None
     # The code of the fault of the step that failed first; it decides how the job ends.
     failure_code: str | None = None
-    # The job was loaded while it waited for its approval.
-    is_gated: bool = False
     # The policy's limit for the attempts of each step.
     attempts_max: int | None = None
 

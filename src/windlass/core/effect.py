@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from windlass.core.approval import Request
+from windlass.core.approval import ApprovalRequest
 from windlass.core.outcome import Cost
 from windlass.core.states import StepState
 from windlass.core.verdict import Edge, Verdict
@@ -67,7 +67,7 @@ class RequestApproval:
     """Stores a request for an approval; its step, or the whole job, waits for the votes."""
 
     id: UUID
-    request: Request
+    request: ApprovalRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,9 @@ def rule_on(draft: Draft, ruling: Ruling, tries: int = 0) -> bool:
             return True
         case Decision.THROTTLE:
             _hold(draft, Hold.POLICY)
+            _release(draft, Hold.APPROVAL)
+            if draft.job.state is JobState.APPROVAL_REQUIRED:
+                draft.move_job(JobState.PENDING)
             wait = timedelta(seconds=ask_after_s(tries, ruling.spread))
             draft.effects.append(RecordVerdict(verdict, ruling.policy, ruling.edge, ask_at=draft.now + wait))
         case Decision.REQUIRE_APPROVAL:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, assert_never
 from uuid import UUID
 
-from windlass.core.approval import APPROVAL_EXPIRED, ApprovalState, Request
+from windlass.core.approval import APPROVAL_EXPIRED, ApprovalRequest, ApprovalState
 from windlass.core.birth import born
 from windlass.core.draft import Draft, Event, Step
 from windlass.core.effect import AddChildren, ExpectEvent, NewChild, RequestApproval, StartJob, UseKey
@@ -74,7 +74,7 @@ class Ask:
     id: UUID
     question: str
     arguments: str
-    request: Request | None = None
+    request: ApprovalRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)

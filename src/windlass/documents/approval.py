@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from windlass.views.approvals import ApprovalView
+from windlass.views.approvals import SeenApproval
 
 
-def approval_values(view: ApprovalView) -> dict[str, Any]:
+def approval_values(view: SeenApproval) -> dict[str, Any]:
     """Return the fields of an approval's document, as the caller that reads it may see it."""
     return {
         "id": view.id,

@@ -11,7 +11,7 @@ answer was lost may be sent again: the same vote of the same caller changes noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -22,10 +22,10 @@ import msgspec
 from windlass.core import ballot
 from windlass.core.approval import (
     NODE_EDGE,
+    ApprovalRequest,
     ApprovalState,
     Choice,
     OnReject,
-    Request,
     Subject,
     Use,
     Vote,
@@ -51,6 +51,10 @@ from windlass.core.outcome import Fault
 from windlass.core.plan import Plan
 from windlass.core.route import Ask, Unresolvable
 from windlass.core.states import JOB_TERMINAL, JobState
+from windlass.engine.door import enter, gated
+from windlass.engine.policies import Current
+from windlass.engine.recheck import RULED_STATES
+from windlass.engine.second_look import Counted, changed, decide_job
 from windlass.engine.submit import check_text
 from windlass.pure.audit import AuditEvent, payload_text
 from windlass.store import drafts
@@ -111,11 +115,11 @@ async def asked(
     }
 
 
-def _request(draft: Draft, no: int, ask: Ask, facts: asyncpg.Record) -> Request:
+def _request(draft: Draft, no: int, ask: Ask, facts: asyncpg.Record) -> ApprovalRequest:
     step = draft.steps[no]
     node = draft.plan.nodes[step.node]
     subject = _subject(draft.plan, facts, step.node, step.index, ask.question, ask.arguments)
-    return Request(
+    return ApprovalRequest(
         no=no,
         attempt=None,
         edge=NODE_EDGE,
@@ -145,32 +149,40 @@ def _subject(
 
 
 async def vote(db: Database, cast: Cast) -> ApprovalState:
-    """Count a vote, and do what follows from it. Returns the approval's state after it."""
+    """Count a vote, and do what follows from it. Returns the approval's state after it.
+
+    If something else would run than people approved, the approval is void, and an error says so after the commit.
+    """
     for text in (cast.reason, cast.note, cast.voter.caller):
         check_text(text)
     tries = 0
 
-    async def operation(connection: asyncpg.Connection) -> ApprovalState:
+    async def operation(connection: asyncpg.Connection, gate: Current) -> Counted:
         nonlocal tries
         tries += 1
         async with connection.transaction():
+            # The policy's lock comes before those of jobs.
+            await enter(connection, gate)
             row = await _locked(connection, cast.id)
             votes = await votes_of(connection, cast.id)
             mine = next((one for one in votes if one.caller == cast.voter.caller), None)
             if tries > 1 and mine is not None and mine.choice is cast.choice:
                 # An earlier commit whose answer was lost has counted it.
-                return ApprovalState(row["state"])
+                return Counted(ApprovalState(row["state"]))
             _check(row, cast)
-            return await _count(connection, row, cast)
+            return await _count(connection, gate, row, cast)
 
-    return await db.run(operation)
+    counted = await gated(db, operation)
+    if counted.error is not None:
+        raise counted.error
+    return counted.state
 
 
 async def votes_of(connection: asyncpg.Connection, id: UUID) -> list[Vote]:
     """Return the votes that were cast, in order."""
     return [
         Vote(row["caller"], Choice(row["choice"]), row["reason"], row["note"], row["at"])
-        for row in await connection.fetch(sql("votes_of"), [id])
+        for row in await connection.fetch(sql("vote_list"), [id])
     ]
 
 
@@ -198,7 +210,10 @@ async def come_due(db: Database, id: UUID, job_id: UUID, source: str) -> None:
             await drafts.lock(connection, [job_id])
             row = await connection.fetchrow(sql("approval_locked"), id)
             draft = await drafts.load_open(connection, job_id, (), lambda h: read_plan(connection, h))
-            if row is None or draft is None or draft.is_finished or row["state"] != ApprovalState.PENDING:
+            if row is None or draft is None or row["state"] != ApprovalState.PENDING:
+                return
+            if draft.is_finished:
+                await connection.execute(sql("approval_decide"), id, ApprovalState.INVALIDATED)
                 return
             draft.source = source
             if row["no"] is None and row["expires_at"] <= row["now"]:
@@ -239,36 +254,60 @@ def _check(row: asyncpg.Record, cast: Cast) -> None:
         raise ApprovalStale("what would run is not what you saw", remedy="Read the approval again, then decide")
 
 
-async def _count(connection: asyncpg.Connection, row: asyncpg.Record, cast: Cast) -> ApprovalState:
+async def _count(connection: asyncpg.Connection, gate: Current, row: asyncpg.Record, cast: Cast) -> Counted:
     """Store the vote with its event and its record, and apply the result."""
-    voter = cast.voter.caller
-    await connection.execute(sql("vote_put"), cast.id, voter, cast.choice, cast.reason, cast.note, cast.key_id)
+    await connection.execute(
+        sql("vote_put"), cast.id, cast.voter.caller, cast.choice, cast.reason, cast.note, cast.key_id
+    )
     votes = await votes_of(connection, cast.id)
-    mine = next(one for one in votes if one.caller == voter)
+    mine = next(one for one in votes if one.caller == cast.voter.caller)
+    result = tally(votes, row["need"])
+    is_job = row["no"] is None
+    draft = await (_job_draft(connection, row) if is_job else _step_draft(connection, row))
+    draft.source = f"{SOURCE}:{mine.caller}"
+    ballot.note_vote(draft, cast.id, row["no"], mine)
+    counted = Counted(result)
+    if result is not ApprovalState.PENDING:
+        decide = decide_job if is_job else _decide_step
+        counted = await decide(connection, gate, draft, row, votes, result)
+        await connection.execute(sql("approval_decide"), cast.id, counted.state)
+        ballot.note_decision(draft, cast.id, row["no"], counted.state)
+    await drafts.write(connection, [draft])
+    await _note(connection, row, cast, mine, counted.state)
+    return counted
+
+
+async def _step_draft(connection: asyncpg.Connection, row: asyncpg.Record) -> Draft:
     plan = await read_plan(connection, row["plan"])
     touched = touched_by(plan, row["no"], row["node"], is_success=False)
     [draft] = await drafts.load(connection, {row["job_id"]: touched}, lambda h: read_plan(connection, h))
-    draft.source = f"{SOURCE}:{voter}"
-    ballot.note_vote(draft, cast.id, row["no"], mine)
-    if not ballot.waits_for(draft, row["no"], cast.id):
+    if not ballot.waits_for(draft, row["no"], row["id"]):
         raise ApprovalNotActionable("the step does not wait for this approval")
-    state = tally(votes, row["need"])
-    if state is ApprovalState.APPROVED:
-        state = _used(row, plan)
-    if state is not ApprovalState.PENDING:
-        await connection.execute(sql("approval_decide"), cast.id, state)
-        ballot.note_decision(draft, cast.id, row["no"], state)
-        ballot.conclude(draft, row["no"], state, votes, OnReject(row["on_reject"]))
-    await drafts.write(connection, [draft])
-    await _note(connection, row, cast, mine, state)
-    return state
+    return draft
 
 
-def _used(row: asyncpg.Record, plan: Plan) -> ApprovalState:
-    """Look a second time: the digest is made again from the rows as they are now."""
-    now = _subject(plan, row, row["node"], row["index"], row["question"], row["arguments"])
-    use = second_look(row["subject"], now.digest, row["rule_hash"], None)
-    return ApprovalState.USED if use is Use.USE else ApprovalState.INVALIDATED
+async def _job_draft(connection: asyncpg.Connection, row: asyncpg.Record) -> Draft:
+    draft = await drafts.load_open(connection, row["job_id"], RULED_STATES, lambda h: read_plan(connection, h))
+    assert draft is not None
+    return draft
+
+
+async def _decide_step(
+    connection: asyncpg.Connection,
+    gate: Current,
+    draft: Draft,
+    row: asyncpg.Record,
+    votes: Sequence[Vote],
+    result: ApprovalState,
+) -> Counted:
+    """End the wait of a step. The digest is made again from the rows as they are now."""
+    counted = Counted(result)
+    if result is ApprovalState.APPROVED:
+        now = _subject(draft.plan, row, row["node"], row["index"], row["question"], row["arguments"])
+        is_same = second_look(row["subject"], now.digest, row["rule_hash"], None) is Use.USE
+        counted = Counted(ApprovalState.USED) if is_same else Counted(ApprovalState.INVALIDATED, changed())
+    ballot.conclude(draft, row["no"], counted.state, votes, OnReject(row["on_reject"]))
+    return counted
 
 
 async def _note(

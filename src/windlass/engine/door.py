@@ -32,6 +32,7 @@ from windlass.core.errors import Denied, Unavailable
 from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
 from windlass.core.verdict import NO_POLICY, Decision, Edge, Verdict, denied
 from windlass.engine.asker import Asker, known_asker
+from windlass.engine.job_approvals import ask_for_new, request_of, subject_of
 from windlass.engine.job_rows import UNJUDGED, Marks
 from windlass.engine.places import Places
 from windlass.engine.policies import Current, Policies, is_changed
@@ -45,6 +46,8 @@ from windlass.store.statements import sql
 from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
 T = TypeVar("T")
+# The source of the events about verdicts.
+SOURCE = "policy"
 # Publishes that may follow each other while one submit is judged.
 TRIES_MAX = 5
 
@@ -257,3 +260,9 @@ async def ask_people(
     connection: asyncpg.Connection, policy: int | None, asked: Sequence[tuple[Submission, Verdict]]
 ) -> None:
     """Ask people about new jobs that need an approval, in the commit that makes the jobs."""
+    requests = []
+    for one, verdict in asked:
+        inputs, constraints = encode(one.inputs), constraints_text(verdict)
+        subject = subject_of(one.plan.hash, one.caller, inputs, one.labels or {}, constraints)
+        requests.append((one.job_id, request_of(subject, verdict, policy)))
+    await ask_for_new(connection, requests, SOURCE)

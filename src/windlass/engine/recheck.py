@@ -21,7 +21,8 @@ from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
 from windlass.engine.asker import Asker, known_asker, stored_asker
-from windlass.engine.door import enter, gated, judge_one
+from windlass.engine.door import SOURCE, enter, gated, judge_one
+from windlass.engine.job_approvals import NOT_ASKED, Standing, ask_again, use_up
 from windlass.engine.places import Places
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
@@ -32,9 +33,8 @@ from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
-SOURCE = "policy"
 # The steps on which a verdict puts a hold, or from which it takes one.
-_STATES = (StepState.READY, StepState.HELD, StepState.QUEUED)
+RULED_STATES = (StepState.READY, StepState.HELD, StepState.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class _Asked:
     row: asyncpg.Record
     verdict: Verdict
     edge: Edge
+    standing: Standing
 
     @property
     def is_still_good(self) -> bool:
@@ -72,7 +73,7 @@ async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
             await enter(connection, gate)
             await drafts.lock(connection, job_ids)
             rows = await connection.fetch(sql("verdict_questions"), list(job_ids))
-            asked = await _judged(connection, gate, rows)
+            asked = await _judged(connection, gate, rows, await Standing.of_jobs(connection, job_ids))
             good = [one for one in asked if one.is_still_good]
             await _raise(connection, gate.no, good)
             others = [one for one in asked if not one.is_still_good and not one.is_waiting]
@@ -81,24 +82,40 @@ async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
     return await gated(db, operation)
 
 
-async def _judged(connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record]) -> list[_Asked]:
+async def _judged(
+    connection: asyncpg.Connection,
+    gate: Current,
+    rows: Sequence[asyncpg.Record],
+    standing: Mapping[UUID, Standing],
+) -> list[_Asked]:
+    """Judge the jobs. An approval that a job has for the same rule is still good."""
     edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
     judgements = [judge_one(gate, _question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
     velocity = await Velocity.locked(connection, judgements)
     decided = [velocity.decide(judgement) for judgement in judgements]
+    approvals = [standing.get(row["id"], NOT_ASKED) for row in rows]
+    verdicts = [its.admitted(row, one.verdict) for its, row, one in zip(approvals, rows, decided, strict=True)]
     tenants = [_asker(row).tenant for row in rows]
     # A job that goes on already keeps the place that it has.
-    pairs = zip(decided, tenants, edges, strict=True)
-    places = await Places.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
+    is_new = [edge is Edge.SUBMIT or row["state"] == JobState.APPROVAL_REQUIRED for row, edge in zip(rows, edges, strict=True)]
+    wanted = [(verdict, tenant) for verdict, tenant, new in zip(verdicts, tenants, is_new, strict=True) if new]
+    places = await Places.locked(connection, wanted)
     found = []
-    for row, edge, one, tenant in zip(rows, edges, decided, tenants, strict=True):
-        verdict = one.verdict if edge is Edge.CLAIM else places.verdict(one.verdict, tenant, row["id"])
+    for at, row in enumerate(rows):
+        verdict = places.verdict(verdicts[at], tenants[at], row["id"]) if is_new[at] else verdicts[at]
         if verdict.decision.admits:
-            velocity.count(one)
-        found.append(_Asked(row, verdict, edge))
+            velocity.count(decided[at])
+        found.append(_Asked(row, verdict, edges[at], approvals[at]))
     await velocity.write(connection)
     await places.write(connection)
     return found
+
+
+async def judge_now(connection: asyncpg.Connection, gate: Current, job_id: UUID) -> Ruling:
+    """Judge one job without regard to its approvals. The caller holds the locks of the policy and of the job."""
+    rows = await connection.fetch(sql("verdict_questions"), [job_id])
+    [one] = await _judged(connection, gate, rows, {})
+    return Ruling(one.verdict, gate.no, one.edge, spread=job_id.int % 1024 / 1024)
 
 
 def _question(row: asyncpg.Record, edge: Edge) -> Question:
@@ -152,7 +169,7 @@ async def _rule(connection: asyncpg.Connection, policy: int, asked: Sequence[_As
     if not asked:
         return 0
     by_job = {one.row["id"]: one for one in asked}
-    found = await drafts.load_open_many(connection, by_job, _STATES, lambda h: read_plan(connection, h))
+    found = await drafts.load_open_many(connection, by_job, RULED_STATES, lambda h: read_plan(connection, h))
     count = 0
     for draft in found:
         one = by_job[draft.job.id]
@@ -160,5 +177,9 @@ async def _rule(connection: asyncpg.Connection, policy: int, asked: Sequence[_As
         # The id's random bits spread the questions about jobs that were submitted together.
         ruling = Ruling(one.verdict, policy, one.edge, spread=draft.job.id.int % 1024 / 1024)
         count += rule_on(draft, ruling, one.row["gate_tries"] or 0)
+        ask_again(draft, one.row, ruling, one.standing)
+    for one in asked:
+        if one.verdict.decision.admits:
+            await use_up(connection, one.row, one.verdict, one.standing)
     await drafts.write(connection, found)
     return count

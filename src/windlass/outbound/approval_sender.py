@@ -34,14 +34,14 @@ log = logging.getLogger("windlass.outbound")
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class NoticeReceiver:
     """The address for notices, and the secret that signs them. `repr` leaves the secret out."""
 
     url: str
     secret: bytes
 
     def __repr__(self) -> str:
-        return f"Receiver({self.url!r})"
+        return f"NoticeReceiver({self.url!r})"
 
 
 def document(row: Any, public_url: str = "") -> bytes:
@@ -75,7 +75,7 @@ class ApprovalSender(SenderLoop):
     def __init__(
         self,
         db: Database,
-        receiver: Receiver,
+        receiver: NoticeReceiver,
         posts: Posts,
         *,
         spread: Callable[[], float],

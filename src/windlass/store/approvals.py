@@ -8,17 +8,18 @@ from uuid import UUID
 
 import asyncpg
 
-from windlass.core.approval import APPROVAL_EXPIRED, ApprovalState, Request, voters_json
+from windlass.core.approval import APPROVAL_EXPIRED, ApprovalRequest, ApprovalState, voters_json
 from windlass.core.bell import DeliveryDue
 from windlass.core.draft import Draft
-from windlass.core.effect import RequestApproval
+from windlass.core.effect import RecordVerdict, RequestApproval
 from windlass.core.plan import NodeKind
 from windlass.core.states import StepState
+from windlass.core.verdict import Decision
 from windlass.store.columns import encode
 from windlass.store.statements import bound, sql
 
 
-async def put(connection: asyncpg.Connection, id: UUID, job_id: UUID, request: Request, now: datetime) -> None:
+async def put(connection: asyncpg.Connection, id: UUID, job_id: UUID, request: ApprovalRequest, now: datetime) -> None:
     """Store a request, in the commit that makes its step or its job wait."""
     expires_at, escalate_at = request.expires_at(now), request.escalate_at(now)
     terms = request.terms
@@ -56,21 +57,36 @@ class ApprovalWriter:
 
     def touches(self, draft: Draft) -> bool:
         """Return whether an approval is requested, or is no longer waited for."""
-        if draft.is_swept:
-            return draft.plan.has_approvals or draft.job.is_gated
-        return draft.plan.has_approvals and (bool(draft.effects_of(RequestApproval)) or bool(_left(draft)))
+        if draft.is_swept or any(isinstance(one, RequestApproval | RecordVerdict) for one in draft.effects):
+            return True
+        return draft.plan.has_approvals and bool(_left(draft))
 
     async def write(self, connection: asyncpg.Connection, drafts: Sequence[Draft]) -> None:
-        """End the requests that no step waits for any more, then add the new ones."""
-        swept = [draft.job.id for draft in drafts if draft.is_swept]
-        if swept:
-            await connection.execute(sql("approvals_clear"), swept)
-        left = [one for draft in drafts if not draft.is_swept for one in _left(draft)]
-        if left:
-            await connection.execute(sql("approvals_leave"), *(list(column) for column in zip(*left, strict=True)))
-        for draft in drafts:
-            for asked in draft.effects_of(RequestApproval) if not draft.is_swept else ():
+        """End the requests that nothing waits for any more, then add the new ones."""
+        if swept := [draft.job.id for draft in drafts if draft.is_swept]:
+            await connection.execute(sql("approval_clear"), swept)
+        open_drafts = [draft for draft in drafts if not draft.is_swept]
+        if left := [one for draft in open_drafts for one in _left(draft)]:
+            await connection.execute(sql("approval_leave"), *(list(column) for column in zip(*left, strict=True)))
+        for is_kept in (False, True):
+            if ended := [draft.job.id for draft in open_drafts if _ends(draft) is is_kept]:
+                await connection.execute(sql("approval_end"), ended, is_kept)
+        for draft in open_drafts:
+            for asked in draft.effects_of(RequestApproval):
                 await put(connection, asked.id, draft.job.id, asked.request, draft.now)
+
+
+def _ends(draft: Draft) -> bool | None:
+    """Return whether the job's open requests end although approvals that were given are kept; None: they do not end.
+
+    A new request takes the place of an open one. A verdict that lets the job go on needs none.
+    """
+    if any(one.request.no is None for one in draft.effects_of(RequestApproval)):
+        return False
+    verdicts = [one for one in draft.effects_of(RecordVerdict) if one.no is None]
+    if not verdicts or verdicts[-1].verdict.decision is Decision.REQUIRE_APPROVAL:
+        return None
+    return verdicts[-1].verdict.decision is Decision.THROTTLE
 
 
 def _left(draft: Draft) -> list[tuple[UUID, int, str]]:

@@ -129,7 +129,6 @@ def _job(row: asyncpg.Record) -> Job:
         row["correlation_id"],
         row["expires_at"],
         row["failure_code"],
-        row["job_state"] == JobState.APPROVAL_REQUIRED,
         row["attempts_max"],
     )
 

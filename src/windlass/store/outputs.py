@@ -97,7 +97,7 @@ STATEMENTS: dict[str, Shape] = {
     **dict.fromkeys(("step_rows", "step_states", "undo_look", "undo_arguments"), STEP),
     **dict.fromkeys(("read_events", "read_events_newest", "feed_of_jobs"), EVENT),
     **dict.fromkeys(("attempt_begins", "attempt_ends", "attempt_logs"), EVENT),
-    **dict.fromkeys(("approval_get", "approvals_all", "approvals_of_job"), APPROVAL),
+    **dict.fromkeys(("approval_get", "approval_page", "approval_of_job"), APPROVAL),
     "audit_errors": JOB,
     "feed_page": FEED,
     **dict.fromkeys(("dead_letters", "dead_letters_caller", "overview_error"), LETTER),

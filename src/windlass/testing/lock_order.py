@@ -21,7 +21,7 @@ RANKS = (
     ("inbox_put",),
     ("work_moved", "work_recorded", "work_swept", "event_known"),
     ("waits_clear", "waits_drop", "waits_put"),
-    ("approvals_clear", "approvals_leave", "approval_put"),
+    ("approval_clear", "approval_leave", "approval_end", "approval_put"),
     # Later statements that write these rows find them locked.
     ("slot_lock_all",),
     ("slot_lock",),

@@ -34,7 +34,7 @@ _LAST = UUID(int=2**128 - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalView:
+class SeenApproval:
     """An approval, and what it means for the caller that reads it."""
 
     id: UUID
@@ -80,7 +80,7 @@ class ApprovalView:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ApprovalFilter:
     """The filter of a list. `is_mine`: requested by the caller. `is_decidable`: the caller may vote now."""
 
     states: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Wanted:
 class Page:
     """A page of approvals, the newest first, and the place of the next page."""
 
-    items: list[ApprovalView]
+    items: list[SeenApproval]
     next: UUID | None
 
 
@@ -101,14 +101,14 @@ def voter_of(ctx: CallerContext) -> Voter:
     return Voter(ctx.caller_id, ctx.all_roles, ctx.has(Scope.APPROVALS_DECIDE), ctx.is_named)
 
 
-async def page(db: Database, ctx: CallerContext, wanted: Wanted, *, before: UUID | None, limit: int) -> Page:
+async def page(db: Database, ctx: CallerContext, wanted: ApprovalFilter, *, before: UUID | None, limit: int) -> Page:
     """Read a page of the approvals that the caller may see."""
-    found: list[ApprovalView] = []
+    found: list[SeenApproval] = []
     place, looked = before or _LAST, 0
     async with db.connection() as connection:
         while looked < LOOK_MAX:
             values = (place, list(wanted.states), PORTION)
-            rows = await fetch(connection, "approvals_all", Reader.CALLER, *values)
+            rows = await fetch(connection, "approval_page", Reader.CALLER, *values)
             views = await _views(connection, rows, ctx)
             for view in views:
                 place = view.id
@@ -123,7 +123,7 @@ async def page(db: Database, ctx: CallerContext, wanted: Wanted, *, before: UUID
     return Page(found, place)
 
 
-async def approval(db: Database, ctx: CallerContext, id: UUID) -> ApprovalView:
+async def approval(db: Database, ctx: CallerContext, id: UUID) -> SeenApproval:
     """Read one approval, or raise NotFound if the caller may not see it."""
     async with db.connection() as connection:
         views = await _views(connection, await fetch(connection, "approval_get", Reader.CALLER, id), ctx)
@@ -132,14 +132,14 @@ async def approval(db: Database, ctx: CallerContext, id: UUID) -> ApprovalView:
     return views[0]
 
 
-async def of_job(db: Database, ctx: CallerContext, job_id: UUID) -> list[ApprovalView]:
+async def of_job(db: Database, ctx: CallerContext, job_id: UUID) -> list[SeenApproval]:
     """Read the approvals of a job that the caller may see, the newest first."""
     async with db.connection() as connection:
-        rows = await fetch(connection, "approvals_of_job", Reader.CALLER, job_id, PORTION)
+        rows = await fetch(connection, "approval_of_job", Reader.CALLER, job_id, PORTION)
         return await _views(connection, rows, ctx)
 
 
-def _fits(view: ApprovalView, ctx: CallerContext, wanted: Wanted) -> bool:
+def _fits(view: SeenApproval, ctx: CallerContext, wanted: ApprovalFilter) -> bool:
     if wanted.is_mine and view.requester != ctx.caller_id:
         return False
     if wanted.is_decidable and not view.may_decide:
@@ -147,16 +147,16 @@ def _fits(view: ApprovalView, ctx: CallerContext, wanted: Wanted) -> bool:
     return _sees(view, ctx)
 
 
-def _sees(view: ApprovalView, ctx: CallerContext) -> bool:
+def _sees(view: SeenApproval, ctx: CallerContext) -> bool:
     if ctx.role is Role.ADMIN or view.is_eligible or any(vote.caller == ctx.caller_id for vote in view.votes):
         return True
     return view.requester == ctx.caller_id and ctx.has(Scope.JOBS_READ)
 
 
-async def _views(connection: asyncpg.Connection, rows: Sequence[Row], ctx: CallerContext) -> list[ApprovalView]:
+async def _views(connection: asyncpg.Connection, rows: Sequence[Row], ctx: CallerContext) -> list[SeenApproval]:
     ids = [row["id"] for row in rows]
     votes: dict[UUID, list[Vote]] = {}
-    for row in await connection.fetch(sql("votes_of"), ids) if ids else ():
+    for row in await connection.fetch(sql("vote_list"), ids) if ids else ():
         vote = Vote(row["caller"], Choice(row["choice"]), row["reason"], row["note"], row["at"])
         votes.setdefault(row["approval_id"], []).append(vote)
     plans = {row["plan"]: await read_plan(connection, row["plan"]) for row in rows}
@@ -164,7 +164,7 @@ async def _views(connection: asyncpg.Connection, rows: Sequence[Row], ctx: Calle
     return [_view(row, plans[row["plan"]], votes.get(row["id"], []), voter) for row in rows]
 
 
-def _view(row: Row, plan: Plan, votes: Sequence[Vote], voter: Voter) -> ApprovalView:
+def _view(row: Row, plan: Plan, votes: Sequence[Vote], voter: Voter) -> SeenApproval:
     who = msgspec.json.decode(row["who"])
     waited_s = (row["now"] - row["created_at"]).total_seconds()
     reason = why_not(voter, row["requester"], row["above"] or (), terms_of(row["need"], who, 0.0), waited_s)
@@ -172,7 +172,7 @@ def _view(row: Row, plan: Plan, votes: Sequence[Vote], voter: Voter) -> Approval
     is_open = row["state"] == ApprovalState.PENDING and row["expires_at"] > row["now"]
     if reason is None and not is_open:
         reason = f"the approval is {row['state']}" if row["state"] != ApprovalState.PENDING else "its time is over"
-    return ApprovalView(
+    return SeenApproval(
         id=row["id"],
         job_id=row["job_id"],
         no=row["no"],

@@ -18,7 +18,7 @@ async def approval_reason(
     connection: asyncpg.Connection, job_id: UUID, no: int | None
 ) -> tuple[str, dict[str, Any]] | None:
     """Explain what the step, or the whole job, waits for. None if it waits for no approval."""
-    row = await connection.fetchrow(sql("why_approval"), job_id, no)
+    row = await connection.fetchrow(sql("approval_why"), job_id, no)
     if row is None:
         return None
     count = f"{row['given']} of {row['need']}"

@@ -19,7 +19,7 @@ from windlass.documents.approval import approval_values
 from windlass.engine.approvals import Cast, vote
 from windlass.pure.cursor import decode_page, encode_page
 from windlass.views import approvals
-from windlass.views.approvals import ApprovalView, Wanted, voter_of
+from windlass.views.approvals import ApprovalFilter, SeenApproval, voter_of
 
 router = guarded_router("approvals")
 _PAGE = "approvals"
@@ -59,7 +59,7 @@ async def list_approvals(query: Annotated[ApprovalsQuery, Query()], caller: Call
 
     A page may have fewer items than `limit`. To get the next page, send `next` as `cursor` with the same filter.
     """
-    wanted = Wanted(tuple(map(str, query.state)), query.mine, query.decidable)
+    wanted = ApprovalFilter(tuple(map(str, query.state)), query.mine, query.decidable)
     digest = ",".join((*wanted.states, str(int(wanted.is_mine)), str(int(wanted.is_decidable))))
     before = None if query.cursor is None else _before(query.cursor, digest)
     page = await approvals.page(parts.db, caller, wanted, before=before, limit=query.limit)
@@ -134,5 +134,5 @@ async def _vote(
     return _document(await approvals.approval(parts.db, caller, id))
 
 
-def _document(view: ApprovalView) -> ApprovalDocument:
+def _document(view: SeenApproval) -> ApprovalDocument:
     return document_of(ApprovalDocument, approval_values(view))

@@ -23,9 +23,9 @@ def _caller(call: LocalRequest) -> CallerContext:
 
 async def list_approvals(call: LocalRequest) -> Any:
     """List approvals, the newest first."""
-    from windlass.views.approvals import Wanted, page
+    from windlass.views.approvals import ApprovalFilter, page
 
-    wanted = Wanted(tuple(call.all("state")), call.one("mine") == "true", call.one("decidable") == "true")
+    wanted = ApprovalFilter(tuple(call.all("state")), call.one("mine") == "true", call.one("decidable") == "true")
     cursor = call.one("cursor")
     before = None if cursor is None else UUID(cursor)
     found = await page(call.db, _caller(call), wanted, before=before, limit=call.number("limit", _LIMIT))

@@ -31,7 +31,7 @@ class Escalator(EngineDuty):
 
     async def run_once(self) -> Done:
         """Deal with one batch of approvals that are due, each in its own commit."""
-        rows = await self._db.run(lambda connection: connection.fetch(sql("approvals_due"), BATCH_MAX))
+        rows = await self._db.run(lambda connection: connection.fetch(sql("approval_overdue"), BATCH_MAX))
         for row in rows:
             await approvals.come_due(self._db, row["id"], row["job_id"], self.name)
         return Done(len(rows), len(rows) >= BATCH_MAX)

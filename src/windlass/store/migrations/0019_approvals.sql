@@ -74,3 +74,6 @@ CREATE FUNCTION windlass.callers_above(of uuid) RETURNS text[] LANGUAGE sql STAB
         WHERE c.adopted_by IS NOT NULL
     ) AS known
 $$;
+
+-- An older release cannot read a plan that asks people.
+UPDATE windlass.installation SET oldest_schema = 19, oldest_release = '0.2.0';

@@ -8,9 +8,14 @@ SELECT j.id, j.caller, j.input, j.labels FROM windlass.jobs j WHERE j.id = ANY (
 SELECT windlass.clock()
 
 -- name: approval_told
--- The event of a request about a job that this transaction made.
+-- The event of a request about a job that this transaction made. The job's default time to live begins to count when
+-- people have decided: it grows by the time that they have ($4, in seconds).
 WITH counted AS (
-    UPDATE windlass.jobs SET event_seq = event_seq + 1 WHERE id = $1 RETURNING id, event_seq, correlation_id
+    UPDATE windlass.jobs
+    SET event_seq = event_seq + 1,
+        expires_at = CASE WHEN is_ttl_default THEN expires_at + make_interval(secs => $4) ELSE expires_at END,
+        due_at = CASE WHEN is_ttl_default THEN least(deadline_at, expires_at + make_interval(secs => $4)) ELSE due_at END
+    WHERE id = $1 RETURNING id, event_seq, correlation_id
 )
 INSERT INTO windlass.events (job_id, seq, at, type, source, payload, correlation_id)
 SELECT id, event_seq, windlass.clock(), 'approval.requested', $2, $3::json, correlation_id FROM counted
@@ -23,18 +28,31 @@ VALUES (:id, :job_id, :no, :attempt, :edge, :subject, :arguments::json, :constra
         :rule_hash, :reason, :question, :on_reject, :requester, :need, :who::json, windlass.clock(), :expires_at,
         :escalate_at, 'PENDING', :due_at, 'requested', windlass.clock())
 
--- name: approvals_clear
+-- name: approval_clear
 -- The jobs have ended, so nobody can decide about them any more.
 UPDATE windlass.approvals
 SET state = 'INVALIDATED', decided_at = windlass.clock(), due_at = NULL, notice_due_at = NULL
 WHERE job_id = ANY ($1::uuid[]) AND state IN ('PENDING', 'APPROVED')
 
--- name: approvals_leave
+-- name: approval_leave
 -- The steps no longer wait. An approval that a vote has decided has its final state already.
 UPDATE windlass.approvals a
 SET state = d.state, decided_at = windlass.clock(), due_at = NULL, notice_due_at = NULL
 FROM unnest($1::uuid[], $2::int[], $3::text[]) AS d (job_id, no, state)
 WHERE a.job_id = d.job_id AND a.no = d.no AND a.state IN ('PENDING', 'APPROVED')
+
+-- name: approval_standing
+-- The approvals of whole jobs that are open or used, the newest first.
+SELECT id, job_id, state, subject, rule_hash, constraints FROM windlass.approvals
+WHERE job_id = ANY ($1::uuid[]) AND no IS NULL AND state IN ('PENDING', 'APPROVED', 'USED')
+ORDER BY id DESC
+
+-- name: approval_end
+-- The policy asks for these approvals of whole jobs no more. An approval that people gave is kept while the policy
+-- only wants to wait ($2).
+UPDATE windlass.approvals
+SET state = 'INVALIDATED', decided_at = windlass.clock(), due_at = NULL, notice_due_at = NULL
+WHERE job_id = ANY ($1::uuid[]) AND no IS NULL AND (state = 'PENDING' OR state = 'APPROVED' AND NOT $2::bool)
 
 -- name: approval_patience
 -- A vote waits at most this long for a job that another transaction holds.
@@ -48,21 +66,8 @@ SELECT job_id FROM windlass.approvals WHERE id = $1
 SELECT a.id, a.job_id, a.no, a.edge, a.subject, a.arguments, a.constraints, a.policy, a.rule, a.rule_hash, a.question,
        a.on_reject, a.requester, a.need, a.who, a.state, a.created_at, a.expires_at, j.state AS job_state, j.plan,
        j.caller, j.input, j.labels, s.node, s.index, windlass.clock() AS now, windlass.callers_above(a.job_id) AS above
-FROM windlass.approvals a
-JOIN windlass.jobs j ON j.id = a.job_id
-LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
+-- include: approval_joined
 WHERE a.id = $1
-
--- name: vote_put
--- A person may change a vote while the approval is open.
-INSERT INTO windlass.votes (approval_id, caller, choice, reason, note, key_id, at)
-VALUES ($1, $2, $3, $4, $5, $6, windlass.clock())
-ON CONFLICT (approval_id, caller) DO UPDATE
-SET choice = excluded.choice, reason = excluded.reason, note = excluded.note, key_id = excluded.key_id, at = excluded.at
-
--- name: votes_of
-SELECT approval_id, caller, choice, reason, note, at FROM windlass.votes WHERE approval_id = ANY ($1::uuid[])
-ORDER BY approval_id, at, caller
 
 -- name: approval_decide
 UPDATE windlass.approvals
@@ -70,7 +75,7 @@ SET state = $2, decided_at = windlass.clock(), due_at = NULL, notice_due_at = NU
 WHERE id = $1 AND state IN ('PENDING', 'APPROVED')
 RETURNING id
 
--- name: approvals_due
+-- name: approval_overdue
 SELECT id, job_id FROM windlass.approvals
 WHERE state = 'PENDING' AND due_at <= windlass.clock()
 ORDER BY due_at, id LIMIT $1
@@ -83,6 +88,11 @@ SET escalated_at = windlass.clock(), due_at = $2, notice = 'escalated', notice_d
 WHERE id = $1 AND state = 'PENDING' AND escalated_at IS NULL
 RETURNING id
 
+-- fragment: approval_joined
+FROM windlass.approvals a
+JOIN windlass.jobs j ON j.id = a.job_id
+LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
+
 -- fragment: approval_shown
 a.id, a.job_id, a.no, a.edge, a.subject, a.arguments, a.policy, a.rule, a.reason, a.question, a.on_reject, a.requester,
 a.need, a.who, a.state, a.created_at, a.expires_at, a.escalate_at, a.escalated_at, a.decided_at,
@@ -93,12 +103,10 @@ windlass.clock() AS now, windlass.callers_above(a.job_id) AS above,
 SELECT
        -- include: approval_shown
        j.deleted_at
-FROM windlass.approvals a
-JOIN windlass.jobs j ON j.id = a.job_id
-LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
+-- include: approval_joined
 WHERE a.id = $1
 
--- name: approvals_all
+-- name: approval_page
 -- All requests in these states, or in any, the newest first, before the place $1. An id begins with its time.
 SELECT
        -- include: approval_shown
@@ -112,46 +120,17 @@ JOIN windlass.jobs j ON j.id = a.job_id
 LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
 ORDER BY a.id DESC
 
--- name: approvals_of_job
+-- name: approval_of_job
 SELECT
        -- include: approval_shown
        j.deleted_at
-FROM windlass.approvals a
-JOIN windlass.jobs j ON j.id = a.job_id
-LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no
+-- include: approval_joined
 WHERE a.job_id = $1
 ORDER BY a.id DESC LIMIT $2
 
--- name: why_approval
+-- name: approval_why
 -- What an open approval lacks, for the sentence that explains the wait.
 SELECT a.id, a.need, a.who, a.question, a.rule, a.expires_at,
        (SELECT count(*) FROM windlass.votes v WHERE v.approval_id = a.id AND v.choice = 'approve') AS given
 FROM windlass.approvals a
 WHERE a.job_id = $1 AND a.no IS NOT DISTINCT FROM $2 AND a.state IN ('PENDING', 'APPROVED')
-
--- name: notice_claim
--- Takes notices that are due, of approvals that are still open, for $2 seconds. $1 is the maximum number.
-WITH mine AS (
-    SELECT id FROM windlass.approvals
-    WHERE notice_due_at <= windlass.clock() AND state = 'PENDING'
-    ORDER BY notice_due_at, id LIMIT $1
-    FOR UPDATE SKIP LOCKED
-)
-UPDATE windlass.approvals a
-SET notice_attempt = a.notice_attempt + 1, notice_due_at = windlass.clock() + make_interval(secs => $2)
-FROM mine m, windlass.jobs j
-WHERE a.id = m.id AND j.id = a.job_id
-RETURNING a.id, a.job_id, a.no, a.notice, a.notice_attempt, a.notice_failures, a.question, a.rule, a.reason,
-          a.requester, a.need, a.who, a.created_at, a.expires_at, j.recipe, windlass.clock() AS now
-
--- name: notice_report
--- Records the result of one delivery. A report for a delivery that is not the last changes nothing. $4 is the time in
--- seconds until the next delivery, or NULL if there is none.
-UPDATE windlass.approvals
-SET notice_failures = $3, notice_due_at = windlass.clock() + make_interval(secs => $4::float8), notice_error = $5
-WHERE id = $1 AND notice_attempt = $2 AND state = 'PENDING'
-
--- name: notice_next
--- The seconds until the next notice is due; NULL if none is.
-SELECT extract(epoch FROM min(notice_due_at) - windlass.clock())::float8 FROM windlass.approvals
-WHERE notice_due_at IS NOT NULL

@@ -10,6 +10,7 @@ import json
 import random
 from collections import defaultdict
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -37,6 +38,11 @@ _ROWS = (
     "SELECT a.*, j.plan, j.caller, j.input, j.labels, s.node, s.index, s.state AS step_state, s.output,"
     " windlass.callers_above(a.job_id) AS above FROM windlass.approvals a JOIN windlass.jobs j ON j.id = a.job_id"
     " LEFT JOIN windlass.steps s ON s.job_id = a.job_id AND s.no = a.no ORDER BY a.id"
+)
+# Notes that the auditor has not taken yet count too.
+_RECORDED = (
+    "SELECT (SELECT count(*) FROM windlass.audit WHERE event = 'approval_used')"
+    " + (SELECT count(*) FROM windlass.audit_notes WHERE event = 'approval_used')"
 )
 _VOTES = "SELECT approval_id, caller, choice, at FROM windlass.votes ORDER BY approval_id, at, caller"
 
@@ -120,6 +126,9 @@ async def check_asking(connection: asyncpg.Connection, tables: Tables) -> list[s
     for (job_id, no), count in used.items():
         if count > 1:
             wrong.append(f"step {no} of {job_id} used {count} approvals")
+    recorded = await connection.fetchval(_RECORDED)
+    if recorded != sum(used.values()):
+        wrong.append(f"{sum(used.values())} approvals were used, and {recorded} uses are recorded")
     return wrong + _unapproved(tables, used)
 
 
@@ -136,11 +145,12 @@ def _misused(row: asyncpg.Record, votes: list[asyncpg.Record]) -> list[str]:
     if any(vote["at"] > row["expires_at"] for vote in votes):
         found.append("by a vote after its time was over")
     labels = msgspec.json.decode(row["labels"] or "{}")
-    if "meddled" in labels:
-        if msgspec.json.decode(json.dumps(labels["meddled"]), type=type(row["decided_at"])) < row["decided_at"]:
-            found.append("though its job had been changed")
-    elif row["subject"] != _digest(row, labels):
-        found.append("and is not bound to what ran")
+    changed_at = datetime.fromisoformat(labels["meddled"]) if "meddled" in labels else None
+    if changed_at is None or changed_at < row["created_at"]:
+        if row["subject"] != _digest(row, labels):
+            found.append("and is not bound to what ran")
+    elif row["created_at"] < changed_at < row["decided_at"]:
+        found.append("though its job had been changed")
     return found
 
 

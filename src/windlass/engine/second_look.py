@@ -1,0 +1,81 @@
+"""Decides about a whole job once its votes suffice: the policy is asked again, in the commit of the last vote.
+
+rejected ─► the job is DENIED
+approved ─► the digest is the same, and the policy says:
+              ALLOW, or the same rule asks ─► USED: the holds go
+              THROTTLE                     ─► APPROVED: the warden asks again
+              DENY                         ─► INVALIDATED: the job is DENIED
+              another rule asks            ─► INVALIDATED: a new request takes its place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import asyncpg
+
+from windlass.core import ballot
+from windlass.core.approval import ApprovalState, Use, Vote, second_look
+from windlass.core.draft import Draft
+from windlass.core.errors import ApprovalOutdated, ApprovalStale, WrongState
+from windlass.core.gatekeeping import Ruling, rule_on
+from windlass.core.verdict import Decision
+from windlass.engine.job_approvals import NOT_ASKED, admitted, ask_again, facts_of
+from windlass.engine.policies import Current
+from windlass.engine.recheck import judge_now
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The state of an approval after a vote, and the error that its voter gets although the vote was counted."""
+
+    state: ApprovalState
+    error: WrongState | None = None
+
+
+def changed() -> ApprovalStale:
+    """Return the error for an approval of something that has changed since the request."""
+    return ApprovalStale("what would run has changed since it was requested", remedy="The approval is void: ask again")
+
+
+async def decide_job(
+    connection: asyncpg.Connection,
+    gate: Current,
+    draft: Draft,
+    row: asyncpg.Record,
+    votes: Sequence[Vote],
+    result: ApprovalState,
+) -> Counted:
+    """Deny a rejected job. Look again at an approved one, and do what the policy says now."""
+    if result is ApprovalState.REJECTED:
+        ballot.deny(draft, ballot.fault_of(result, votes))
+        return Counted(result)
+    ruling = await judge_now(connection, gate, row["job_id"])
+    now = facts_of(row, row["constraints"])
+    match second_look(row["subject"], now.digest, row["rule_hash"], ruling.verdict):
+        case Use.USE:
+            rule_on(draft, replace(ruling, verdict=admitted(ruling.verdict)))
+            return Counted(ApprovalState.USED)
+        case Use.WAIT:
+            rule_on(draft, ruling)
+            return Counted(ApprovalState.APPROVED)
+        case Use.DENY:
+            rule_on(draft, ruling)
+            told = ApprovalOutdated("the policy denies now what was approved", remedy="Look at the job's decisions")
+            return Counted(ApprovalState.INVALIDATED, told)
+        case Use.RENEW:
+            return _renew(draft, row, ruling, is_same=row["subject"] == now.digest)
+
+
+def _renew(draft: Draft, row: asyncpg.Record, ruling: Ruling, *, is_same: bool) -> Counted:
+    """Do what the policy says now, as if there had been no approval."""
+    rule_on(draft, ruling)
+    ask_again(draft, row, ruling, NOT_ASKED)
+    if not is_same:
+        return Counted(ApprovalState.INVALIDATED, changed())
+    asks = ruling.verdict.decision is Decision.REQUIRE_APPROVAL
+    remedy = "Decide on the new request that took its place" if asks else None
+    return Counted(
+        ApprovalState.INVALIDATED, ApprovalOutdated("the policy has changed since the request", remedy=remedy)
+    )
