@@ -79,23 +79,23 @@ async def _reason(
         node = plan.nodes[row.node]
         unmet = [n for n in node.needs if states[plan.number[n]] not in STEP_DONE]
         ahead = [n for n in node.follows if states[plan.number[n]] not in STEP_TERMINAL]
-        told = [f"needs {', '.join(unmet)}"] if unmet else []
-        told += [f"comes after {', '.join(ahead)}"] if ahead else []
-        return Reason(name, row.state, "; ".join(told), {"needs": [*unmet, *ahead]})
+        parts = [f"needs {', '.join(unmet)}"] if unmet else []
+        parts += [f"comes after {', '.join(ahead)}"] if ahead else []
+        return Reason(name, row.state, "; ".join(parts), {"needs": [*unmet, *ahead]})
     if row.state is StepState.QUEUED:
         return await _queued(connection, view, name, row, plan.nodes[row.node].run)
     if row.state in STEP_TERMINAL:
         because = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
         return Reason(name, row.state, because, {"error": row.error} if row.error else {})
     timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
-    told = None
+    found = None
     if row.state is StepState.HELD:
-        told = await _held(connection, view, row)
+        found = await _held(connection, view, row)
     elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.EXTERNAL):
-        told = await work_reason(connection, view.id, row.no, _until(row))
+        found = await work_reason(connection, view.id, row.no, _until(row))
     elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.APPROVAL):
-        told = await approval_reason(connection, view.id, row.no)
-    because, detail = (_waiting(view, row), {}) if told is None else told
+        found = await approval_reason(connection, view.id, row.no)
+    because, detail = (_waiting(view, row), {}) if found is None else found
     if (ends := _ends_before(view, row)) is not None:
         because += f"; the job {ends[0]} before, at {ends[1]:%Y-%m-%d %H:%M:%S} UTC"
         timed["job_ends_at"] = ends[1]
@@ -121,8 +121,8 @@ async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row:
     if found := await missing_of(connection, {(queue, handler): None}):
         [one] = found
         detail |= {"handler": handler, "since": one.since, "worker": one.worker and str(one.worker)}
-        told = f"no live worker of queue {queue} has the handler {handler}; {one.last}"
-        return Reason(name, row.state, told, detail)
+        because = f"no live worker of queue {queue} has the handler {handler}; {one.last}"
+        return Reason(name, row.state, because, detail)
     many = "1,000 or more" if ahead >= 1000 else str(ahead)
     if is_apart(row.queue):
         return Reason(name, row.state, f"waits for its turn; {many} ahead of it; {_apart(row)}", detail)
@@ -143,11 +143,11 @@ _HOLDS = {
 async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) -> tuple[str, dict[str, Any]]:
     """Explain why the step is held: one sentence for each hold. The granter acts only when SLOT is the last hold."""
     holds = Hold(row.holds)
-    if holds == Hold.SLOT and (told := await line_reason(connection, view.id, row.no)) is not None:
-        because, detail = told
+    if holds == Hold.SLOT and (found := await line_reason(connection, view.id, row.no)) is not None:
+        because, detail = found
         return because, {"holds": holds.names, **detail}
-    if Hold.APPROVAL in holds and (told := await approval_reason(connection, view.id, None)) is not None:
-        because, detail = told
+    if Hold.APPROVAL in holds and (found := await approval_reason(connection, view.id, None)) is not None:
+        because, detail = found
         others = [_HOLDS[hold] for hold in Hold if hold in holds and hold not in (Hold.APPROVAL, Hold.ROUTE)]
         return "; ".join([because, *others]), {"holds": holds.names, **detail}
     return "; ".join(_HOLDS[hold] for hold in Hold if hold in holds), {"holds": holds.names}
