@@ -9,7 +9,6 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
-from windlass.core.lease import RESCUE_AFTER_S
 from windlass.core.outcome import Success
 from windlass.core.plan import Plan, UndoOrder
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
@@ -166,12 +165,12 @@ class _Job:
             if step["attempt"] != key[2] or step["state"] != StepState.CANCELLED:
                 continue
             worker, since = begun[0]
-            # A handler of a lost worker, or past its time, may go on: nobody waits for it.
+            # A handler of a lost worker, or past its time, may go on. Its attempt is over: a retry would start too.
             lost_at = self.tables.workers[worker]["lost_at"] if worker in self.tables.workers else None
             until = min(
                 log.returned.get(key, float("inf")),
                 float("inf") if lost_at is None else (lost_at - START).total_seconds(),
-                since + self.plan.nodes[self.steps[key[1]]["node"]].timeout_s + RESCUE_AFTER_S,
+                since + self.plan.nodes[self.steps[key[1]]["node"]].timeout_s,
             )
             wrong += [f"{other} undid while {key} could act" for at, other in firsts if since <= at < until]
         return wrong
