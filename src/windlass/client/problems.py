@@ -74,7 +74,7 @@ def error_from(problem: dict[str, Any], status: int, *, retry_after_s: float | N
     if issubclass(kind, errors.BadRange):
         return kind(message, size=0, remedy=remedy)
     if issubclass(kind, errors.Denied):
-        return kind(message, job_id=str(told.get("job_id", "")), rule=str(told.get("rule", "")), remedy=remedy)
+        return kind(message, job_id=str(problem.get("job_id", "")), rule=str(problem.get("rule", "")), remedy=remedy)
     return kind(message, remedy=remedy)
 
 

@@ -97,7 +97,9 @@ async def _judged(
     verdicts = [its.admitted(row, one.verdict) for its, row, one in zip(approvals, rows, decided, strict=True)]
     tenants = [_asker(row).tenant for row in rows]
     # A job that goes on already keeps the place that it has.
-    is_new = [edge is Edge.SUBMIT or row["state"] == JobState.APPROVAL_REQUIRED for row, edge in zip(rows, edges, strict=True)]
+    is_new = [
+        edge is Edge.SUBMIT or row["state"] == JobState.APPROVAL_REQUIRED for row, edge in zip(rows, edges, strict=True)
+    ]
     wanted = [(verdict, tenant) for verdict, tenant, new in zip(verdicts, tenants, is_new, strict=True) if new]
     places = await Places.locked(connection, wanted)
     found = []
