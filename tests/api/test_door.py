@@ -38,7 +38,7 @@ async def test_a_denied_submit_is_403_with_the_job(api: Rig) -> None:
 
 async def test_each_job_of_a_batch_has_its_own_answer(api: Rig) -> None:
     await put(api, DENY)
-    wishes = [{"recipe": "hello", "inputs": {"name": "Ada"}}, {"recipe": "large", "inputs": {}}]
+    wishes = [{"recipe": "hello", "inputs": {"name": "Ada"}}, {"recipe": "large", "inputs": {"size": 1}}]
     answer = await api.user.post("/jobs/batch", json={"jobs": wishes})
     assert answer.status_code == 202, answer.text
     told = answer.json()

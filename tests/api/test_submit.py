@@ -77,7 +77,7 @@ async def test_submits_that_come_together_share_commits(api: Rig) -> None:
     assert commits < 40
 
 
-@pytest.mark.parametrize(("wait", "stored"), [("insert", 0), ("flush", 1)])
+@pytest.mark.parametrize(("wait", "stored"), [("insert_judged", 0), ("flush", 1)])
 async def test_an_accepted_job_is_on_the_disk_before_it_is_answered(
     api: Rig, monkeypatch: pytest.MonkeyPatch, wait: str, stored: int
 ) -> None:
@@ -104,7 +104,7 @@ async def test_a_connection_that_is_killed_before_the_commit_leaves_one_job_or_n
     api: Rig, monkeypatch: pytest.MonkeyPatch, cuts: int, status: int, stored: int
 ) -> None:
     """Once: it is done again on another connection, and accepted. Every time: 503, and there is no job."""
-    true_insert, left = engine_submit.insert, cuts
+    true_insert, left = engine_submit.insert_judged, cuts
 
     async def cut_off(connection: Any, *arguments: Any) -> Any:
         nonlocal left
@@ -113,7 +113,7 @@ async def test_a_connection_that_is_killed_before_the_commit_leaves_one_job_or_n
             await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         return await true_insert(connection, *arguments)
 
-    monkeypatch.setattr(engine_submit, "insert", cut_off)
+    monkeypatch.setattr(engine_submit, "insert_judged", cut_off)
     answer = await api.user.post("/jobs", json={"recipe": "hello"})
     assert answer.status_code == status, answer.text
     if status == 503:
@@ -124,13 +124,13 @@ async def test_a_connection_that_is_killed_before_the_commit_leaves_one_job_or_n
 
 async def test_concurrent_submits_share_commits(api: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    true_insert = engine_submit.insert
+    true_insert = engine_submit.insert_judged
 
     async def counted(connection: Any, submissions: Any, *arguments: Any) -> Any:
         sizes.append(len(submissions))
         return await true_insert(connection, submissions, *arguments)
 
-    monkeypatch.setattr(engine_submit, "insert", counted)
+    monkeypatch.setattr(engine_submit, "insert_judged", counted)
     answers = await asyncio.gather(*(api.user.post("/jobs", json={"recipe": "hello"}) for _ in range(50)))
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.json()["job_id"] for answer in answers}) == 50 == sum(sizes)

@@ -52,7 +52,7 @@ def test_a_taken_port_is_a_setting_to_correct() -> None:
 async def test_a_request_under_way_is_finished_when_the_server_ends(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_commit, is_asked, true_insert = asyncio.Event(), asyncio.Event(), engine_submit.insert
+    may_commit, is_asked, true_insert = asyncio.Event(), asyncio.Event(), engine_submit.insert_judged
 
     async def held(*arguments: Any) -> Any:
         is_asked.set()
@@ -61,7 +61,7 @@ async def test_a_request_under_way_is_finished_when_the_server_ends(
 
     settings = Settings(home=tmp_path, database_url=dsn, secret=(SECRET,))
     async with rig(dsn, tmp_path) as api, Windlass.connect(dsn, settings=settings) as windlass:
-        monkeypatch.setattr(engine_submit, "insert", held)
+        monkeypatch.setattr(engine_submit, "insert_judged", held)
         async with (
             making_parts(windlass, Secret.of((SECRET,))) as parts,
             httpx.AsyncClient(trust_env=False, timeout=60) as client,

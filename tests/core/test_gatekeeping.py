@@ -17,7 +17,7 @@ from windlass.core.gatekeeping import ASK_MAX_S, Ruling, ask_after_s, fault_of, 
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
-from windlass.core.velocity import Window
+from windlass.core.velocity import VelocityWindow
 from windlass.core.verdict import Decision, Edge, VelocityLimit, Verdict
 
 S, J, D = StepState, JobState, Decision
@@ -120,7 +120,7 @@ def test_a_job_that_needs_an_approval_is_born_waiting_for_it() -> None:
 
 @given(st.lists(st.floats(0, 1_000), max_size=60), st.integers(1, 300))
 def test_no_window_holds_more_requests_than_were_counted(times: list[float], length_s: int) -> None:
-    window = Window(length_s, {})
+    window = VelocityWindow(length_s, {})
     for at in sorted(times):
         window = window.add(1, at)
     ends = sorted(times)[-1] if times else 0.0

@@ -202,7 +202,8 @@ async def test_a_child_job_passes_the_door(rig: Rig) -> None:
     child = await rig.sole_job("bad")
     assert await rig.state(child) is JobState.DENIED
     view = await read.job(rig.db, parent)
-    assert view.state is JobState.FAILED and view.error is not None and view.error["code"] == "safety_denied"
+    assert view.state is JobState.DENIED and view.error is not None and view.error["code"] == "safety_denied"
+    assert await rig.states(parent) == [S.DENIED]
     await consistent(rig)
 
 

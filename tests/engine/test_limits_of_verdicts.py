@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -83,3 +84,12 @@ async def test_the_decisions_say_who_enforces_each_limit(rig: Rig) -> None:
     [one] = found.verdicts
     assert (one.decision, one.edge) == ("allow_with_constraints", "submit")
     assert one.enforced == {"max_retries": "engine", "isolated": "handler", "max_output_bytes": "engine"}
+
+
+@pytest.mark.parametrize(("asked", "most"), [(None, "2.5"), ("1", "1"), ("9", "2.5")])
+async def test_a_job_may_not_spend_more_than_the_policy_allows(rig: Rig, asked: str | None, most: str) -> None:
+    await put(rig, limited("{budgets: {max_cost: 2.5}}"))
+    job = await rig.submit(plan(task("a")), budget=None if asked is None else Decimal(asked))
+    async with rig.db.connection() as connection:
+        found = await connection.fetchval("SELECT most FROM windlass.budgets WHERE name = $1", str(job))
+    assert found == Decimal(most)

@@ -125,6 +125,15 @@ async def test_what_is_shown_is_what_happened(meters: Meters) -> None:
     assert found["windlass_http_requests_total"] == {("GET", "read", "/jobs/{job_id}", "200"): 1}
 
 
+@pytest.mark.covers("COR-115", "COR-116")
+async def test_jobs_are_counted_by_topic_too(meters: Meters) -> None:
+    meters.show_tallies([("film", "QUEUED", 5, 0.0), ("film", "COMPLETED", 2, 1.0), ("film", "DENIED", 3, 0.0)])
+    found = await shown(meters)
+    assert found["windlass_jobs_received_total"] == {("job.film",): 5}
+    assert set(found["windlass_jobs_completed_total"].values()) == {2, 3}
+    assert found["windlass_safety_denied_total"] == {("job.film",): 3}
+
+
 async def test_names_beyond_the_limit_are_counted_together(meters: Meters) -> None:
     for number in range(LABELS_MAX + 50):
         meters.attempt(JOB, f"recipe{number}", f"step{number}", None, 1, None, None)("done")

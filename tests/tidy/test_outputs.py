@@ -38,6 +38,8 @@ EXEMPT = {
     "undo_attempt_done": WRITES,
     "undo_taken_over": "reads from `job.kept` which effects were taken over: the engine's own words",
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
+    **dict.fromkeys(("job_row", "verdict_questions"), "reads the facts about the caller from `job.submitted`"),
+    "verdict_deny_new": WRITES,
     "feed_torn_behind": "counts events and returns a transaction's number",
 }
 

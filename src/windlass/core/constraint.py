@@ -5,9 +5,9 @@ own limits are only told to the handler: Windlass cannot see which commands it r
 
 | enforced | fields |
 |---|---|
-| engine | runtime, retries, concurrency, tokens, cost, size of outputs, destinations |
+| engine | runtime, retries, concurrency, cost, size of outputs, destinations |
 | output | size of artifacts, redaction |
-| handler | sandbox, toolchain, diff |
+| handler | sandbox, toolchain, diff, tokens |
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ CONSTRAINT_FIELDS: Mapping[str, ConstraintField] = {
     "max_retries": ConstraintField("budgets", Enforcer.ENGINE, Meet.LEAST),
     "max_concurrent_jobs": ConstraintField("budgets", Enforcer.ENGINE, Meet.LEAST),
     "max_artifact_bytes": ConstraintField("budgets", Enforcer.OUTPUT, Meet.LEAST),
-    "max_input_tokens": ConstraintField("budgets", Enforcer.ENGINE, Meet.LEAST),
-    "max_output_tokens": ConstraintField("budgets", Enforcer.ENGINE, Meet.LEAST),
-    "max_total_tokens": ConstraintField("budgets", Enforcer.ENGINE, Meet.LEAST),
+    "max_input_tokens": ConstraintField("budgets", Enforcer.HANDLER, Meet.LEAST),
+    "max_output_tokens": ConstraintField("budgets", Enforcer.HANDLER, Meet.LEAST),
+    "max_total_tokens": ConstraintField("budgets", Enforcer.HANDLER, Meet.LEAST),
     "max_cost": ConstraintField("budgets", Enforcer.ENGINE, Meet.LEAST),
     "isolated": ConstraintField("sandbox", Enforcer.HANDLER, Meet.EITHER),
     "network_allowlist": ConstraintField("sandbox", Enforcer.HANDLER, Meet.BOTH_GLOBS),

@@ -19,7 +19,8 @@
     │   │   └── BadSignature   a webhook or a token with an invalid or expired signature
     │   ├── Forbidden          the key is valid but does not allow this
     │   │   ├── BadCsrf        a browser's change that the console's page did not make
-    │   │   └── Denied         the policy does not allow the job; has `job_id` and `rule`
+    │   │   └── Denied         the policy does not allow the job or its request; has `job_id` and `rule`
+    │   │       └── DestinationDenied  the policy does not allow a request to this host
     │   ├── NotFound           no such job, step, recipe or artifact
     │   ├── MethodNotAllowed   the path exists but does not support the method
     │   ├── Conflict           the same idempotency key with another body
@@ -204,6 +205,12 @@ class Denied(Forbidden):
         super().__init__(message, remedy=remedy)
         self.job_id = job_id
         self.rule = rule
+
+
+class DestinationDenied(Denied):
+    """The policy does not allow a request to this host."""
+
+    code = "destination_denied"
 
 
 class NotFound(Refused):

@@ -20,20 +20,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
+from windlass.core.constraint import Constraints
 from windlass.core.draft import Draft
 from windlass.core.effect import RecordVerdict
+from windlass.core.glob import Glob
 from windlass.core.graph import end
 from windlass.core.hold import NO_HOLD, Hold
-from windlass.core.outcome import Fault
+from windlass.core.outcome import DESTINATION_DENIED, SAFETY_DENIED, VELOCITY_EXCEEDED, Fault
 from windlass.core.states import JobState
-from windlass.core.verdict import Decision, Edge, Verdict
+from windlass.core.verdict import Decision, Edge, Verdict, denied
 
-SAFETY_DENIED = "safety_denied"
-VELOCITY_EXCEEDED = "velocity_exceeded"
 # A throttled job is asked about again after this time, and then after 2^n s, at most ASK_MAX_S.
 THROTTLE_S = 5.0
 ASK_MAX_S = 30.0
 JITTER_S = 0.5
+# The rule of a refusal by `allowed_destinations`, which no document contains.
+DESTINATION = "windlass:destination"
 
 _HOLDS: Mapping[Decision, Hold] = {
     Decision.ALLOW: NO_HOLD,
@@ -62,7 +64,20 @@ def hold_of(decision: Decision) -> Hold:
 def fault_of(verdict: Verdict) -> Fault:
     """Return the error of a job that a verdict denies."""
     code = SAFETY_DENIED if verdict.velocity is None else VELOCITY_EXCEEDED
+    if verdict.rule == DESTINATION:
+        code = DESTINATION_DENIED
     return Fault(code, f"{verdict.reason or 'the policy denies it'} (rule {verdict.rule})")
+
+
+def at_destination(verdict: Verdict, limits: Constraints, provider: str, host: str) -> Verdict:
+    """Return the verdict about a request to this host, under the limits of the job and of the verdict itself.
+
+    An unknown host is refused where destinations are limited.
+    """
+    allowed = limits.meet(verdict.constraints).allowed_destinations
+    if not verdict.decision.admits or allowed is None or any(Glob(one).matches(host) for one in sorted(allowed)):
+        return verdict
+    return denied(DESTINATION, f"{host or f'the unknown host of {provider}'} is not among the allowed destinations")
 
 
 def ask_after_s(tries: int, spread: float) -> float:

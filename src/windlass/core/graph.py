@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from windlass.core.draft import Draft, Step
 from windlass.core.effect import Sweep
-from windlass.core.outcome import TIMEOUTS, Fault
+from windlass.core.outcome import DENIALS, TIMEOUTS, Fault
 from windlass.core.plan import OnFailure
 from windlass.core.states import JobState, StepState
 
@@ -31,11 +31,14 @@ def skip(draft: Draft, step: Step) -> None:
 
 
 def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None = None) -> None:
-    """Fail the step for good, and abandon the steps that need it."""
+    """Fail the step for good, and abandon the steps that need it. A step that the policy does not allow is DENIED."""
     step.error = fault
     step.wait = step.wake_at = None
-    draft.move_step(step, StepState.FAILED, payload={"error": fault.as_json()}, idempotency_key=idempotency_key)
-    if not draft.job.steps_failed:
+    is_denied = fault.code in DENIALS
+    state = StepState.DENIED if is_denied else StepState.FAILED
+    draft.move_step(step, state, payload={"error": fault.as_json()}, idempotency_key=idempotency_key)
+    # A job ends as its worst step.
+    if not draft.job.steps_failed or is_denied:
         draft.job.failure_code = fault.code
     draft.job.steps_failed += 1
     named = replace(fault, step=draft.plan.nodes[step.node].name)
@@ -65,7 +68,8 @@ def end(draft: Draft, state: JobState, fault: Fault | None = None) -> None:
 def _settled(draft: Draft, step: Step) -> None:
     draft.job.steps_open -= 1
     if step.is_child:
-        _child_settled(draft, draft.steps[step.node], step.state is StepState.FAILED)
+        has_failed = step.state in (StepState.FAILED, StepState.DENIED)
+        _child_settled(draft, draft.steps[step.node], has_failed)
     elif step.state in (StepState.COMPLETED, StepState.SKIPPED):
         for no in draft.plan.successors[step.node]:
             after = draft.steps[no]
@@ -112,7 +116,9 @@ def _not_undone(draft: Draft, step: Step, fault: Fault) -> Fault:
 
 
 def _failed_state(draft: Draft) -> JobState:
-    """How a job with failed steps ends: as its first failure says."""
+    """How a job with failed steps ends: as its first failure says, or as a denied step."""
+    if draft.job.failure_code in DENIALS:
+        return JobState.DENIED
     return JobState.TIMEOUT if draft.job.failure_code in TIMEOUTS else JobState.FAILED
 
 

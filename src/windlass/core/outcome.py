@@ -15,6 +15,11 @@ from uuid import UUID
 ATTEMPT_TIMEOUT = "attempt_timeout"
 WAIT_TIMEOUT = "wait_timeout"
 TIMEOUTS = frozenset({ATTEMPT_TIMEOUT, WAIT_TIMEOUT})
+# The faults of a step that the policy does not allow: its own request, or the job that it started.
+SAFETY_DENIED = "safety_denied"
+VELOCITY_EXCEEDED = "velocity_exceeded"
+DESTINATION_DENIED = "destination_denied"
+DENIALS = frozenset({SAFETY_DENIED, VELOCITY_EXCEEDED, DESTINATION_DENIED})
 
 # The limit for one attempt, in any currency.
 COST_MAX = 10**12

@@ -13,7 +13,7 @@ SLICES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class VelocityWindow:
     """The counted requests of one counter, by the number of their slice."""
 
     length_s: float
@@ -24,11 +24,11 @@ class Window:
         oldest = self._slice(now_s - self.length_s)
         return sum(count for at, count in self.counts.items() if at >= oldest)
 
-    def add(self, count: int, now_s: float) -> Window:
+    def add(self, count: int, now_s: float) -> VelocityWindow:
         """Return the window with more requests, counted now, and without slices that are over."""
         oldest, at = self._slice(now_s - self.length_s), self._slice(now_s)
         kept = {slice_: before for slice_, before in sorted(self.counts.items()) if slice_ >= oldest}
-        return Window(self.length_s, {**kept, at: kept.get(at, 0) + count})
+        return VelocityWindow(self.length_s, {**kept, at: kept.get(at, 0) + count})
 
     def _slice(self, at_s: float) -> int:
         return int(at_s * SLICES // self.length_s)

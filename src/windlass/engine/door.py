@@ -34,7 +34,7 @@ from windlass.core.verdict import NO_POLICY, Decision, Edge, Verdict, denied
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_approvals import ask_for_new, request_of, subject_of
 from windlass.engine.job_rows import UNJUDGED, Marks
-from windlass.engine.places import Places
+from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current, Policies, is_changed
 from windlass.engine.submission import Submission
 from windlass.engine.velocity import Decided, Velocity
@@ -170,7 +170,7 @@ class Ruled:
         self,
         judged: Judged,
         decided: Sequence[Decided],
-        counters: tuple[Velocity, Places],
+        counters: tuple[Velocity, JobPlaces],
         submissions: Sequence[Submission],
     ) -> None:
         self._velocity, self._places = counters
@@ -189,7 +189,7 @@ class Ruled:
         decided = [velocity.decide(one) for one in judged.judgements]
         tenants = [asker.tenant for asker in judged.askers]
         asked = [(one.verdict, tenant) for one, tenant in zip(decided, tenants, strict=True)]
-        return cls(judged, decided, (velocity, await Places.locked(connection, asked)), submissions)
+        return cls(judged, decided, (velocity, await JobPlaces.locked(connection, asked)), submissions)
 
     async def record(self, connection: asyncpg.Connection, made: Sequence[UUID]) -> None:
         """Write what follows from the verdicts about the jobs that this transaction made."""
@@ -239,6 +239,10 @@ async def _write(
     gone = [(s.job_id, encode(fault_of(v).as_json())) for s, v in told if v.decision is Decision.DENY]
     if gone:
         await connection.execute(sql("verdict_deny_new"), *(list(column) for column in zip(*gone, strict=True)))
+    paid = [(s.job_id, min(most, s.budget or most)) for s, v in told if (most := v.constraints.max_cost) is not None]
+    if paid:
+        # A budget that the submitter asked for is stored later, and this one stands.
+        await connection.execute(sql("job_budget"), *(list(column) for column in zip(*paid, strict=True)))
     limited = [(s.job_id, most) for s, v in told if (most := attempts_max(v)) is not None]
     if limited:
         await connection.execute(sql("verdict_limit_new"), *(list(column) for column in zip(*limited, strict=True)))

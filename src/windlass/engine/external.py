@@ -20,7 +20,11 @@ import asyncpg
 
 from windlass.core.bell import PollDue
 from windlass.core.external import POLL_S, WorkKey
+from windlass.core.verdict import Verdict
 from windlass.engine.answer import Answer, Applied, EventRow, InEvent, answer, events, reapply
+from windlass.engine.door import enter, gated
+from windlass.engine.policies import Current
+from windlass.engine.provider_edge import ProviderRequest, judge_request
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.provider_jobs import CANCELLING, id_locks, release_events
@@ -82,16 +86,27 @@ async def intend(
     *,
     poll_s: float = POLL_S[0],
     worker: UUID | None = None,
-) -> Intent | None:
+    request: ProviderRequest | None = None,
+) -> Intent | Verdict | None:
     """Record that the provider is about to be asked. None if the attempt no longer runs, or runs on another worker.
 
-    The first poll is due `poll_s` seconds after the submit.
+    The policy judges the `request` in the same commit. A verdict that does not let it go out takes the place of the
+    record. The first poll is due `poll_s` seconds after the submit.
     """
+    values = (job_id, no, attempt, provider, poll_s, worker)
+
+    async def operation(connection: asyncpg.Connection, gate: Current) -> asyncpg.Record | Verdict | None:
+        if request is None or not gate.is_gated:
+            return await connection.fetchrow(sql("work_intend"), *values)
+        async with connection.transaction():
+            await enter(connection, gate)
+            verdict = await judge_request(connection, gate, request)
+            return verdict or await connection.fetchrow(sql("work_intend"), *values)
 
     while True:
-        row = await db.run(lambda c: c.fetchrow(sql("work_intend"), job_id, no, attempt, provider, poll_s, worker))
-        if row is None:
-            return None
+        row = await gated(db, operation)
+        if row is None or isinstance(row, Verdict):
+            return row
         if row["round"] is not None:
             return Intent(WorkKey(job_id, no, row["round"]), row["external_id"], row["state"], row["is_new"])
 

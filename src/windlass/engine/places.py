@@ -18,17 +18,17 @@ from windlass.core.verdict import Decision, Verdict
 from windlass.store.statements import sql
 
 
-class Places:
+class JobPlaces:
     """The locked places of one commit, by the rule and the tenant that share them."""
 
     def __init__(self, held: Mapping[str, Sequence[UUID]]) -> None:
         self._held = {key: list(jobs) for key, jobs in held.items()}
 
     @classmethod
-    async def locked(cls, connection: asyncpg.Connection, asked: Sequence[tuple[Verdict, str]]) -> Places:
+    async def locked(cls, connection: asyncpg.Connection, asked: Sequence[tuple[Verdict, str]]) -> JobPlaces:
         """Lock the places that these verdicts for these tenants limit. Jobs that have ended hold none."""
         keys = sorted({_key(verdict, tenant) for verdict, tenant in asked if _is_limited(verdict)})
-        rows = await connection.fetch(sql("places_lock"), keys) if keys else []
+        rows = await connection.fetch(sql("place_lock"), keys) if keys else []
         return cls({row["key"]: row["jobs"] for row in rows})
 
     def verdict(self, verdict: Verdict, tenant: str, job_id: UUID) -> Verdict:
@@ -49,7 +49,7 @@ class Places:
         """Store who holds a place. `unmade` are jobs that were not made after all."""
         gone = set(unmade)
         for key, jobs in sorted(self._held.items()):
-            await connection.execute(sql("places_write"), key, [job for job in jobs if job not in gone])
+            await connection.execute(sql("place_write"), key, [job for job in jobs if job not in gone])
 
 
 def _is_limited(verdict: Verdict) -> bool:

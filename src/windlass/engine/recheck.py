@@ -9,24 +9,21 @@ was never counted under a velocity limit, so its question is the question of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
 from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
-from windlass.engine.asker import Asker, known_asker, stored_asker
+from windlass.engine.asking import asker_in, question_about
 from windlass.engine.door import SOURCE, enter, gated, judge_one
 from windlass.engine.job_approvals import NOT_ASKED, Standing, ask_again, use_up
-from windlass.engine.places import Places
+from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
-from windlass.policy.question import Question, topic_of
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
@@ -90,18 +87,18 @@ async def _judged(
 ) -> list[_Asked]:
     """Judge the jobs. An approval that a job has for the same rule is still good."""
     edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]
-    judgements = [judge_one(gate, _question(row, edge)) for row, edge in zip(rows, edges, strict=True)]
+    judgements = [judge_one(gate, question_about(row, edge)) for row, edge in zip(rows, edges, strict=True)]
     velocity = await Velocity.locked(connection, judgements)
     decided = [velocity.decide(judgement) for judgement in judgements]
     approvals = [standing.get(row["id"], NOT_ASKED) for row in rows]
     verdicts = [its.admitted(row, one.verdict) for its, row, one in zip(approvals, rows, decided, strict=True)]
-    tenants = [_asker(row).tenant for row in rows]
+    tenants = [asker_in(row).tenant for row in rows]
     # A job that goes on already keeps the place that it has.
     is_new = [
         edge is Edge.SUBMIT or row["state"] == JobState.APPROVAL_REQUIRED for row, edge in zip(rows, edges, strict=True)
     ]
     wanted = [(verdict, tenant) for verdict, tenant, new in zip(verdicts, tenants, is_new, strict=True) if new]
-    places = await Places.locked(connection, wanted)
+    places = await JobPlaces.locked(connection, wanted)
     found = []
     for at, row in enumerate(rows):
         verdict = places.verdict(verdicts[at], tenants[at], row["id"]) if is_new[at] else verdicts[at]
@@ -118,30 +115,6 @@ async def judge_now(connection: asyncpg.Connection, gate: Current, job_id: UUID)
     rows = await connection.fetch(sql("verdict_questions"), [job_id])
     [one] = await _judged(connection, gate, rows, {})
     return Ruling(one.verdict, gate.no, one.edge, spread=job_id.int % 1024 / 1024)
-
-
-def _question(row: asyncpg.Record, edge: Edge) -> Question:
-    asker = _asker(row)
-    return Question(
-        edge,
-        topic_of(row["recipe"]),
-        recipe=row["recipe"],
-        job_id=str(row["id"]),
-        tenant=asker.tenant,
-        caller=asker.facts,
-        labels=msgspec.json.decode(row["labels"] or "{}"),
-        inputs=msgspec.json.decode(row["input"]),
-        priority=row["priority"],
-        depth=row["depth"],
-    )
-
-
-def _asker(row: asyncpg.Record) -> Asker:
-    """Return the facts of the submit. For a job that was submitted before any policy, those of its caller now."""
-    if row["asker"] is not None:
-        return stored_asker(row["caller"], msgspec.json.decode(row["asker"]))
-    known: Mapping[str, Any] = msgspec.json.decode(row["known"] or "{}")
-    return known_asker(row["caller"], known.get("caller_type") or "", known.get("tier") or "")
 
 
 async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:

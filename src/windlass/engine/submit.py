@@ -86,10 +86,10 @@ async def commit(db: Database, submissions: Sequence[Submission]) -> list[Answer
         is_alone = not has_more and judged.is_plain
         is_ahead = is_alone and len(submissions) == 1
         if is_alone:
-            answers = await _write(connection, submissions, judged, is_ahead)
+            answers = await insert_judged(connection, submissions, judged, is_ahead)
         else:
             async with connection.transaction():
-                answers = await _write(connection, submissions, judged)
+                answers = await insert_judged(connection, submissions, judged)
                 await _insert_more(connection, submissions, answers)
         if is_ahead or not answers.is_all_new:
             await flush(connection)
@@ -115,12 +115,13 @@ async def insert(connection: asyncpg.Connection, submissions: Sequence[Submissio
 
     A denied job is stored too, so its caller must let the transaction commit before it raises the answer.
     """
-    return await _write(connection, submissions, await door.judge_all(connection, gate, submissions))
+    return await insert_judged(connection, submissions, await door.judge_all(connection, gate, submissions))
 
 
-async def _write(
+async def insert_judged(
     connection: asyncpg.Connection, submissions: Sequence[Submission], judged: Judged, is_ahead: bool = False
 ) -> Answers:
+    """Insert jobs that were judged. With `is_ahead` a lone job commits without waiting for the disk."""
     bodies = [encode(submission.inputs) for submission in submissions]
     pairs = zip(submissions, bodies, strict=True)
     hashes = [body_hash(s, body) if s.idempotency_key is not None else None for s, body in pairs]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import asyncpg
 import msgspec
 
-from windlass.core.velocity import Window
+from windlass.core.velocity import VelocityWindow
 from windlass.core.verdict import Verdict
 from windlass.policy.judge import Judgement
 from windlass.policy.velocity import VelocityCheck
@@ -35,7 +35,7 @@ class Decided(NamedTuple):
 class Velocity:
     """The locked counters of one commit."""
 
-    def __init__(self, now_s: float, windows: dict[_Key, Window]) -> None:
+    def __init__(self, now_s: float, windows: dict[_Key, VelocityWindow]) -> None:
         self._now_s = now_s
         self._windows = windows
         # The requests of this commit that pass, and those whose jobs were made.
@@ -49,9 +49,10 @@ class Velocity:
         if not keys:
             return cls(0.0, {})
         rows = await connection.fetch(sql("velocity_lock"), [name for name, _ in keys], [length for _, length in keys])
-        windows = {
-            (row["counter"], row["window_s"]): Window(row["window_s"], _counts.decode(row["counts"])) for row in rows
-        }
+        windows = {}
+        for row in rows:
+            key = (row["counter"], row["window_s"])
+            windows[key] = VelocityWindow(row["window_s"], _counts.decode(row["counts"]))
         return cls(rows[0]["now_s"], windows)
 
     def decide(self, judgement: Judgement) -> Decided:

@@ -18,18 +18,22 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import msgspec
 
-from windlass.core.errors import BadSetting, Unavailable, WrongState
+from windlass.core.errors import BadSetting, Denied, DestinationDenied, Unavailable, WrongState
 from windlass.core.external import Said, WorkKey, outcome_of
+from windlass.core.gatekeeping import DESTINATION, THROTTLE_S
 from windlass.core.outcome import Cost, Failure, Parked, Report
 from windlass.core.retry import Backoff
+from windlass.core.verdict import Decision, Verdict
 from windlass.engine import external
+from windlass.engine.provider_edge import ProviderRequest
 from windlass.providers.adapter import ProviderAdapter, Started, StartRequest
 from windlass.providers.config import ProviderConfig
-from windlass.providers.errors import ProviderError
+from windlass.providers.errors import ProviderError, RateLimited
 from windlass.providers.health import tell
 from windlass.store.database import Database
 
@@ -107,6 +111,15 @@ class _Handed(NamedTuple):
     external_id: str
 
 
+def _refusal(verdict: Verdict, place: Place) -> Exception:
+    """Return the error for a request that the policy does not let go out. A throttle does not use up an attempt."""
+    told = f"the policy does not allow the request to {place.provider}: {verdict.reason} (rule {verdict.rule})"
+    if verdict.decision is Decision.THROTTLE:
+        return RateLimited(told, after_s=THROTTLE_S)
+    kind = DestinationDenied if verdict.rule == DESTINATION else Denied
+    return kind(told, job_id=str(place.job_id), rule=verdict.rule)
+
+
 class Desk:
     """One desk per worker, used from its loop.
 
@@ -144,7 +157,7 @@ class Desk:
         within_s = provider.config.wait_s if place.wait_s is None else place.wait_s
         # A wait shorter than the schedule still gets one poll.
         poll_s = min(provider.config.poll_s[0], within_s / 2)
-        intent = await self._intend(place, poll_s)
+        intent = await self._intend(place, poll_s, model)
         if intent is None:
             raise NotCurrent(f"attempt {place.attempt} of step {place.step} is not the current one")
         if intent.state == "RUNNING" and intent.external_id is not None:
@@ -187,9 +200,18 @@ class Desk:
                 continue
             self._put_aside(self._disown(handed))
 
-    async def _intend(self, place: Place, poll_s: float) -> external.Intent | None:
-        job_id, no, attempt = place.key
-        return await external.intend(self._db, job_id, no, attempt, place.provider, poll_s=poll_s, worker=place.worker)
+    async def _intend(self, place: Place, poll_s: float, model: str | None = None) -> external.Intent | None:
+        """Record the intent, if the policy lets the request go out. Without a model no request is about to be sent."""
+        about = None
+        if model is not None:
+            host = urlsplit(self._provider(place.provider).config.base_url or "").hostname or ""
+            about = ProviderRequest(*place.key, place.step, place.provider, model, host)
+        found = await external.intend(
+            self._db, *place.key, place.provider, poll_s=poll_s, worker=place.worker, request=about
+        )
+        if isinstance(found, Verdict):
+            raise _refusal(found, place)
+        return found
 
     def abandoned(self, attempt: tuple[UUID, int, int]) -> None:
         """Disown the work of an attempt that ended without a report."""

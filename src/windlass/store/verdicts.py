@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from uuid import UUID
 
 import asyncpg
 
@@ -11,7 +11,7 @@ from windlass.core.draft import Draft
 from windlass.core.effect import RecordVerdict
 from windlass.core.verdict import Decision, Verdict
 from windlass.store.columns import encode
-from windlass.store.statements import sql
+from windlass.store.statements import bound, sql
 
 # The column is a smallint.
 ATTEMPTS_MAX = 32_767
@@ -33,13 +33,26 @@ class VerdictWriter:
                     about = (made.is_good, made.policy, made.verdict.rule, made.ask_at, *limits)
                     await connection.execute(sql("verdict_good"), draft.job.id, *about)
                 if made.verdict.decision is not Decision.ALLOW:
-                    await connection.execute(sql("verdict_put"), draft.job.id, *_row(made))
+                    await put(connection, draft.job.id, made)
 
 
-def _row(made: RecordVerdict) -> tuple[Any, ...]:
+async def put(connection: asyncpg.Connection, job_id: UUID, made: RecordVerdict) -> None:
+    """Write the row of a verdict. The job's row is locked."""
     verdict = made.verdict
-    where = (made.edge, made.no, made.attempt)
-    return (*where, verdict.decision, verdict.rule, made.policy, verdict.reason, constraints_text(verdict))
+    await connection.execute(
+        *bound(
+            "verdict_put",
+            job_id=job_id,
+            edge=made.edge,
+            no=made.no,
+            attempt=made.attempt,
+            decision=verdict.decision,
+            rule=verdict.rule,
+            policy=made.policy,
+            reason=verdict.reason,
+            constraints=constraints_text(verdict),
+        )
+    )
 
 
 def attempts_max(verdict: Verdict) -> int | None:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from windlass.core.states import JobState
 from windlass.telemetry.histogram import LabelledHistogram, Series
 from windlass.telemetry.traces import Tracer
 
@@ -49,6 +50,11 @@ INSTRUMENTS: dict[str, Instrument] = {
     "windlass_jobs_total": Instrument(
         "counter", "Jobs by recipe and state: QUEUED counts submissions, the others endings.", ("recipe", "status")
     ),
+    "windlass_jobs_received_total": Instrument(
+        "counter", "Submitted jobs, by the topic that policies see.", ("topic",)
+    ),
+    "windlass_jobs_completed_total": Instrument("counter", "Ended jobs, by topic and ending.", ("topic", "status")),
+    "windlass_safety_denied_total": Instrument("counter", "Jobs that the policy denied, by topic.", ("topic",)),
     "windlass_job_seconds": Instrument(
         "summary", "From a job's submission to its end, by recipe and ending.", ("recipe", "status")
     ),
@@ -157,6 +163,40 @@ class Tallies(Collector):
                 seconds_.add_metric([recipe, state], count_value=count, sum_value=took_s)
         yield jobs
         yield seconds_
+        yield from _by_topic({key: count for key, (count, _) in together.items()})
+
+
+def _by_topic(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
+    """Yield the same counts under the words of policies."""
+    about = INSTRUMENTS["windlass_jobs_received_total"]
+    received = CounterMetricFamily("windlass_jobs_received", about.about, labels=about.labels)
+    about = INSTRUMENTS["windlass_jobs_completed_total"]
+    completed = CounterMetricFamily("windlass_jobs_completed", about.about, labels=about.labels)
+    about = INSTRUMENTS["windlass_safety_denied_total"]
+    refused = CounterMetricFamily("windlass_safety_denied", about.about, labels=about.labels)
+    for (recipe, state), count in counts.items():
+        topic = f"job.{recipe}"
+        if state == JobState.QUEUED:
+            received.add_metric([topic], count)
+            continue
+        completed.add_metric([topic, state], count)
+        if state == JobState.DENIED:
+            refused.add_metric([topic], count)
+    yield received
+    yield completed
+    yield refused
+
+
+# The counters that collectors derive from other counts.
+_DERIVED = frozenset(
+    {
+        "windlass_jobs_total",
+        "windlass_attempts_total",
+        "windlass_jobs_received_total",
+        "windlass_jobs_completed_total",
+        "windlass_safety_denied_total",
+    }
+)
 
 
 class Attempts(Collector):
@@ -396,7 +436,7 @@ class Meters:
 
 def _make(name: str, one: Instrument, registry: CollectorRegistry) -> Any:
     match one.kind:
-        case "counter" if name not in ("windlass_jobs_total", "windlass_attempts_total"):
+        case "counter" if name not in _DERIVED:
             return Counter(name, one.about, one.labels, registry=registry)
         case "histogram" if name in _SPREADS:
             histogram = LabelledHistogram(name, one.about, one.labels, one.buckets)

@@ -82,7 +82,7 @@ def _job(job: Row, steps: Sequence[Row]) -> list[str]:
         wrong.append(f"is still {job['state']}")
     if job["steps_open"] != still_open:
         wrong.append(f"steps_open is {job['steps_open']}, but {still_open} are open")
-    own = [row for row in steps if row["state"] == "FAILED" and _code(row) != "children_failed"]
+    own = [row for row in steps if row["state"] in ("FAILED", "DENIED") and _code(row) not in ("", "children_failed")]
     if job["steps_failed"] != len(own):
         wrong.append(f"steps_failed is {job['steps_failed']}, but {len(own)} failed")
     if job["state"] == "COMPLETED" and not set(states) <= _DONE:

@@ -203,7 +203,7 @@ class Replay:
         """Tell whether a dependency of the step can never be done."""
         needs = self.plan.nodes[self.node_of(no)].needs
         states = [self.states[self.plan.number[name]] for name in needs]
-        if any(state in (S.FAILED, S.ABANDONED) for state in states):
+        if any(state in (S.FAILED, S.DENIED, S.ABANDONED) for state in states):
             return True
         # The same failure may abandon its dependencies a few events later.
         return any(self.is_hopeless(self.plan.number[name]) for name in needs)

@@ -54,7 +54,7 @@ async def decisions(db: Database, job_id: UUID) -> Decisions:
         job = await connection.fetchrow(sql("verdict_of_job"), job_id)
         if job is None:
             raise NotFound(f"there is no job {job_id}")
-        rows = await connection.fetch(sql("verdicts_of"), job_id)
+        rows = await connection.fetch(sql("verdict_list"), job_id)
     return Decisions(job["policy"], job["rule"], tuple(_view(row) for row in rows))
 
 

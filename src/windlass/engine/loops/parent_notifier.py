@@ -15,8 +15,7 @@ import msgspec
 
 from windlass.core.bell import RouteDue
 from windlass.core.errors import Refused
-from windlass.core.gatekeeping import SAFETY_DENIED
-from windlass.core.outcome import Failure, Fault, Outcome, Report, Success
+from windlass.core.outcome import SAFETY_DENIED, Failure, Fault, Outcome, Report, Success
 from windlass.core.states import JobState
 from windlass.core.template import Resolver
 from windlass.core.visibility import Reader

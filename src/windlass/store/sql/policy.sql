@@ -30,3 +30,7 @@ SELECT p.no, p.hash, p.by, p.note, p.signature, p.rollback_of, p.at,
 FROM windlass.policies p
 WHERE p.no < $1
 ORDER BY p.no DESC LIMIT $2
+
+-- name: policy_enter
+-- Takes the policy's lock before the locks of jobs, and refuses the transaction if another policy is in force.
+SELECT windlass.policy_check($1)

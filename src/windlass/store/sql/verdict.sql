@@ -1,8 +1,4 @@
--- Verdicts of the policy, and the counters of its velocity limits (engine/door.py, engine/recheck.py).
-
--- name: policy_enter
--- Takes the policy's lock before the locks of jobs, and refuses the transaction if another policy is in force.
-SELECT windlass.policy_check($1)
+-- Verdicts of the policy about jobs and steps (engine/door.py, engine/recheck.py).
 
 -- name: verdict_first
 -- The verdicts about new jobs. A submit that is repeated after an interrupted commit changes nothing.
@@ -54,8 +50,10 @@ WHERE j.id = d.id
 -- name: verdict_put
 -- A later verdict about a job or a step. The caller holds the lock of the job's row.
 INSERT INTO windlass.verdicts (job_id, seq, edge, no, attempt, decision, rule, policy, reason, constraints, at)
-SELECT $1, coalesce(max(v.seq), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9, windlass.clock()
-FROM windlass.verdicts v WHERE v.job_id = $1
+SELECT :job_id::uuid, coalesce(max(v.seq), 0) + 1, :edge::text, :no::int, :attempt::int, :decision::text,
+       :rule::text, :policy::bigint, :reason::text, :constraints::json,
+       windlass.clock()
+FROM windlass.verdicts v WHERE v.job_id = :job_id::uuid
 
 -- name: verdict_good
 -- The newest verdict about the whole job. If it is not good ($2), the job keeps the number of its last good verdict.
@@ -78,6 +76,14 @@ SET policy = $3, rule = d.rule, attempts_max = d.attempts_max,
 FROM unnest($1::uuid[], $2::text[], $4::smallint[], $5::float8[]) AS d (id, rule, attempts_max, runs_s)
 WHERE j.id = d.id AND j.finished_at IS NULL
 
+-- name: verdict_limits
+-- The constraints of the verdict under which the job goes on; NULL if it has none.
+SELECT (
+    SELECT v.constraints FROM windlass.verdicts v
+    WHERE v.job_id = j.id AND v.no IS NULL AND v.policy = j.policy AND v.decision = 'allow_with_constraints'
+    ORDER BY v.seq DESC LIMIT 1
+) FROM windlass.jobs j WHERE j.id = $1
+
 -- name: verdict_put_many
 -- The limits of jobs that may go on. The caller holds the locks of the jobs.
 INSERT INTO windlass.verdicts (job_id, seq, edge, decision, rule, policy, reason, constraints, at)
@@ -92,7 +98,7 @@ SELECT no, floor, swept FROM windlass.policy_now
 -- name: verdict_of_job
 SELECT policy, rule FROM windlass.jobs WHERE id = $1
 
--- name: verdicts_of
+-- name: verdict_list
 SELECT seq, edge, no, attempt, decision, rule, policy, subject, reason, constraints, kernel, at
 FROM windlass.verdicts WHERE job_id = $1 ORDER BY seq
 
@@ -142,41 +148,3 @@ SELECT least(
 -- name: verdict_swept
 -- Every open job was judged again under this floor.
 UPDATE windlass.policy_now SET swept = $1 WHERE swept < $1
-
--- name: places_lock
--- Locks these places, and returns the open jobs that hold them. The caller gives the keys in order.
-WITH found AS (
-    INSERT INTO windlass.places AS p (key, jobs) SELECT key, '{}' FROM unnest($1::text[]) AS d (key)
-    ON CONFLICT (key) DO UPDATE SET key = excluded.key
-    RETURNING p.key, p.jobs
-)
-SELECT f.key, ARRAY(
-    SELECT j.id FROM unnest(f.jobs) AS d (id) JOIN windlass.jobs j ON j.id = d.id AND j.finished_at IS NULL
-) AS jobs
-FROM found f
-
--- name: places_write
-UPDATE windlass.places SET jobs = $2 WHERE key = $1
-
--- name: velocity_lock
--- Locks these counters, and makes missing ones. The caller gives them in order.
-INSERT INTO windlass.velocity AS v (counter, window_s, counts, until)
-SELECT d.counter, d.window_s, '{}', windlass.clock() + make_interval(secs => d.window_s)
-FROM unnest($1::text[], $2::int[]) AS d (counter, window_s)
-ON CONFLICT (counter, window_s) DO UPDATE SET until = excluded.until
-RETURNING v.counter, v.window_s, v.counts, extract(epoch FROM windlass.clock())::float8 AS now_s
-
--- name: velocity_read
-SELECT counts, extract(epoch FROM windlass.clock())::float8 AS now_s
-FROM windlass.velocity WHERE counter = $1 AND window_s = $2
-
--- name: velocity_write
-UPDATE windlass.velocity v SET counts = d.counts, until = windlass.clock() + make_interval(secs => d.window_s * 1.1)
-FROM unnest($1::text[], $2::int[], $3::json[]) AS d (counter, window_s, counts)
-WHERE v.counter = d.counter AND v.window_s = d.window_s
-
--- name: velocity_forget
--- Deletes counters without requests in their window.
-DELETE FROM windlass.velocity WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM windlass.velocity WHERE until < windlass.clock() LIMIT $1 FOR UPDATE SKIP LOCKED
-))
