@@ -271,7 +271,6 @@ async def _count(connection: asyncpg.Connection, gate: Current, row: asyncpg.Rec
         decide = decide_job if is_job else _decide_step
         counted = await decide(connection, gate, draft, row, votes, result)
         await connection.execute(sql("approval_decide"), cast.id, counted.state)
-        ballot.note_decision(draft, cast.id, row["no"], counted.state)
     await drafts.write(connection, [draft])
     await _note(connection, row, cast, mine, counted.state)
     return counted
@@ -306,6 +305,7 @@ async def _decide_step(
         now = _subject(draft.plan, row, row["node"], row["index"], row["question"], row["arguments"])
         is_same = second_look(row["subject"], now.digest, row["rule_hash"], None) is Use.USE
         counted = Counted(ApprovalState.USED) if is_same else Counted(ApprovalState.INVALIDATED, changed())
+    ballot.note_decision(draft, row["id"], row["no"], counted.state)
     ballot.conclude(draft, row["no"], counted.state, votes, OnReject(row["on_reject"]))
     return counted
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import asyncpg
 
@@ -49,33 +50,34 @@ async def decide_job(
 ) -> Counted:
     """Deny a rejected job. Look again at an approved one, and do what the policy says now."""
     if result is ApprovalState.REJECTED:
+        ballot.note_decision(draft, row["id"], None, result)
         ballot.deny(draft, ballot.fault_of(result, votes))
         return Counted(result)
     ruling = await judge_now(connection, gate, row["job_id"])
     now = facts_of(row, row["constraints"])
-    match second_look(row["subject"], now.digest, row["rule_hash"], ruling.verdict):
+    use = second_look(row["subject"], now.digest, row["rule_hash"], ruling.verdict)
+    counted = _counted(use, ruling, is_same=row["subject"] == now.digest)
+    # The event comes before the job's end, because readers of a job's events stop there.
+    ballot.note_decision(draft, row["id"], None, counted.state)
+    rule_on(draft, replace(ruling, verdict=admitted(ruling.verdict)) if use is Use.USE else ruling)
+    if use is Use.RENEW:
+        ask_again(draft, row, ruling, NOT_ASKED)
+    return counted
+
+
+def _counted(use: Use, ruling: Ruling, *, is_same: bool) -> Counted:
+    match use:
         case Use.USE:
-            rule_on(draft, replace(ruling, verdict=admitted(ruling.verdict)))
             return Counted(ApprovalState.USED)
         case Use.WAIT:
-            rule_on(draft, ruling)
             return Counted(ApprovalState.APPROVED)
         case Use.DENY:
-            rule_on(draft, ruling)
             told = ApprovalOutdated("the policy denies now what was approved", remedy="Look at the job's decisions")
             return Counted(ApprovalState.INVALIDATED, told)
         case Use.RENEW:
-            return _renew(draft, row, ruling, is_same=row["subject"] == now.digest)
-
-
-def _renew(draft: Draft, row: asyncpg.Record, ruling: Ruling, *, is_same: bool) -> Counted:
-    """Do what the policy says now, as if there had been no approval."""
-    rule_on(draft, ruling)
-    ask_again(draft, row, ruling, NOT_ASKED)
-    if not is_same:
-        return Counted(ApprovalState.INVALIDATED, changed())
-    asks = ruling.verdict.decision is Decision.REQUIRE_APPROVAL
-    remedy = "Decide on the new request that took its place" if asks else None
-    return Counted(
-        ApprovalState.INVALIDATED, ApprovalOutdated("the policy has changed since the request", remedy=remedy)
-    )
+            asks = ruling.verdict.decision is Decision.REQUIRE_APPROVAL
+            remedy = "Decide on the new request that took its place" if asks else None
+            told = ApprovalOutdated("the policy has changed since the request", remedy=remedy)
+            return Counted(ApprovalState.INVALIDATED, told if is_same else changed())
+        case _:
+            assert_never(use)

@@ -422,7 +422,7 @@ export interface paths {
          * @description Returns a result for each job, in order.
          *
          *     An invalid job refuses the whole batch before any job is created. But an idempotency key that was used with another
-         *     body refuses only its own job. A batch costs as much as its jobs.
+         *     body refuses only its own job, and so does a refusal of the policy. A batch costs as much as its jobs.
          *
          *     Scope: `jobs:write`.
          */
@@ -1598,7 +1598,7 @@ export interface components {
          * @description The kinds of audit records.
          * @enum {string}
          */
-        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed" | "approval_voted" | "approval_used";
+        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed" | "policy_published" | "policy_rolled_back" | "approval_voted" | "approval_used";
         /**
          * AuditPage
          * @description Records in the requested order. Send `next` as `after`, or with `desc` as `before`, to continue.
@@ -1647,7 +1647,7 @@ export interface components {
             /** Accepted */
             accepted: number;
             /** Items */
-            items: (components["schemas"]["Accepted"] | components["schemas"]["Problem"])[];
+            items: (components["schemas"]["Accepted"] | components["schemas"]["Denial"] | components["schemas"]["Problem"])[];
             /** Refused */
             refused: number;
         };
@@ -2193,6 +2193,60 @@ export interface components {
             job_id: string | null;
         };
         /**
+         * Denial
+         * @description The policy does not allow a job. The job is kept in the state DENIED.
+         */
+        Denial: {
+            /**
+             * Code
+             * @description A stable word for programs.
+             * @example not_found
+             * @enum {string}
+             */
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            /** Detail */
+            detail: string;
+            /** Errors */
+            errors?: components["schemas"]["FieldError"][];
+            /**
+             * Hint
+             * @description What to do next.
+             */
+            hint: string;
+            /**
+             * Instance
+             * @description The path of the request.
+             */
+            instance: string;
+            /**
+             * Job Id
+             * @description The denied job.
+             */
+            job_id: string;
+            /** Request Id */
+            request_id: string;
+            /**
+             * Retryable
+             * @description Whether the same request may succeed later.
+             */
+            retryable: boolean;
+            /**
+             * Rule
+             * @description The rule of the policy that denies it.
+             */
+            rule: string;
+            /** Status */
+            status: number;
+            /** Title */
+            title: string;
+            /**
+             * Type
+             * @description A page of this server about this kind of problem.
+             * @example /problems/not_found
+             */
+            type: string;
+        };
+        /**
          * DiscardRequest
          * @description Discards the dead letters of a kind; the jobs stay as they are.
          */
@@ -2440,7 +2494,7 @@ export interface components {
          * @description The name of a hold, as users see it. Every hold has one.
          * @enum {string}
          */
-        HoldName: "paused" | "slot" | "route" | "approval";
+        HoldName: "paused" | "slot" | "route" | "policy" | "approval";
         /**
          * HolderDocument
          * @description A step that holds a slot of the provider.
@@ -3228,7 +3282,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "provider_unavailable" | "rate_limited" | "refused" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -7100,7 +7154,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this; `safety_denied`: The policy does not allow the job. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -7269,7 +7323,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this; `safety_denied`: The policy does not allow the job. */
             403: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
