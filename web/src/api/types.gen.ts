@@ -793,6 +793,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a job's undo
+         * @description Returns which effects are undone, in order. Before the job has ended: what a cancel would undo now.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.undo"];
+        put?: never;
+        /**
+         * Undo a finished job
+         * @description Lets an undo go that waits for a person, or undoes the effects of any finished job that still stand.
+         *
+         *     Scope: `jobs:write`.
+         */
+        post: operations["jobs.start_undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/webhook": {
         parameters: {
             query?: never;
@@ -1639,6 +1667,12 @@ export interface components {
              * @default
              */
             reason: string;
+            /**
+             * Undo
+             * @description Whether the effects of finished steps are undone. False keeps them.
+             * @default true
+             */
+            undo: boolean;
         };
         /**
          * ChildrenDocument
@@ -2001,6 +2035,12 @@ export interface components {
             target: string;
         };
         /**
+         * Effects
+         * @description What became of the effects of a job's steps.
+         * @enum {string}
+         */
+        Effects: "none" | "standing" | "undoing" | "undone" | "failed";
+        /**
          * EventDocument
          * @description An event of a job.
          */
@@ -2217,7 +2257,7 @@ export interface components {
          * @description The name of a hold, as users see it. Every hold has one.
          * @enum {string}
          */
-        HoldName: "paused" | "slot" | "route";
+        HoldName: "paused" | "slot" | "route" | "attempt" | "ask";
         /**
          * HolderDocument
          * @description A step that holds a slot of the provider.
@@ -2256,6 +2296,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2321,6 +2363,11 @@ export interface components {
             /** Trace Id */
             trace_id: string;
             /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
+            /**
              * Updated At
              * Format: date-time
              * @description The time of the job's last event.
@@ -2347,6 +2394,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2409,6 +2458,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -2434,6 +2488,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2496,6 +2552,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -2722,6 +2783,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2784,6 +2847,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -3789,6 +3857,92 @@ export interface components {
             sleeping: number;
             /** Waiting */
             waiting: number;
+        };
+        /**
+         * UndoDocument
+         * @description The undo of a job: what would run, what runs, or what ran, in order.
+         */
+        UndoDocument: {
+            effects: components["schemas"]["Effects"];
+            /**
+             * Final
+             * @description Finished steps whose effects nothing removes.
+             */
+            final: string[];
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Steps */
+            steps: components["schemas"]["UndoStepDocument"][];
+            /** @description `ask`: a person must allow the undo of a job that ends badly. */
+            undo: components["schemas"]["UndoMode"];
+            /** Undo Job Id */
+            undo_job_id: string | null;
+            /**
+             * Undo Jobs
+             * @description All undo jobs; a resumed undo and a late success have their own.
+             */
+            undo_jobs: string[];
+            undo_order: components["schemas"]["UndoOrder"];
+        };
+        /**
+         * UndoMode
+         * @description Who starts the undo of a job that ended badly.
+         * @enum {string}
+         */
+        UndoMode: "auto" | "ask";
+        /**
+         * UndoOrder
+         * @description The order in which the effects of a job are undone.
+         * @enum {string}
+         */
+        UndoOrder: "completion" | "graph";
+        /**
+         * UndoStarted
+         * @description The undo job of a job. `is_new` is false if it was under way already.
+         */
+        UndoStarted: {
+            /** Is New */
+            is_new: boolean;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /**
+             * Undo Job Id
+             * Format: uuid
+             */
+            undo_job_id: string;
+        };
+        /**
+         * UndoStepDocument
+         * @description An effect of a job and its undo.
+         */
+        UndoStepDocument: {
+            /**
+             * Needs
+             * @description The effects that must be undone before, because they use this one.
+             */
+            needs: string[];
+            /**
+             * No
+             * @description The number of the step whose effect is undone.
+             */
+            no: number;
+            /**
+             * Run
+             * @description The handler that undoes it; `windlass.undo` for a child job.
+             */
+            run: string;
+            /** @description The state of the undo step. Null: no undo job has it yet. */
+            status: components["schemas"]["StepState"] | null;
+            /** Step */
+            step: string;
+            /** Undo Job Id */
+            undo_job_id: string | null;
         };
         /**
          * Verdict
@@ -4964,6 +5118,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -5002,6 +5157,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
                      */
@@ -6069,6 +6225,7 @@ export interface operations {
                      *           "created_at": "2026-11-16T02:55:30.077Z",
                      *           "deadline_at": null,
                      *           "deleted_at": null,
+                     *           "effects": "none",
                      *           "error": null,
                      *           "expires_at": "2026-11-17T02:55:30.077Z",
                      *           "failed_step": null,
@@ -6106,6 +6263,7 @@ export interface operations {
                      *           "steps_total": 1,
                      *           "stuck_for": null,
                      *           "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *           "undo_job_id": null,
                      *           "updated_at": "2026-11-16T02:55:30.091Z",
                      *           "waiting_for": null
                      *         }
@@ -6239,6 +6397,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -6277,6 +6436,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
                      */
@@ -6854,6 +7014,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -6891,6 +7052,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.091Z"
                      *     }
                      */
@@ -7285,6 +7447,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": {
                      *         "code": "cancelled",
                      *         "message": "cancelled by the caller"
@@ -7323,6 +7486,7 @@ export interface operations {
                      *       "steps_total": 8,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.239Z"
                      *     }
                      */
@@ -8544,6 +8708,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.216Z",
                      *       "failed_step": null,
@@ -8579,6 +8744,7 @@ export interface operations {
                      *       "steps_total": 4,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
                      */
@@ -8747,6 +8913,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.198Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.198Z",
                      *       "failed_step": null,
@@ -8785,6 +8952,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
                      */
@@ -8930,6 +9098,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.216Z",
                      *       "failed_step": null,
@@ -8965,6 +9134,7 @@ export interface operations {
                      *       "steps_total": 4,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
                      */
@@ -9122,6 +9292,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.198Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.198Z",
                      *       "failed_step": null,
@@ -9160,6 +9331,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
                      */
@@ -9825,6 +9997,264 @@ export interface operations {
                 };
             };
             /** @description `rate_limited`: Over the limit; `too_many_streams`: Too many open streams. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "effects": "undoing",
+                     *       "final": [],
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "steps": [
+                     *         {
+                     *           "needs": [],
+                     *           "no": 1,
+                     *           "run": "refund",
+                     *           "status": "COMPLETED",
+                     *           "step": "charge",
+                     *           "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *         },
+                     *         {
+                     *           "needs": [
+                     *             "charge"
+                     *           ],
+                     *           "no": 0,
+                     *           "run": "release",
+                     *           "status": "RUNNING",
+                     *           "step": "reserve",
+                     *           "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *         }
+                     *       ],
+                     *       "undo": "auto",
+                     *       "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f",
+                     *       "undo_jobs": [
+                     *         "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *       ],
+                     *       "undo_order": "completion"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UndoDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.start_undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "is_new": true,
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UndoStarted"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_state`: Not in this state. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
