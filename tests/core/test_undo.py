@@ -223,6 +223,9 @@ def test_every_bad_end_asks_for_an_undo_and_a_good_end_does_not() -> None:
     good = World.of(effect("a"))
     good.run("a")
     assert good.job.state is JobState.COMPLETED
+    later = good.draft()
+    later.move_job(JobState.OUTPUT_QUARANTINED)
+    assert not later.effects_of(StartUndo), "its effects were wanted when it completed"
 
 
 def test_a_cancel_may_keep_the_effects() -> None:

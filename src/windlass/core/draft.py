@@ -188,10 +188,12 @@ class Draft:
     def move_job(self, target: JobState, *, payload: dict[str, Any] | None = None) -> None:
         """Change the job's state, if the table allows the move, and add an event."""
         check_job_move(self.job.state, target)
+        has_completed = JobState.COMPLETED in (self.job.state, target)
         self.job.state = target
         self.is_moved = True
-        if target in JOB_TERMINAL and target is not JobState.COMPLETED and self.plan.may_undo:
-            # Every end of a job passes here, so no end can forget the undo.
+        if target in JOB_TERMINAL and not has_completed and self.plan.may_undo:
+            # Every end of a job passes here, so no end can forget the undo. An output that is quarantined after the job
+            # has completed takes nothing back.
             self.effects.append(StartUndo())
         self.events.append(Event(_JOB_EVENTS[target], self.source, payload=payload))
 

@@ -77,7 +77,7 @@ def _settled(draft: Draft, step: Step) -> None:
                 # The dependent was abandoned before; a write would give it a second end.
                 continue
             _unblock(draft, after)
-    if not step.is_child:
+    if draft.plan.is_undo:
         _release_followers(draft, step)
     if draft.job.steps_open == 0 and not draft.is_finished:
         draft.move_job(_failed_state(draft) if draft.job.steps_failed else JobState.COMPLETED)
@@ -94,7 +94,7 @@ def _release_followers(draft: Draft, step: Step) -> None:
     """Release the nodes that wait only for the end of this step and of the steps that its failure abandoned."""
     plan = draft.plan
     ended = [step.node]
-    if step.state is StepState.FAILED and plan.is_undo:
+    if step.state is StepState.FAILED:
         ended += (no for no in sorted(plan.descendants[step.node]) if draft.steps[no].state is StepState.ABANDONED)
     for no in ended:
         for follower in plan.followers[no]:

@@ -9,7 +9,7 @@ was never counted under a velocity limit, so its question is the question of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 

@@ -143,9 +143,9 @@ async def _settle_locked(
 
 def _late(found: Sequence[Draft], reports: Sequence[Report], settled: Settled) -> list[tuple[Draft, Report]]:
     """Return the refused reports about attempts that were in progress when their jobs ended."""
-    ended = {draft.job.id: draft for draft in found if draft.is_finished}
-    if not ended:
+    if all(settled.took_effect):
         return []
+    ended = {draft.job.id: draft for draft in found if draft.is_finished}
     pairs = zip(reports, settled.took_effect, strict=True)
     refused = [
         (draft, report) for report, took in pairs if not took and (draft := ended.get(report.job_id)) is not None

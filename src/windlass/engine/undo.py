@@ -27,7 +27,7 @@ from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import plan_of, read_plan
 from windlass.store.statements import sql
-from windlass.store.undo import Standings, insert, parts_of, prepare, record
+from windlass.store.undo import Standings, insert, next_part, parts_of, prepare, record
 
 
 class StartedUndo(NamedTuple):
@@ -143,7 +143,7 @@ async def _check_resume(connection: asyncpg.Connection, undo_job: UUID) -> None:
 async def resumed(connection: asyncpg.Connection, undo_job: UUID, new_job: UUID) -> None:
     """Record that another undo job continues this one."""
     of = await connection.fetchval(sql("undo_of"), undo_job)
-    await connection.execute(sql("undo_put"), of, len(await parts_of(connection, of)), new_job, False, False)
+    await connection.execute(sql("undo_put"), of, next_part(await parts_of(connection, of)), new_job, False, False)
 
 
 async def moved(connection: asyncpg.Connection, job_id: UUID, new_job: UUID, effects: list[int]) -> list[int]:

@@ -115,7 +115,7 @@ async def prepare(
     if not stands:
         return None
     hold = holds(plan, may_act=any(_is_waited(found, row) for row in open_))
-    part = len(found.parts)
+    part = next_part(found.parts)
     return NewUndo(
         job_id, undo_id(job_id, part, now), undo_plan(plan, stands), hold & ~Hold.ASK if is_told else hold, part
     )
@@ -154,6 +154,11 @@ async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, la
 _LEFT = frozenset({
     None, StepState.FAILED, StepState.CANCELLED, StepState.ABANDONED, StepState.DENIED, StepState.QUARANTINED,
 })  # fmt: skip
+
+
+def next_part(parts: Sequence[UndoPart]) -> int:
+    """Return the number of the next undo job of a job."""
+    return parts[-1].part + 1 if parts else 0
 
 
 async def parts_of(connection: asyncpg.Connection, job_id: UUID) -> list[UndoPart]:
