@@ -17,6 +17,7 @@ MADE = {
     "client.py": "async_client.py",
     "deciding.py": "async_deciding.py",
     "sync_line.py": "async_line.py",
+    "sync_policing.py": "async_policing.py",
     "submitting.py": "async_submitting.py",
 }
 _RULES = [
@@ -29,6 +30,7 @@ _RULES = [
         (r"\bimport asyncio\b", "import time"),
         (r"\basyncio\.sleep\b", "time.sleep"),
         (r"\basync_line\b", "sync_line"),
+        (r"\basync_policing\b", "sync_policing"),
         (r"\basync_submitting\b", "submitting"),
         (r"\basync_deciding\b", "deciding"),
         (r"\bAsync(?=[A-Z])", ""),

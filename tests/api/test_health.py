@@ -44,6 +44,7 @@ class Place:
             exposition=Exposition(meters.registry),
             settings=Settings(),
             services=SimpleNamespace(states=self.states),
+            policies=SimpleNamespace(known=None),
             is_draining=False,
             folders=(),
         )

@@ -111,9 +111,9 @@ def test_a_verdict_is_explained_rule_by_rule(alone: Cli, policy: Path) -> None:
     assert "global\tfilm\tfails\ttopics\t'job.other' is not matched by job.film" in said.out
     assert "verdict    deny\nrule       windlass:default\n" in said.out
     told = alone("policy", "explain", "policy.yaml", "-", "--json", stdin='{"recipe": "film"}').ok().json()
-    assert told["verdict"]["decision"] == "allow_with_constraints"
-    assert told["verdict"]["enforced"] == {"max_retries": "engine"}
-    assert told["verdict"]["constraints"] == {"budgets": {"max_retries": 1}}
+    assert told["decision"] == "allow_with_constraints"
+    assert told["enforced"] == {"max_retries": "engine"}
+    assert told["constraints"] == {"budgets": {"max_retries": 1}}
     assert [one["fate"] for one in told["documents"][0]["rules"]] == ["decides"]
 
 

@@ -200,3 +200,34 @@ def test_without_a_secret_nothing_serves_a_database_of_ones_own(homes: list[Cli]
 def test_a_home_that_cannot_be_written_is_named(homes: list[Cli]) -> None:
     homes[0].folder.chmod(0o500)
     assert "WINDLASS_HOME" in homes[0]("up", APP).err
+
+
+def test_up_publishes_a_policy_that_allows_every_job_and_says_so(homes: list[Cli]) -> None:
+    home = homes[0]
+    up = home.spawn("up", APP)
+    line = line_with(up, " policy ")
+    assert "version 1 (starter): every job may run" in line and "windlass policy example" in line
+    line_with(up, START)
+    [head] = home("policy", "list", "--json").ok().json()["items"]
+    assert (head["documents"], head["published_by"]) == (["starter"], "windlass up")
+    assert home("db", "status", "--json").ok().json()["policy"] == 1
+    checks = {one["name"]: one["found"] for one in home("doctor", "--json").json()["checks"]}
+    assert checks["policy"].startswith("version 1, ")
+    home.folder.joinpath("main.yaml").write_text("default_decision: allow")
+    home("policy", "publish", str(home.folder / "main.yaml"), "--only", "--untested", "a test").ok()
+    ended(up)
+
+    again = home.spawn("up", APP)
+    assert line_with(again, " policy ").strip().endswith("version 2: main"), "an operator's policy stays"
+    ended(again)
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_no_policy_is_published_where_none_is_wanted(homes: list[Cli], fresh_dsn: str, is_own: bool) -> None:
+    home = homes[0] if is_own else Cli(homes[1].folder, fresh_dsn)
+    home.environ["WINDLASS_SECRET"] = SECRET
+    up = home.spawn("up", APP, *(["--no-policy"] if is_own else []))
+    assert "none: every job may run" in line_with(up, " policy ")
+    line_with(up, START)
+    assert home("policy", "list", "--json").ok().json()["items"] == []
+    ended(up)

@@ -275,15 +275,15 @@ async def test_a_signature_that_is_added_is_stored(db: Database) -> None:
 async def test_a_process_that_cannot_compile_the_policy_denies_and_says_why(db: Database, seconds: Seconds) -> None:
     await publish(db, {"main": ALLOW}, by="ann")
     await one(db, 'UPDATE windlass.policies SET documents = \'[{"name": "main", "text": "later: 1"}]\'')
-    read: list[Current] = []
-    process = Policies(seconds, on_read=read.append)
+    read: list[tuple[int, bool]] = []
+    process = Policies(seconds, on_load=lambda no, is_good: read.append((no, is_good)))
     current = await process.current(db)
     assert current.is_gated and current.problem is not None and "later" in current.problem
     assert decision(current) == ("deny", NO_POLICY)
     await publish(db, {"main": DENY}, by="ann", is_whole=True)
     process.expire()
     assert (await process.current(db)).problem is None
-    assert [(each.no, each.error is None) for each in read] == [(1, False), (2, True)]
+    assert read == [(1, False), (2, True)]
 
 
 async def test_the_copy_is_read_again_after_a_while_and_after_a_bell(db: Database, seconds: Seconds) -> None:
@@ -304,8 +304,8 @@ async def test_the_copy_is_read_again_after_a_while_and_after_a_bell(db: Databas
 
 async def test_callers_at_once_share_one_read(db: Database, seconds: Seconds) -> None:
     await publish(db, {"main": ALLOW}, by="ann")
-    read: list[Current] = []
-    process = Policies(seconds, on_read=read.append)
+    read: list[int] = []
+    process = Policies(seconds, on_load=lambda no, _: read.append(no))
     found = await asyncio.gather(*(process.current(db) for _ in range(9)))
     assert len(read) == 1 and all(each is found[0] for each in found)
 
@@ -313,12 +313,12 @@ async def test_callers_at_once_share_one_read(db: Database, seconds: Seconds) ->
 async def test_a_bell_brings_the_new_policy_into_every_process(dsn: str, db: Database, seconds: Seconds) -> None:
     other = await Database.open(dsn)
     watched = asyncio.Event()
-    process = Policies(seconds, on_read=lambda current: watched.set() if current.no == 2 else None)
+    process = Policies(seconds, on_load=lambda no, _: watched.set() if no == 2 else None)
     watch = PolicyWatch(other, process)
     try:
         await publish(db, {"main": ALLOW}, by="ann")
         await watch.start()
-        assert watch.ready() and watch.alive() is not None
+        assert watch.ready() and watch.is_running and watch.alive() is not None
         heard: list[PolicyPublished] = []
         await db.listen(PolicyPublished, heard.append)
         await publish(db, {"main": DENY}, by="ann")

@@ -61,6 +61,7 @@ def move_everything(meters: Meters) -> None:
     meters.looped("router", 5, 0.001)
     meters.answered("GET", "/jobs/{job_id}", 200, "read", 0.004)
     meters.limited("rate_limited")
+    meters.policy_loaded(3, True)
     meters.streams("job", 1)
     meters.dropped("slow")
     meters.webhook("delivered")

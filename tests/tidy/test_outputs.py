@@ -38,6 +38,7 @@ EXEMPT = {
     "undo_attempt_done": WRITES,
     "undo_taken_over": "reads from `job.kept` which effects were taken over: the engine's own words",
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
+    "policy_past_jobs": "reads the facts about the caller, which the first event keeps for the policy",
     **dict.fromkeys(("job_row", "verdict_questions"), "reads the facts about the caller from `job.submitted`"),
     "verdict_deny_new": WRITES,
     "feed_torn_behind": "counts events and returns a transaction's number",

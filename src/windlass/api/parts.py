@@ -25,6 +25,7 @@ from windlass.api.topics import Wanted
 from windlass.core.caller import CallerContext
 from windlass.core.template import Resolver
 from windlass.engine.installation import Installation
+from windlass.engine.policies import Policies
 from windlass.engine.recipes import NamedPlans
 from windlass.engine.submitter import Submitter
 from windlass.outbound.send import Sender
@@ -171,6 +172,8 @@ class Parts:
     exposition: Exposition
     settings: Settings
     installation: Installation
+    # The policy that this process judges by.
+    policies: Policies
     # `ok` or the fault of each service of the process.
     services: Services
     # Set when the process is asked to end: it then reports that it is not ready.

@@ -64,6 +64,9 @@ class Probe:
             self._of_database = await asyncio.shield(self._looking)
         parts = dict(self._of_database.parts)
         parts.update(self._parts.services.states())
+        policy = self._parts.policies.known
+        if policy is not None and policy.fault is not None:
+            parts["policy"] = policy.fault
         if self._parts.is_draining:
             parts["process"] = "is ending"
         engines = self._of_database.engines

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from windlass.engine import installation
+from windlass.engine.policies import Policies
 from windlass.pure.promise import MEANING, Durability, Promise, promise_of
 from windlass.store.database import Database
 from windlass.store.migrate import SERVER_VERSION_MIN, Folder, missing
@@ -45,7 +46,9 @@ class Diagnosis:
         return all(check.status != "fail" for check in self.checks)
 
 
-async def examine(db: Database, *, now_s: float, folders: Sequence[Folder] = ()) -> Diagnosis:
+async def examine(
+    db: Database, *, now_s: float, folders: Sequence[Folder] = (), policies: Policies | None = None
+) -> Diagnosis:
     """Run all checks, with a test write. `now_s` is the time of this machine, in seconds since 1970."""
     checks = [Check("database", "ok", "answers"), await _version(db)]
     names = await missing(db, folders)
@@ -67,6 +70,7 @@ async def examine(db: Database, *, now_s: float, folders: Sequence[Folder] = ())
         _clock(row["now_s"] - now_s),
         await _engines(db),
         await _workers(db),
+        *([] if policies is None else [await _policy(db, policies)]),
     ]
     return Diagnosis(checks, promise)
 
@@ -117,6 +121,15 @@ async def _engines(db: Database) -> Check:
     if count:
         return Check("engines", "ok", f"{count} running")
     return Check("engines", "warn", "none: no timers, retries or deadlines", "Start `windlass up` or `serve engine`")
+
+
+async def _policy(db: Database, policies: Policies) -> Check:
+    current = await policies.current(db)
+    if current.problem is not None:
+        return Check("policy", "fail", current.problem, "Publish a policy, or roll back: `windlass policy list`")
+    if not current.is_gated:
+        return Check("policy", "ok", "none: every job may run")
+    return Check("policy", "ok", f"version {current.no}, {current.policy.hash[:12] if current.policy else ''}")
 
 
 async def _workers(db: Database) -> Check:

@@ -225,8 +225,7 @@ async def making_parts(
     db, settings = windlass.db, windlass.settings
     meters = meters or _own_meters(db)
     expose_to_all(settings.expose_tracebacks)
-    served = await installation.serve(db, *_checks(secret))
-    windlass.is_served = True
+    served = await _serve(windlass, secret)
     services = Services(windlass.services)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(services.stop)
@@ -268,6 +267,7 @@ async def making_parts(
             exposition=exposition,
             settings=settings,
             installation=served,
+            policies=windlass.policies,
             services=windlass.services,
             extras=extras,
             folders=folders,
@@ -281,6 +281,12 @@ async def _extensions(windlass: Windlass, meters: Meters, stack: AsyncExitStack)
     folders = extending.folders(found)
     await check(windlass.db, folders)
     return extras_of(found, stack.enter_context(extended(windlass, found, meters.registry))), folders
+
+
+async def _serve(windlass: Windlass, secret: Secret) -> installation.Installation:
+    served = await installation.serve(windlass.db, *_checks(secret))
+    windlass.is_served = True
+    return served
 
 
 def _hub(windlass: Windlass, epoch: int, meters: Meters) -> Hub:

@@ -46,6 +46,7 @@ async def measured(windlass: Windlass, role: str) -> AsyncIterator[Meters]:
     """Measure the workers, loops and submits of this connection while the block lasts."""
     async with observing(windlass.db, windlass.settings, role, windlass.services) as meters:
         windlass.observe(meters)
+        windlass.policies.on_load = meters.policy_loaded
         yield meters
 
 

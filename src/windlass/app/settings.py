@@ -87,6 +87,7 @@ class Settings:
     indexed_labels: tuple[str, ...] = ()
     policy_required: bool = False
     policy_keys: tuple[str, ...] = ()
+    starter_policy: bool = True
     extensions: tuple[str, ...] | None = None
     # By extension and key: the source of the value and its raw text (`app/extending.py` parses it).
     of_extensions: Mapping[str, Mapping[str, tuple[str, Any]]] = field(default_factory=dict)
@@ -337,6 +338,7 @@ KEYS: dict[str, Key] = {
     "policy_keys": Key(
         _names, "Public keys (Ed25519, base64), one of which must have signed every policy. Default: none.", "mM0L…="
     ),
+    "starter_policy": Key(_switch, "Whether `up` publishes a policy that allows every job, if there is none.", "false"),
     "extensions": Key(_extensions, "The extensions to load, or `none`. Default: all installed extensions.", "notes"),
     "proxies": Key(_names, "Addresses of proxies whose X-Forwarded-For is trusted.", "10.0.0.7"),
 }

@@ -27,6 +27,7 @@ from windlass.app.job import Job
 from windlass.app.schema import prepare
 from windlass.app.service import App, Serving, holding, is_held, serving
 from windlass.app.settings import Settings, flag, masked
+from windlass.app.starter_policy import policy_line, publish_starter
 from windlass.app.windlass import Windlass
 from windlass.cli import marks
 from windlass.cli.answering import answering, answering_if_installed, is_installed, measured
@@ -138,10 +139,12 @@ async def up(
     listen: str | None,
     *,
     with_demo: bool | None = None,
+    with_policy: bool = True,
 ) -> Exit:
     """Run everything in one process until a signal stops it.
 
-    If neither `with_demo` nor the setting decides about the demo, it starts when no target is named.
+    If neither `with_demo` nor the setting decides about the demo, it starts when no target is named. `with_policy`
+    allows to publish the starter policy.
     """
     began_s = time.monotonic()
     settings = at.settings
@@ -153,6 +156,7 @@ async def up(
             _database(settings) as dsn,
             Windlass.connect(dsn, settings=settings) as windlass,
             measured(windlass, "up", is_served=is_installed()),
+            _starter_policy(windlass, is_wanted=with_policy),
             serving(
                 windlass, app, queues=queues, concurrency=concurrency, is_newest=settings.database_url is None
             ) as service,
@@ -160,7 +164,7 @@ async def up(
             answering_if_installed(windlass, listen, demo) as url,
         ):
             link = await _link(windlass, url, demo) if url is not None else None
-            _report(at, settings, dsn, service)
+            _report(at, settings, dsn, service, await policy_line(windlass))
             _report_api(at, settings, url)
             _next_commands(at, app, url, link)
             at.screen.line(Text(f"\nready in {marks.duration(time.monotonic() - began_s)}", style="bold"))
@@ -173,6 +177,14 @@ async def up(
     return Exit.DONE
 
 
+@asynccontextmanager
+async def _starter_policy(windlass: Windlass, *, is_wanted: bool) -> AsyncIterator[None]:
+    """Publish the starter policy, before the first job can be submitted."""
+    if is_wanted:
+        await publish_starter(windlass)
+    yield
+
+
 async def _link(windlass: Windlass, url: str, demo: Demo | None) -> str:
     """Return the console's address: the demo's job if there is a demo, signed in if Windlass makes the keys."""
     from windlass.app.console_link import console_token
@@ -182,7 +194,7 @@ async def _link(windlass: Windlass, url: str, demo: Demo | None) -> str:
     return f"{url}/console/{page}" + (f"?token={token}" if token is not None else "")
 
 
-def _report(at: Ambient, settings: Settings, dsn: str, service: Serving) -> None:
+def _report(at: Ambient, settings: Settings, dsn: str, service: Serving, policy: str) -> None:
     where = masked(dsn) if settings.database_url else f"PostgreSQL in {settings.database_path}"
     worker = service.worker
     lines = {
@@ -190,6 +202,7 @@ def _report(at: Ambient, settings: Settings, dsn: str, service: Serving) -> None
         "engine": "timers, leases, deadlines, retention",
         "worker": f"{worker.id if worker else 'none'}",
         "recipes": " · ".join(f"{name} v{version}" for name, version in service.versions.items()) or "none",
+        "policy": policy,
     }
     for name, text in lines.items():
         at.screen.line(Text(marks.glyph("COMPLETED"), style="green").append(f" {name:<10}{text}", style="default"))
@@ -281,7 +294,7 @@ async def _one_job(
         serving(windlass, app, is_newest=settings.database_url is None) as service,
     ):
         if is_demo:
-            _report(at, settings, dsn, service)
+            _report(at, settings, dsn, service, await policy_line(windlass))
         job = await submit(windlass)
         client = local_client(windlass)
         try:

@@ -14,6 +14,7 @@ from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.asking import converted
 from windlass.client.async_deciding import AsyncDeciding
+from windlass.client.async_policing import AsyncPolicing
 from windlass.client.async_submitting import AsyncSubmitting
 from windlass.client.exchange import Flow, Give, Got, Sources, Wish
 from windlass.client.flows import Made
@@ -65,7 +66,7 @@ class AsyncBackend(Protocol):
         ...
 
 
-class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncDeciding):
+class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncDeciding, AsyncPolicing):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the

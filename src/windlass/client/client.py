@@ -20,6 +20,7 @@ from windlass.client.flows import Made
 from windlass.client.order import Order
 from windlass.client.place import find
 from windlass.client.submitting import Submitting
+from windlass.client.sync_policing import Policing
 from windlass.client.views import (
     BudgetView,
     BulkView,
@@ -66,7 +67,7 @@ class Backend(Protocol):
         ...
 
 
-class Client(Submitting[str, "RemoteJob"], Deciding):
+class Client(Submitting[str, "RemoteJob"], Deciding, Policing):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the

@@ -349,3 +349,32 @@ def failure_of(view: JobView) -> JobFailed:
     """Return the error for a job that did not complete."""
     kind = JobCancelled if view.status is JobState.CANCELLED else JobFailed
     return kind(view.job_id, view.status, view.failed_step, dict(view.error or {}))
+
+
+class PolicyTextView(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy document: its name and its YAML text."""
+
+    name: str
+    text: str
+
+
+class PolicyVersionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A published version of the policy. Lists leave out the texts."""
+
+    version: int
+    hash: str = ""
+    documents: list[str] = []
+    published_by: str = ""
+    published_at: datetime | None = None
+    note: str | None = None
+    signature: str | None = None
+    rollback_of: int | None = None
+    texts: list[PolicyTextView] = []
+
+
+class PublishedView(PolicyVersionView, frozen=True, kw_only=True):
+    """The version in force after a publish. `is_new` is false if it means the same as the version before."""
+
+    is_new: bool = True
+    before: int = 0
+    floor: int = 0

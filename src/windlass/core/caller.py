@@ -37,7 +37,13 @@ class Scope(StrEnum):
     AUDIT_READ = "audit:read"
     APPROVALS_DECIDE = "approvals:decide"
     PRIORITY_HIGH = "priority:high"
+    POLICY_READ = "policy:read"
+    POLICY_WRITE = "policy:write"
     ADMIN = "admin"
+
+
+# The scope that includes another one.
+_WRITES_OF = {Scope.JOBS_READ: Scope.JOBS_WRITE, Scope.POLICY_READ: Scope.POLICY_WRITE}
 
 
 class Role(StrEnum):
@@ -88,10 +94,10 @@ class CallerContext:
         return None if self.role is Role.ADMIN else self.caller_id
 
     def has(self, scope: Scope) -> bool:
-        """Return whether the caller has the right. Admin includes every scope; JOBS_WRITE includes JOBS_READ."""
+        """Return whether the caller has the right. Admin includes every scope; the right to write includes to read."""
         if scope in self.scopes or Scope.ADMIN in self.scopes:
             return True
-        return scope is Scope.JOBS_READ and Scope.JOBS_WRITE in self.scopes
+        return _WRITES_OF.get(scope) in self.scopes
 
 
 def priority_max(ctx: CallerContext, most: int) -> int:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from windlass.core.verdict import ApprovalTerms, OutputVerdict, Remediation, VelocityLimit, Verdict, Voters
+from windlass.core.verdict import (
+    ApprovalTerms,
+    Decision,
+    Edge,
+    OutputVerdict,
+    Remediation,
+    VelocityLimit,
+    Verdict,
+    Voters,
+)
+from windlass.engine.policies import Current, PolicyHead, PolicyVersion
+from windlass.engine.publish import Published
+from windlass.engine.replay import PolicyReplay
+from windlass.engine.shadows import ShadowCount, ShadowExample
 from windlass.policy.canonical import document_hash
 from windlass.policy.diff import PolicyDiff
 from windlass.policy.document import PolicyDocument
@@ -27,17 +41,24 @@ def policy_values(document: PolicyDocument) -> dict[str, Any]:
 
 
 def policy_verdict_values(verdict: Verdict | OutputVerdict) -> dict[str, Any]:
-    """Return the fields of the document of a verdict."""
+    """Return the fields of the document of a verdict. Only a verdict about an output has a severity and a review."""
     shared = {
         "decision": verdict.decision,
-        "rule": verdict.rule,
+        "rule_id": verdict.rule,
         "reason": verdict.reason,
         "rule_hash": verdict.rule_hash,
-        "policy": verdict.policy,
+        "snapshot": verdict.policy,
         "tier": verdict.tier,
     }
     if isinstance(verdict, OutputVerdict):
-        return {**shared, "severity": verdict.severity, "review": verdict.is_reviewed}
+        nothing: dict[str, Any] = {
+            "constraints": {},
+            "enforced": {},
+            "approval": None,
+            "remediations": [],
+            "velocity": None,
+        }
+        return {**shared, **nothing, "severity": verdict.severity, "review": verdict.is_reviewed}
     return {
         **shared,
         "constraints": verdict.constraints.plain(),
@@ -45,6 +66,124 @@ def policy_verdict_values(verdict: Verdict | OutputVerdict) -> dict[str, Any]:
         "approval": None if verdict.approval is None else approval_values(verdict.approval),
         "remediations": [_remediation(one) for one in verdict.remediations],
         "velocity": None if verdict.velocity is None else _velocity(verdict.velocity),
+        "severity": None,
+        "review": None,
+    }
+
+
+def answer_values(
+    no: int, verdict: Verdict | OutputVerdict, would: Sequence[Verdict | OutputVerdict], job_id: str = ""
+) -> dict[str, Any]:
+    """Return the fields of the document that answers a request. `no` is the version of the policy.
+
+    `approval_ref` is what an approval of the request would be given for: its job.
+    """
+    is_approval = verdict.decision is Decision.REQUIRE_APPROVAL
+    return {
+        **policy_verdict_values(verdict),
+        "version": no,
+        "approval_ref": job_id or None if is_approval else None,
+        "would": [policy_verdict_values(one) for one in would],
+    }
+
+
+def head_values(head: PolicyHead) -> dict[str, Any]:
+    """Return the fields of the document of a published version, without its texts."""
+    return {
+        "version": head.no,
+        "hash": head.hash,
+        "documents": list(head.names),
+        "published_by": head.by,
+        "published_at": head.at,
+        "note": head.note,
+        "signature": head.signature,
+        "rollback_of": head.rollback_of,
+    }
+
+
+def version_values(version: PolicyVersion) -> dict[str, Any]:
+    """Return the fields of the document of a published version with its texts."""
+    texts = [{"name": one.name, "text": one.text} for one in version.texts]
+    return {**head_values(version.head), "texts": texts}
+
+
+def published_values(published: Published) -> dict[str, Any]:
+    """Return the fields of the document that answers a publish or a rollback."""
+    return {
+        **head_values(published.head),
+        "is_new": published.is_new,
+        "before": published.before,
+        "floor": published.floor,
+    }
+
+
+def state_values(current: Current, head: PolicyHead | None) -> dict[str, Any]:
+    """Return the fields of the document of the policy in force. `problem` says why this process denies every job."""
+    return {
+        "version": current.no,
+        "floor": current.floor,
+        "is_gated": current.is_gated,
+        "problem": current.problem,
+        "in_force": None if head is None else head_values(head),
+    }
+
+
+def replay_values(told: PolicyReplay, no: int | None, days: float) -> dict[str, Any]:
+    """Return the fields of the document of a replay. `no` is the version that judged, None for documents."""
+    return {
+        "snapshot": told.policy,
+        "version": no,
+        "days": days,
+        "jobs": told.jobs,
+        "unknown": told.unknown,
+        "matrix": [
+            {"before": cell.before, "after": cell.after, "count": cell.count, "is_looser": cell.loosening > 0}
+            for cell in told.matrix
+        ],
+        "changed": [
+            {
+                "job_id": one.job_id,
+                "recipe": one.recipe,
+                "created_at": one.created_at,
+                "before": one.before,
+                "rule_before": one.rule_before,
+                "after": one.verdict.decision,
+                "rule_id": one.verdict.rule,
+                "reason": one.verdict.reason,
+            }
+            for one in told.changed
+        ],
+    }
+
+
+def shadow_values(counts: Sequence[ShadowCount], examples: Sequence[ShadowExample]) -> dict[str, Any]:
+    """Return the fields of the document of what shadow rules would have decided."""
+    return {
+        "minutes": [
+            {
+                "minute": one.minute,
+                "version": one.policy,
+                "rule_id": one.rule,
+                "decision": one.decision,
+                "count": one.count,
+            }
+            for one in counts
+        ],
+        "examples": [
+            {
+                "at": one.at,
+                "version": one.policy,
+                "rule_id": one.rule,
+                "decision": one.decision,
+                "reason": one.reason,
+                "edge": Edge(one.edge),
+                "topic": one.topic,
+                "tenant": one.tenant,
+                "job_id": one.job_id,
+                "caller": one.caller,
+            }
+            for one in examples
+        ],
     }
 
 
@@ -56,7 +195,7 @@ def approval_values(terms: ApprovalTerms) -> dict[str, Any]:
 def explanation_values(told: Explanation) -> dict[str, Any]:
     """Return the fields of the document that explains a verdict."""
     return {
-        "verdict": policy_verdict_values(told.verdict),
+        **policy_verdict_values(told.verdict),
         "would": [policy_verdict_values(one) for one in told.would],
         "documents": [
             {

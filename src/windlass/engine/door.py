@@ -30,7 +30,7 @@ import asyncpg
 
 from windlass.core.errors import Denied, Unavailable
 from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
-from windlass.core.verdict import NO_POLICY, Decision, Edge, Verdict, denied
+from windlass.core.verdict import Decision, Edge, Verdict
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_approvals import ask_for_new, request_of, subject_of
 from windlass.engine.job_rows import UNJUDGED, Marks
@@ -38,7 +38,7 @@ from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current, Policies, is_changed
 from windlass.engine.submission import Submission
 from windlass.engine.velocity import Decided, Velocity
-from windlass.policy.judge import Judgement, judge
+from windlass.policy.judge import Judgement
 from windlass.policy.question import Question, topic_of
 from windlass.store.columns import encode
 from windlass.store.database import Database
@@ -133,9 +133,7 @@ async def judge_all(connection: asyncpg.Connection, gate: Current, submissions: 
 
 def judge_one(gate: Current, question: Question) -> Judgement:
     """Judge one question. Without a policy that can be used, the answer is DENY and says why."""
-    if gate.problem is not None:
-        return Judgement(denied(NO_POLICY, gate.problem))
-    return judge(gate.policy, question)
+    return gate.judge(question)
 
 
 def question_of(submission: Submission, asker: Asker) -> Question:

@@ -19,14 +19,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import asyncpg
 import msgspec
 
 from windlass.core.errors import BadPolicy, NotFound, Unavailable
+from windlass.core.verdict import NO_POLICY, denied
+from windlass.engine.shadows import Shadows
+from windlass.policy.judge import Judgement, judge
+from windlass.policy.question import Question
 from windlass.policy.rules import Policy
 from windlass.policy.texts import LoadedPolicy, PolicyText, load_policy
 from windlass.store.database import Database
@@ -43,8 +48,8 @@ _texts = msgspec.json.Decoder(list[PolicyText])
 
 # Raises BadPolicy unless the signature fits the hash of a policy.
 SignatureCheck = Callable[[str, str | None], None]
-# Reads and compiles documents; a process with a busy loop does it in a thread.
-Loading = Callable[[Sequence[PolicyText]], Awaitable[LoadedPolicy]]
+# Calls a pure function. A process whose loop must not wait for a compiler calls it in a thread.
+Aside = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,17 @@ class Current:
     policy: Policy | None = None
     error: str | None = None
     is_required: bool = False
+    # Where the verdicts of shadow rules are noted.
+    shadows: Shadows | None = field(default=None, compare=False)
+
+    def judge(self, question: Question) -> Judgement:
+        """Judge a question, and note what shadow rules would have decided. A policy that cannot be used denies."""
+        if self.problem is not None:
+            return Judgement(denied(NO_POLICY, self.fault or self.problem))
+        judgement = judge(self.policy, question)
+        if judgement.would and self.shadows is not None:
+            self.shadows.note(self.no, question, judgement.would)
+        return judgement
 
     @property
     def is_gated(self) -> bool:
@@ -97,22 +113,34 @@ class Current:
         return self.no > 0 or self.is_required
 
     @property
-    def problem(self) -> str | None:
-        """Why this process denies every job, or None."""
+    def fault(self) -> str | None:
+        """Why this process denies every job, in words that everybody may see; or None."""
         if self.error is not None:
-            return f"policy {self.no} cannot be used: {self.error}"
+            return f"version {self.no} cannot be used, so every job is denied"
         return "no policy was published, and policy_required is set" if self.is_gated and self.policy is None else None
 
+    @property
+    def problem(self) -> str | None:
+        """Why this process denies every job, with the error; or None."""
+        return self.fault if self.error is None else f"{self.fault}: {self.error}"
 
-async def loaded_here(texts: Sequence[PolicyText]) -> LoadedPolicy:
-    """Read and compile documents on this loop."""
-    return load_policy(texts)
+
+async def here(function: Callable[[], Any]) -> Any:
+    """Call a function on this loop."""
+    return function()
+
+
+async def loaded(texts: Sequence[PolicyText], aside: Aside) -> LoadedPolicy:
+    """Read and compile documents. Raises BadPolicy."""
+    found: LoadedPolicy = await aside(partial(load_policy, texts))
+    return found
 
 
 class Policies:
     """The current policy of a process, read again after a bell and every READ_EVERY_S seconds.
 
-    `check` verifies the signature of each version. `on_read` hears of every version that was read, and of its failure.
+    `check` verifies the signature of each version. `on_load` hears of every version that was loaded: its number, and
+    whether it can be used.
     """
 
     def __init__(
@@ -121,12 +149,13 @@ class Policies:
         *,
         check: SignatureCheck | None = None,
         is_required: bool = False,
-        loading: Loading = loaded_here,
-        on_read: Callable[[Current], None] | None = None,
+        aside: Aside = here,
+        on_load: Callable[[int, bool], None] | None = None,
     ) -> None:
         self.check = check
-        self.loading = loading
-        self.on_read = on_read
+        self.aside = aside
+        self.on_load = on_load
+        self.shadows = Shadows()
         self._clock_s = clock_s
         self._is_required = is_required
         self._known: Current | None = None
@@ -159,13 +188,13 @@ class Policies:
         bells = self._bells
         now = await read_now(db)
         if known is not None and (known.no, known.error) == (now.no, None):
-            found = Current(now.no, now.floor, known.policy, None, self._is_required)
+            found = replace(known, floor=now.floor)
         else:
             found = await self._compiled(db, now)
+            if self.on_load is not None and now.no:
+                self.on_load(now.no, found.error is None)
         if bells == self._bells:
             self._fresh_until_s = self._clock_s() + READ_EVERY_S
-        if self.on_read is not None:
-            self.on_read(found)
         return found
 
     async def _compiled(self, db: Database, now: Now) -> Current:
@@ -175,8 +204,8 @@ class Policies:
             version = await read(db, now.no)
             if self.check is not None:
                 self.check(version.head.hash, version.head.signature)
-            loaded = await self.loading(version.texts)
-            if self.check is not None and loaded.hash != version.head.hash:
+            found = await loaded(version.texts, self.aside)
+            if self.check is not None and found.hash != version.head.hash:
                 # The signature is about the hash, so the hash must be about the texts.
                 raise BadPolicy("its texts are not those of the hash that was signed")
         except Unavailable:
@@ -186,7 +215,7 @@ class Policies:
             _log.exception("policy %d cannot be used, so every job is denied", now.no)
             reason = str(error) if isinstance(error, BadPolicy) else type(error).__name__
             return Current(now.no, now.floor, None, reason, self._is_required)
-        return Current(now.no, now.floor, loaded.policy, None, self._is_required)
+        return Current(now.no, now.floor, found.policy, None, self._is_required, self.shadows)
 
 
 def is_changed(error: BaseException) -> bool:

@@ -1,9 +1,13 @@
-"""Keeps a process's copy of the policy current, so that no request waits for the compiler."""
+"""Keeps a process's copy of the policy current, and writes what its shadow rules would have decided.
+
+So no request waits for the compiler, and no job for the record of a shadow rule.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from windlass.core.bell import PolicyPublished
 from windlass.core.errors import Unavailable
@@ -53,6 +57,9 @@ class PolicyWatch:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+            with suppress(Unavailable):
+                # The last seconds of a process that is stopped are not lost.
+                await self._policies.shadows.flush(self._db)
 
     def alive(self) -> float | None:
         """Return the seconds since its last turn."""
@@ -80,6 +87,7 @@ class PolicyWatch:
         self._turned_s = asyncio.get_running_loop().time()
         try:
             await self._policies.current(self._db)
+            await self._policies.shadows.flush(self._db)
             self._outages.over()
         except Unavailable as error:
             self._outages.note(error)

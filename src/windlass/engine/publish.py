@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -24,7 +25,7 @@ import msgspec
 from windlass.core.bell import PolicyPublished
 from windlass.core.errors import BadInput, BadPolicy, PolicyChanged, Unavailable
 from windlass.engine import policies
-from windlass.engine.policies import Loading, Now, PolicyHead, PolicyVersion, SignatureCheck, loaded_here
+from windlass.engine.policies import Aside, Now, PolicyHead, PolicyVersion, SignatureCheck, here
 from windlass.policy.testing import PolicyReport
 from windlass.policy.texts import LoadedPolicy, PolicyText, replaced, sorted_texts, tests_of
 from windlass.pure.audit import AuditEvent
@@ -74,7 +75,7 @@ async def publish(
     untested: str | None = None,
     expected_no: int | None = None,
     check: SignatureCheck | None = None,
-    loading: Loading = loaded_here,
+    aside: Aside = here,
     about: Mapping[str, Any] | None = None,
 ) -> Published:
     """Put documents in force, in place of those with the same names; with `is_whole` in place of all.
@@ -89,9 +90,9 @@ async def publish(
         if expected_no is not None and now.no != expected_no:
             raise _changed(now.no, expected_no)
         texts = sorted_texts(documents) if is_whole or version is None else replaced(version.texts, documents)
-        loaded = await loading(texts)
+        loaded = await policies.loaded(texts, aside)
         if untested is None:
-            _check_reports(tests_of(loaded))
+            _check_reports(await aside(partial(tests_of, loaded)))
         if check is not None:
             check(loaded.hash, signature)
         told = {**(about or {}), **({} if untested is None else {"untested": untested})}
@@ -109,7 +110,7 @@ async def rollback(
     note: str | None = None,
     new_only: bool = False,
     check: SignatureCheck | None = None,
-    loading: Loading = loaded_here,
+    aside: Aside = here,
     about: Mapping[str, Any] | None = None,
 ) -> Published:
     """Publish the content of an earlier version again, under a new number and with its signature.
@@ -118,7 +119,7 @@ async def rollback(
     """
     _check_texts(by, note)
     older = await policies.read(db, no)
-    loaded = await loading(older.texts)
+    loaded = await policies.loaded(older.texts, aside)
     if check is not None:
         check(loaded.hash, older.head.signature)
     wish = _Wish(by, note, new_only, older.head.signature, no, about or {})

@@ -82,6 +82,18 @@ class Velocity:
         return used >= check.limit.max_requests
 
 
+async def exceeded(connection: asyncpg.Connection, checks: Sequence[VelocityCheck]) -> set[str]:
+    """Return the counters whose limits are exceeded now, without counting and without locks."""
+    found = set()
+    for check in checks:
+        row = await connection.fetchrow(sql("velocity_read"), *_key(check))
+        if row is not None:
+            used = VelocityWindow(check.limit.window_s, _counts.decode(row["counts"])).count(row["now_s"])
+            if used >= check.limit.max_requests:
+                found.add(check.counter)
+    return found
+
+
 def _count(counts: dict[_Key, int], check: VelocityCheck) -> None:
     key = _key(check)
     counts[key] = counts.get(key, 0) + 1

@@ -98,6 +98,12 @@ INSTRUMENTS: dict[str, Instrument] = {
     ),
     "windlass_stream_dropped_total": Instrument("counter", "Streams that were cut off, by reason.", ("reason",)),
     "windlass_webhooks_total": Instrument("counter", "Webhook deliveries tried, by result.", ("result",)),
+    "windlass_policy_version": Instrument(
+        "gauge", "The version of the policy that this process judges by; it counts publishes. 0: none."
+    ),
+    "windlass_policy_loads_total": Instrument(
+        "counter", "Versions of the policy that this process compiled, or could not use.", ("result",)
+    ),
     "windlass_membership_total": Instrument("counter", "Requests to the Membership service, by result.", ("result",)),
     "windlass_breaker_open": Instrument("gauge", "1 while a circuit breaker blocks requests.", ("name",)),
     "windlass_provider_webhooks_total": Instrument(
@@ -264,6 +270,8 @@ class Meters:
         self._webhooks: Counter = made["windlass_webhooks_total"]
         self._membership: Counter = made["windlass_membership_total"]
         self._breaker: Gauge = made["windlass_breaker_open"]
+        self._policy: Gauge = made["windlass_policy_version"]
+        self._policy_loads: Counter = made["windlass_policy_loads_total"]
         self._providers = Labels()
         self._received: Counter = made["windlass_provider_webhooks_total"]
         self._called: Counter = made["windlass_provider_calls_total"]
@@ -382,6 +390,11 @@ class Meters:
     def membership(self, result: str) -> None:
         """Record a request to the Membership service."""
         self._membership.labels(result).inc()
+
+    def policy_loaded(self, version: int, is_good: bool) -> None:
+        """Record a version of the policy that was compiled, or that cannot be used."""
+        self._policy.set(version)
+        self._policy_loads.labels("ok" if is_good else "failed").inc()
 
     def breaker(self, name: str, is_open: bool) -> None:
         """Record that a circuit breaker opened or closed."""

@@ -1,7 +1,7 @@
 """Every route, who may use it, and what its rightful user is answered: written by hand, beside the code, not from it.
 
 A letter names the callers: `-` all, `*` any good key, R jobs:read, W jobs:write, U audit:read, D approvals:decide,
-A admin; I is jobs:write of an internal service, or an admin.
+P policy:read, Q policy:write, A admin; I is jobs:write of an internal service, or an admin.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ class Row:
 HELLO = {"recipe": "hello"}
 UNKNOWN = "01890000-0000-7000-8000-000000000000"
 KEY = {"caller": "new", "name": "new"}
+ASKED = {"request": {"topic": "job.hello"}}
+# It lets the jobs of all other rows pass.
+OPEN = {"documents": [{"name": "main", "text": "default_decision: allow"}], "untested": "a test"}
 
 ROWS: dict[str, Row] = {
     "health.live": Row("-", 200),
@@ -119,6 +122,16 @@ ROWS: dict[str, Row] = {
     "keys.revoke": Row("A", 204, path={"key_id": "{key_id}"}),
     "audit.list": Row("U", 200),
     "audit.verify": Row("U", 200),
+    "policy.get": Row("P", 200),
+    "policy.snapshots": Row("P", 200),
+    "policy.snapshot": Row("P", 404, path={"version": "999"}),
+    "policy.publish": Row("Q", 200, body=OPEN),
+    "policy.rollback": Row("Q", 404, body={"version": 999}),
+    "policy.evaluate": Row("P", 200, body=ASKED),
+    "policy.simulate": Row("P", 200, body=ASKED),
+    "policy.explain": Row("P", 200, body=ASKED),
+    "policy.replay": Row("P", 200, body={"documents": OPEN["documents"]}),
+    "policy.shadow": Row("P", 200),
 }
 
 # Who asks. `owner` is the caller that the jobs belong to; several of them are that caller, with other keys.
@@ -130,6 +143,8 @@ ASKERS: dict[str, frozenset[str]] = {
     "service": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
     "auditor": frozenset({Scope.AUDIT_READ}),
     "decider": frozenset({Scope.APPROVALS_DECIDE}),
+    "policy reader": frozenset({Scope.POLICY_READ}),
+    "policy writer": frozenset({Scope.POLICY_WRITE}),
     "admin": frozenset({Scope.ADMIN}),
 }
 PERSONS = (*STRANGERS, *ASKERS)
@@ -139,6 +154,8 @@ NEEDS = {
     "I": Scope.JOBS_WRITE,
     "U": Scope.AUDIT_READ,
     "D": Scope.APPROVALS_DECIDE,
+    "P": Scope.POLICY_READ,
+    "Q": Scope.POLICY_WRITE,
     "A": Scope.ADMIN,
 }
 # Callers that report work, on the jobs of any caller.
@@ -153,6 +170,7 @@ def is_allowed(who: str, scopes: frozenset[str]) -> bool:
         or need in scopes
         or Scope.ADMIN in scopes
         or (need is Scope.JOBS_READ and Scope.JOBS_WRITE in scopes)
+        or (need is Scope.POLICY_READ and Scope.POLICY_WRITE in scopes)
     )
 
 

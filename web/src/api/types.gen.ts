@@ -602,6 +602,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the policy's decisions about a job
+         * @description Returns the rule and the policy that let the job go on, and every other verdict with its reason.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.decisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/events": {
         parameters: {
             query?: never;
@@ -1053,6 +1075,228 @@ export interface paths {
          *     Scope: `jobs:read`.
          */
         get: operations["overview.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the policy in force
+         * @description Returns the version in force, and whether this process can judge by it.
+         *
+         *     Scope: `policy:read`.
+         */
+        get: operations["policy.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/evaluate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Judge a request
+         * @description Returns the verdict about a request if no velocity limit is exceeded. Nothing is recorded.
+         *
+         *     Scope: `policy:read`.
+         */
+        post: operations["policy.evaluate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Explain a verdict
+         * @description Returns the verdict that the request would get now, and for each rule the first condition that failed.
+         *
+         *     Scope: `policy:read`.
+         */
+        post: operations["policy.explain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish documents
+         * @description Runs the tests of all documents and puts them in force. Once it answers, no job is claimed by an older version.
+         *
+         *     Documents that mean the same as those in force are no new version.
+         *
+         *     Scope: `policy:write`.
+         */
+        post: operations["policy.publish"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Judge past jobs again
+         * @description Judges the newest jobs by documents or by a version, and compares the decisions. Nothing is recorded.
+         *
+         *     Scope: `policy:read`.
+         */
+        post: operations["policy.replay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Publish an earlier version again
+         * @description Publishes the content of an earlier version again, under a new number. Its tests are not run.
+         *
+         *     Scope: `policy:write`.
+         */
+        post: operations["policy.rollback"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See the shadow rules
+         * @description Returns how often each shadow rule would have decided, by minute, and the newest examples.
+         *
+         *     Scope: `policy:read`.
+         */
+        get: operations["policy.shadow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Judge a request as of now
+         * @description Returns the verdict that the request would get now, with its velocity limits counted. Nothing is recorded.
+         *
+         *     Scope: `policy:read`.
+         */
+        post: operations["policy.simulate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the versions
+         * @description Returns published versions without their texts, the newest first.
+         *
+         *     Scope: `policy:read`.
+         */
+        get: operations["policy.snapshots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policy/snapshots/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a version
+         * @description Returns a published version with the texts of its documents.
+         *
+         *     Scope: `policy:read`.
+         */
+        get: operations["policy.snapshot"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2171,6 +2415,87 @@ export interface components {
             looked_at: number;
         };
         /**
+         * Decision
+         * @description The decisions about a job, from the most lenient to the strictest.
+         * @enum {string}
+         */
+        Decision: "allow" | "allow_with_constraints" | "throttle" | "require_approval" | "deny";
+        /**
+         * DecisionDocument
+         * @description A verdict that is not a plain yes.
+         */
+        DecisionDocument: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Attempt */
+            attempt: number | null;
+            /** Constraints */
+            constraints: {
+                [key: string]: unknown;
+            };
+            /** Decision */
+            decision: string;
+            /**
+             * Edge
+             * @description The moment: submit, dispatch, claim, provider, output.
+             */
+            edge: string;
+            /**
+             * Enforced
+             * @description Who stops a job that breaks the constraint: `engine` or `output`. `handler` means that only the handler can keep it, so it is not enforced.
+             */
+            enforced: {
+                [key: string]: string;
+            };
+            /** Kernel */
+            kernel: string | null;
+            /**
+             * No
+             * @description The step; null for the whole job.
+             */
+            no: number | null;
+            /**
+             * Policy
+             * @description The version of the policy.
+             */
+            policy: number | null;
+            /** Reason */
+            reason: string;
+            /** Rule */
+            rule: string;
+            /** Seq */
+            seq: number;
+            /**
+             * Subject
+             * @description The digest of what an approval is bound to.
+             */
+            subject: string | null;
+        };
+        /**
+         * DecisionList
+         * @description What the policy said about a job.
+         */
+        DecisionList: {
+            /**
+             * Items
+             * @description All verdicts but plain permissions, in order.
+             */
+            items: components["schemas"]["DecisionDocument"][];
+            /**
+             * Policy
+             * @description The policy of the newest verdict under which the job may go on.
+             */
+            policy: number | null;
+            /**
+             * Rule
+             * @description The rule of that verdict.
+             */
+            rule: string | null;
+        };
+        /**
          * DeliveryState
          * @description The states of a webhook about a job's end.
          * @enum {string}
@@ -2267,6 +2592,27 @@ export interface components {
              */
             reason: string;
         };
+        /**
+         * DocumentTraceDocument
+         * @description What came of the rules of one document.
+         */
+        DocumentTraceDocument: {
+            /**
+             * Mismatch
+             * @description The part of the selector that does not choose the request.
+             */
+            mismatch: string | null;
+            /** Rules */
+            rules: components["schemas"]["RuleTraceDocument"][];
+            /** Tier */
+            tier: string;
+        };
+        /**
+         * Edge
+         * @description The moments at which a policy is asked.
+         * @enum {string}
+         */
+        Edge: "submit" | "dispatch" | "claim" | "provider" | "output";
         /**
          * EdgeDocument
          * @description `target` needs `source`.
@@ -3272,6 +3618,316 @@ export interface components {
             totals: components["schemas"]["TotalsDocument"];
         };
         /**
+         * PolicyAnswer
+         * @description The verdict about a request.
+         */
+        PolicyAnswer: {
+            approval: components["schemas"]["ApprovalTermsDocument"] | null;
+            /**
+             * Approval Ref
+             * @description The job that an approval would be for, if the request names one.
+             */
+            approval_ref: string | null;
+            /** Constraints */
+            constraints: {
+                [key: string]: unknown;
+            };
+            /** Decision */
+            decision: components["schemas"]["Decision"] | components["schemas"]["OutputDecision"];
+            /**
+             * Enforced
+             * @description The party that enforces each constraint.
+             */
+            enforced: {
+                [key: string]: "engine" | "output" | "handler";
+            };
+            /** Reason */
+            reason: string;
+            /** Remediations */
+            remediations: components["schemas"]["RemediationDocument"][];
+            /** Review */
+            review: boolean | null;
+            /** Rule Hash */
+            rule_hash: string;
+            /** Rule Id */
+            rule_id: string;
+            /** Severity */
+            severity: string | null;
+            /**
+             * Snapshot
+             * @description The hash of the policy.
+             */
+            snapshot: string;
+            /** Tier */
+            tier: string;
+            velocity: components["schemas"]["VelocityDocument"] | null;
+            /**
+             * Version
+             * @description The version that judged; 0: nothing was published.
+             */
+            version: number;
+            /**
+             * Would
+             * @description The verdicts of shadow rules.
+             */
+            would: components["schemas"]["PolicyVerdict"][];
+        };
+        /**
+         * PolicyExplanation
+         * @description The verdict about a request, and what came of every rule.
+         */
+        PolicyExplanation: {
+            approval: components["schemas"]["ApprovalTermsDocument"] | null;
+            /**
+             * Approval Ref
+             * @description The job that an approval would be for, if the request names one.
+             */
+            approval_ref: string | null;
+            /** Constraints */
+            constraints: {
+                [key: string]: unknown;
+            };
+            /** Decision */
+            decision: components["schemas"]["Decision"] | components["schemas"]["OutputDecision"];
+            /** Documents */
+            documents: components["schemas"]["DocumentTraceDocument"][];
+            /**
+             * Enforced
+             * @description The party that enforces each constraint.
+             */
+            enforced: {
+                [key: string]: "engine" | "output" | "handler";
+            };
+            /** Reason */
+            reason: string;
+            /** Remediations */
+            remediations: components["schemas"]["RemediationDocument"][];
+            /** Review */
+            review: boolean | null;
+            /** Rule Hash */
+            rule_hash: string;
+            /** Rule Id */
+            rule_id: string;
+            /** Severity */
+            severity: string | null;
+            /**
+             * Snapshot
+             * @description The hash of the policy.
+             */
+            snapshot: string;
+            /** Tier */
+            tier: string;
+            velocity: components["schemas"]["VelocityDocument"] | null;
+            /**
+             * Version
+             * @description The version that judged; 0: nothing was published.
+             */
+            version: number;
+            /**
+             * Would
+             * @description The verdicts of shadow rules.
+             */
+            would: components["schemas"]["PolicyVerdict"][];
+        };
+        /**
+         * PolicyHeadDocument
+         * @description A published version of the policy, without its texts.
+         */
+        PolicyHeadDocument: {
+            /**
+             * Documents
+             * @description The names of the documents.
+             */
+            documents: string[];
+            /**
+             * Hash
+             * @description The hash of the meaning of all documents.
+             */
+            hash: string;
+            /** Note */
+            note: string | null;
+            /**
+             * Published At
+             * Format: date-time
+             */
+            published_at: string;
+            /** Published By */
+            published_by: string;
+            /**
+             * Rollback Of
+             * @description The version whose content a rollback published again.
+             */
+            rollback_of: number | null;
+            /** Signature */
+            signature: string | null;
+            /** Version */
+            version: number;
+        };
+        /**
+         * PolicyQuestion
+         * @description A request to be judged.
+         */
+        PolicyQuestion: {
+            /**
+             * Request
+             * @description The keys of a test's `request`: topic, tenant, labels, inputs, caller and so on. See the reference of policy documents.
+             * @example {
+             *       "labels": {
+             *         "env": "prod"
+             *       },
+             *       "tenant": "acme",
+             *       "topic": "job.mail.send"
+             *     }
+             */
+            request: {
+                [key: string]: unknown;
+            };
+            /**
+             * Version
+             * @description Judge by this version. Default: the one in force.
+             */
+            version?: number | null;
+        };
+        /**
+         * PolicyState
+         * @description The policy in force, as this process sees it.
+         */
+        PolicyState: {
+            /** Floor */
+            floor: number;
+            in_force: components["schemas"]["PolicyHeadDocument"] | null;
+            /**
+             * Is Gated
+             * @description Whether jobs are judged.
+             */
+            is_gated: boolean;
+            /**
+             * Problem
+             * @description Why this process denies every job.
+             */
+            problem: string | null;
+            /**
+             * Version
+             * @description 0: nothing was published.
+             */
+            version: number;
+        };
+        /**
+         * PolicyTextDocument
+         * @description A policy document: its name and its YAML text.
+         */
+        PolicyTextDocument: {
+            /** Name */
+            name: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * PolicyTextWish
+         * @description A policy document: its name and its YAML text.
+         */
+        PolicyTextWish: {
+            /**
+             * Name
+             * @example main
+             */
+            name: string;
+            /**
+             * Text
+             * @example default_decision: deny
+             */
+            text: string;
+        };
+        /**
+         * PolicyVerdict
+         * @description A verdict with the rule that made it. Only a verdict about an output has a severity and a review.
+         */
+        PolicyVerdict: {
+            approval: components["schemas"]["ApprovalTermsDocument"] | null;
+            /** Constraints */
+            constraints: {
+                [key: string]: unknown;
+            };
+            /** Decision */
+            decision: components["schemas"]["Decision"] | components["schemas"]["OutputDecision"];
+            /**
+             * Enforced
+             * @description The party that enforces each constraint.
+             */
+            enforced: {
+                [key: string]: "engine" | "output" | "handler";
+            };
+            /** Reason */
+            reason: string;
+            /** Remediations */
+            remediations: components["schemas"]["RemediationDocument"][];
+            /** Review */
+            review: boolean | null;
+            /** Rule Hash */
+            rule_hash: string;
+            /** Rule Id */
+            rule_id: string;
+            /** Severity */
+            severity: string | null;
+            /**
+             * Snapshot
+             * @description The hash of the policy.
+             */
+            snapshot: string;
+            /** Tier */
+            tier: string;
+            velocity: components["schemas"]["VelocityDocument"] | null;
+        };
+        /**
+         * PolicyVersionDocument
+         * @description A published version of the policy with its texts.
+         */
+        PolicyVersionDocument: {
+            /**
+             * Documents
+             * @description The names of the documents.
+             */
+            documents: string[];
+            /**
+             * Hash
+             * @description The hash of the meaning of all documents.
+             */
+            hash: string;
+            /** Note */
+            note: string | null;
+            /**
+             * Published At
+             * Format: date-time
+             */
+            published_at: string;
+            /** Published By */
+            published_by: string;
+            /**
+             * Rollback Of
+             * @description The version whose content a rollback published again.
+             */
+            rollback_of: number | null;
+            /** Signature */
+            signature: string | null;
+            /** Texts */
+            texts: components["schemas"]["PolicyTextDocument"][];
+            /** Version */
+            version: number;
+        };
+        /**
+         * PolicyVersions
+         * @description Published versions, the newest first.
+         */
+        PolicyVersions: {
+            /** Items */
+            items: components["schemas"]["PolicyHeadDocument"][];
+            /**
+             * Next
+             * @description `before` of the next page.
+             */
+            next: number | null;
+        };
+        /**
          * Problem
          * @description An error, and what to do next.
          */
@@ -3411,6 +4067,98 @@ export interface components {
          * @enum {string}
          */
         ProviderStatus: "QUEUED" | "RUNNING" | "SUCCEEDED" | "FAILED" | "CANCELLED" | "UNKNOWN";
+        /**
+         * PublishWish
+         * @description Documents to put in force.
+         */
+        PublishWish: {
+            /**
+             * Documents
+             * @description They replace the documents with the same names.
+             */
+            documents: components["schemas"]["PolicyTextWish"][];
+            /**
+             * Expected
+             * @description The version that must be in force now; 0: none.
+             */
+            expected?: number | null;
+            /**
+             * New Only
+             * @description Jobs that were submitted before are not judged again.
+             * @default false
+             */
+            new_only: boolean;
+            /**
+             * Note
+             * @description Why it is published.
+             */
+            note?: string | null;
+            /**
+             * Only
+             * @description They replace all documents.
+             * @default false
+             */
+            only: boolean;
+            /**
+             * Signature
+             * @description An Ed25519 signature of the hash of all documents, in base64.
+             */
+            signature?: string | null;
+            /**
+             * Untested
+             * @description The reason to publish although tests fail or are missing.
+             */
+            untested?: string | null;
+        };
+        /**
+         * PublishedDocument
+         * @description The version in force after a publish or a rollback.
+         */
+        PublishedDocument: {
+            /**
+             * Before
+             * @description The version in force before; 0: none.
+             */
+            before: number;
+            /**
+             * Documents
+             * @description The names of the documents.
+             */
+            documents: string[];
+            /**
+             * Floor
+             * @description Jobs that were judged by an older version are judged again.
+             */
+            floor: number;
+            /**
+             * Hash
+             * @description The hash of the meaning of all documents.
+             */
+            hash: string;
+            /**
+             * Is New
+             * @description False: it means the same as what was in force already.
+             */
+            is_new: boolean;
+            /** Note */
+            note: string | null;
+            /**
+             * Published At
+             * Format: date-time
+             */
+            published_at: string;
+            /** Published By */
+            published_by: string;
+            /**
+             * Rollback Of
+             * @description The version whose content a rollback published again.
+             */
+            rollback_of: number | null;
+            /** Signature */
+            signature: string | null;
+            /** Version */
+            version: number;
+        };
         /**
          * QueueDocument
          * @description A queue that holds steps, or that a worker serves.
@@ -3701,6 +4449,133 @@ export interface components {
             start: "failed" | "first";
         };
         /**
+         * RemediationDocument
+         * @description A safer form of a refused request.
+         */
+        RemediationDocument: {
+            /** Add Labels */
+            add_labels: {
+                [key: string]: string;
+            };
+            /** Id */
+            id: string;
+            /** Remove Labels */
+            remove_labels: string[];
+            /** Replacement Capability */
+            replacement_capability: string;
+            /** Replacement Topic */
+            replacement_topic: string;
+            /** Summary */
+            summary: string;
+            /** Title */
+            title: string;
+        };
+        /**
+         * ReplayCellDocument
+         * @description How many jobs had one decision, and would get another one or the same.
+         */
+        ReplayCellDocument: {
+            after: components["schemas"]["Decision"];
+            /**
+             * Before
+             * @description The decision, or `not_judged` before the first policy.
+             */
+            before: string;
+            /** Count */
+            count: number;
+            /** Is Looser */
+            is_looser: boolean;
+        };
+        /**
+         * ReplayDocument
+         * @description What a policy would have decided about past jobs: first the jobs that were refused and would pass.
+         */
+        ReplayDocument: {
+            /** Changed */
+            changed: components["schemas"]["ReplayedJobDocument"][];
+            /** Days */
+            days: number;
+            /** Jobs */
+            jobs: number;
+            /** Matrix */
+            matrix: components["schemas"]["ReplayCellDocument"][];
+            /**
+             * Snapshot
+             * @description The hash of the policy that judged.
+             */
+            snapshot: string;
+            /**
+             * Unknown
+             * @description Jobs of this time whose rows are gone.
+             */
+            unknown: number;
+            /**
+             * Version
+             * @description The version that judged; null for documents.
+             */
+            version: number | null;
+        };
+        /**
+         * ReplayWish
+         * @description A policy by which past jobs are judged again: documents, or a version.
+         */
+        ReplayWish: {
+            /**
+             * Days
+             * @default 7
+             */
+            days: number;
+            /**
+             * Documents
+             * @description As a publish would put them in force.
+             */
+            documents?: components["schemas"]["PolicyTextWish"][] | null;
+            /**
+             * Limit
+             * @description How many of the newest jobs.
+             * @default 1000
+             */
+            limit: number;
+            /**
+             * Only
+             * @description They replace all documents.
+             * @default false
+             */
+            only: boolean;
+            /**
+             * Version
+             * @description Default: the version in force.
+             */
+            version?: number | null;
+        };
+        /**
+         * ReplayedJobDocument
+         * @description A job about which the policy decides differently.
+         */
+        ReplayedJobDocument: {
+            after: components["schemas"]["Decision"];
+            /** Before */
+            before: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Reason */
+            reason: string;
+            /** Recipe */
+            recipe: string;
+            /** Rule Before */
+            rule_before: string;
+            /** Rule Id */
+            rule_id: string;
+        };
+        /**
          * RerunPlan
          * @description What running the job again would do; steps by name, in the order of the recipe.
          */
@@ -3774,6 +4649,42 @@ export interface components {
          */
         Role: "user" | "service" | "admin";
         /**
+         * RollbackWish
+         * @description A version whose content is published again.
+         */
+        RollbackWish: {
+            /**
+             * New Only
+             * @description Jobs that were submitted before are not judged again.
+             * @default false
+             */
+            new_only: boolean;
+            /**
+             * Note
+             * @description Why it is rolled back.
+             */
+            note?: string | null;
+            /** Version */
+            version: number;
+        };
+        /**
+         * RuleTraceDocument
+         * @description What came of one rule.
+         */
+        RuleTraceDocument: {
+            /**
+             * Condition
+             * @description The first condition that failed.
+             */
+            condition: string;
+            /** Detail */
+            detail: string;
+            /** Fate */
+            fate: string;
+            /** Rule */
+            rule: string;
+        };
+        /**
          * Scope
          * @description The rights that a key may have.
          * @enum {string}
@@ -3824,6 +4735,63 @@ export interface components {
              * @example 0.1.0
              */
             version: string;
+        };
+        /**
+         * ShadowDocument
+         * @description What shadow rules would have decided: counts by minute, and the newest examples.
+         */
+        ShadowDocument: {
+            /** Examples */
+            examples: components["schemas"]["ShadowExampleDocument"][];
+            /** Minutes */
+            minutes: components["schemas"]["ShadowMinute"][];
+        };
+        /**
+         * ShadowExampleDocument
+         * @description A request about which a shadow rule would have decided.
+         */
+        ShadowExampleDocument: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Caller */
+            caller: string | null;
+            /** Decision */
+            decision: string;
+            edge: components["schemas"]["Edge"];
+            /** Job Id */
+            job_id: string | null;
+            /** Reason */
+            reason: string;
+            /** Rule Id */
+            rule_id: string;
+            /** Tenant */
+            tenant: string | null;
+            /** Topic */
+            topic: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * ShadowMinute
+         * @description How often a shadow rule would have decided within a minute.
+         */
+        ShadowMinute: {
+            /** Count */
+            count: number;
+            /** Decision */
+            decision: string;
+            /**
+             * Minute
+             * Format: date-time
+             */
+            minute: string;
+            /** Rule Id */
+            rule_id: string;
+            /** Version */
+            version: number;
         };
         /**
          * SignIn
@@ -4089,6 +5057,18 @@ export interface components {
             sleeping: number;
             /** Waiting */
             waiting: number;
+        };
+        /**
+         * VelocityDocument
+         * @description The velocity limit of the rule that decides.
+         */
+        VelocityDocument: {
+            /** Key */
+            key: string;
+            /** Max Requests */
+            max_requests: number;
+            /** Window Seconds */
+            window_seconds: number;
         };
         /**
          * Verdict
@@ -8572,6 +9552,110 @@ export interface operations {
             };
         };
     };
+    "jobs.decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DecisionList"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "jobs.events": {
         parameters: {
             query?: {
@@ -11932,6 +13016,1554 @@ export interface operations {
             };
             /** @description `too_large`: Too large. */
             413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "floor": 2,
+                     *       "in_force": {
+                     *         "documents": [
+                     *           "main"
+                     *         ],
+                     *         "hash": "82e3fdb0695c358f36bf4e14a8dd885f8205df0a74a89774752ed41cb6c0488f",
+                     *         "note": "mail to production needs a person",
+                     *         "published_at": "2026-11-18T21:06:36.175Z",
+                     *         "published_by": "admin",
+                     *         "rollback_of": null,
+                     *         "signature": null,
+                     *         "version": 2
+                     *       },
+                     *       "is_gated": true,
+                     *       "problem": null,
+                     *       "version": 2
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyState"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.evaluate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "request": {
+                 *         "tenant": "acme",
+                 *         "topic": "job.mail.send"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["PolicyQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "approval": {
+                     *         "expires_s": 86400,
+                     *         "need": 1,
+                     *         "who": [
+                     *           {
+                     *             "callers": [],
+                     *             "escalate_after_s": null,
+                     *             "escalate_callers": [],
+                     *             "escalate_roles": [],
+                     *             "roles": []
+                     *           }
+                     *         ]
+                     *       },
+                     *       "approval_ref": "j1",
+                     *       "constraints": {
+                     *         "budgets": {
+                     *           "max_retries": 1
+                     *         }
+                     *       },
+                     *       "decision": "require_approval",
+                     *       "enforced": {
+                     *         "max_retries": "engine"
+                     *       },
+                     *       "reason": "rule prod",
+                     *       "remediations": [
+                     *         {
+                     *           "add_labels": {
+                     *             "env": "test"
+                     *           },
+                     *           "id": "test",
+                     *           "remove_labels": [],
+                     *           "replacement_capability": "",
+                     *           "replacement_topic": "",
+                     *           "summary": "",
+                     *           "title": "Use the test system"
+                     *         }
+                     *       ],
+                     *       "review": null,
+                     *       "rule_hash": "c05e22b1cf6dc8f97afa713685b5dd126ddac0f4f3939d2deafb8553f81207b5",
+                     *       "rule_id": "prod",
+                     *       "severity": null,
+                     *       "snapshot": "82e3fdb0695c358f36bf4e14a8dd885f8205df0a74a89774752ed41cb6c0488f",
+                     *       "tier": "global",
+                     *       "velocity": null,
+                     *       "version": 2,
+                     *       "would": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyAnswer"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid; `bad_policy`: The policy cannot be used. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "request": {
+                 *         "tenant": "acme",
+                 *         "topic": "job.mail.send"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["PolicyQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "approval": {
+                     *         "expires_s": 86400,
+                     *         "need": 1,
+                     *         "who": [
+                     *           {
+                     *             "callers": [],
+                     *             "escalate_after_s": null,
+                     *             "escalate_callers": [],
+                     *             "escalate_roles": [],
+                     *             "roles": []
+                     *           }
+                     *         ]
+                     *       },
+                     *       "approval_ref": "j1",
+                     *       "constraints": {
+                     *         "budgets": {
+                     *           "max_retries": 1
+                     *         }
+                     *       },
+                     *       "decision": "require_approval",
+                     *       "documents": [
+                     *         {
+                     *           "mismatch": null,
+                     *           "rules": [
+                     *             {
+                     *               "condition": "",
+                     *               "detail": "require_approval",
+                     *               "fate": "decides",
+                     *               "rule": "prod"
+                     *             },
+                     *             {
+                     *               "condition": "",
+                     *               "detail": "",
+                     *               "fate": "not reached",
+                     *               "rule": "watched"
+                     *             },
+                     *             {
+                     *               "condition": "",
+                     *               "detail": "",
+                     *               "fate": "not reached",
+                     *               "rule": "busy"
+                     *             }
+                     *           ],
+                     *           "tier": "global"
+                     *         }
+                     *       ],
+                     *       "enforced": {
+                     *         "max_retries": "engine"
+                     *       },
+                     *       "reason": "rule prod",
+                     *       "remediations": [
+                     *         {
+                     *           "add_labels": {
+                     *             "env": "test"
+                     *           },
+                     *           "id": "test",
+                     *           "remove_labels": [],
+                     *           "replacement_capability": "",
+                     *           "replacement_topic": "",
+                     *           "summary": "",
+                     *           "title": "Use the test system"
+                     *         }
+                     *       ],
+                     *       "review": null,
+                     *       "rule_hash": "c05e22b1cf6dc8f97afa713685b5dd126ddac0f4f3939d2deafb8553f81207b5",
+                     *       "rule_id": "prod",
+                     *       "severity": null,
+                     *       "snapshot": "82e3fdb0695c358f36bf4e14a8dd885f8205df0a74a89774752ed41cb6c0488f",
+                     *       "tier": "global",
+                     *       "velocity": null,
+                     *       "version": 2,
+                     *       "would": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyExplanation"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid; `bad_policy`: The policy cannot be used. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "documents": [
+                 *         {
+                 *           "name": "main",
+                 *           "text": "default_decision: allow\n"
+                 *         }
+                 *       ],
+                 *       "note": "the first day",
+                 *       "untested": "there is no rule yet"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PublishWish"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "before": 1,
+                     *       "documents": [
+                     *         "main"
+                     *       ],
+                     *       "floor": 2,
+                     *       "hash": "82e3fdb0695c358f36bf4e14a8dd885f8205df0a74a89774752ed41cb6c0488f",
+                     *       "is_new": true,
+                     *       "note": "mail to production needs a person",
+                     *       "published_at": "2026-11-18T21:06:36.175Z",
+                     *       "published_by": "admin",
+                     *       "rollback_of": null,
+                     *       "signature": null,
+                     *       "version": 2
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PublishedDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `policy_changed`: Another policy is in force. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid; `bad_policy`: The policy cannot be used. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable; `unavailable`: Not available now. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "days": 7,
+                 *       "limit": 1000,
+                 *       "version": 1
+                 *     }
+                 */
+                "application/json": components["schemas"]["ReplayWish"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changed": [
+                     *         {
+                     *           "after": "deny",
+                     *           "before": "not_judged",
+                     *           "created_at": "2026-11-18T21:06:36.091Z",
+                     *           "job_id": "01a1f07b-9fb4-7106-aab2-f866192498b3",
+                     *           "reason": "no rule matches, and the default is deny",
+                     *           "recipe": "hello",
+                     *           "rule_before": "",
+                     *           "rule_id": "windlass:default"
+                     *         }
+                     *       ],
+                     *       "days": 7,
+                     *       "jobs": 1,
+                     *       "matrix": [
+                     *         {
+                     *           "after": "deny",
+                     *           "before": "not_judged",
+                     *           "count": 1,
+                     *           "is_looser": false
+                     *         }
+                     *       ],
+                     *       "snapshot": "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+                     *       "unknown": 0,
+                     *       "version": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ReplayDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid; `bad_policy`: The policy cannot be used. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "note": "too strict",
+                 *       "version": 1
+                 *     }
+                 */
+                "application/json": components["schemas"]["RollbackWish"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "before": 2,
+                     *       "documents": [
+                     *         "main"
+                     *       ],
+                     *       "floor": 3,
+                     *       "hash": "775f9e71f111765ff2fc8aa35a25d24b77dc63cbc93d7c51908a62a9b9f2ca34",
+                     *       "is_new": true,
+                     *       "note": "too strict",
+                     *       "published_at": "2026-11-18T21:06:36.289Z",
+                     *       "published_by": "admin",
+                     *       "rollback_of": 1,
+                     *       "signature": null,
+                     *       "version": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PublishedDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid; `bad_policy`: The policy cannot be used. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable; `unavailable`: Not available now. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.shadow": {
+        parameters: {
+            query?: {
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "examples": [
+                     *         {
+                     *           "at": "2026-11-18T21:06:36.193Z",
+                     *           "caller": null,
+                     *           "decision": "deny",
+                     *           "edge": "submit",
+                     *           "job_id": null,
+                     *           "reason": "rule watched",
+                     *           "rule_id": "watched",
+                     *           "tenant": "acme",
+                     *           "topic": "job.a",
+                     *           "version": 2
+                     *         }
+                     *       ],
+                     *       "minutes": [
+                     *         {
+                     *           "count": 1,
+                     *           "decision": "deny",
+                     *           "minute": "2026-11-18T21:06:00.000Z",
+                     *           "rule_id": "watched",
+                     *           "version": 2
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ShadowDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "request": {
+                 *         "tenant": "acme",
+                 *         "topic": "job.mail.send"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["PolicyQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "approval": {
+                     *         "expires_s": 86400,
+                     *         "need": 1,
+                     *         "who": [
+                     *           {
+                     *             "callers": [],
+                     *             "escalate_after_s": null,
+                     *             "escalate_callers": [],
+                     *             "escalate_roles": [],
+                     *             "roles": []
+                     *           }
+                     *         ]
+                     *       },
+                     *       "approval_ref": "j1",
+                     *       "constraints": {
+                     *         "budgets": {
+                     *           "max_retries": 1
+                     *         }
+                     *       },
+                     *       "decision": "require_approval",
+                     *       "enforced": {
+                     *         "max_retries": "engine"
+                     *       },
+                     *       "reason": "rule prod",
+                     *       "remediations": [
+                     *         {
+                     *           "add_labels": {
+                     *             "env": "test"
+                     *           },
+                     *           "id": "test",
+                     *           "remove_labels": [],
+                     *           "replacement_capability": "",
+                     *           "replacement_topic": "",
+                     *           "summary": "",
+                     *           "title": "Use the test system"
+                     *         }
+                     *       ],
+                     *       "review": null,
+                     *       "rule_hash": "c05e22b1cf6dc8f97afa713685b5dd126ddac0f4f3939d2deafb8553f81207b5",
+                     *       "rule_id": "prod",
+                     *       "severity": null,
+                     *       "snapshot": "82e3fdb0695c358f36bf4e14a8dd885f8205df0a74a89774752ed41cb6c0488f",
+                     *       "tier": "global",
+                     *       "velocity": null,
+                     *       "version": 2,
+                     *       "would": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyAnswer"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid; `bad_policy`: The policy cannot be used. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.snapshots": {
+        parameters: {
+            query?: {
+                before?: number | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "documents": [
+                     *             "main"
+                     *           ],
+                     *           "hash": "82e3fdb0695c358f36bf4e14a8dd885f8205df0a74a89774752ed41cb6c0488f",
+                     *           "note": "mail to production needs a person",
+                     *           "published_at": "2026-11-18T21:06:36.175Z",
+                     *           "published_by": "admin",
+                     *           "rollback_of": null,
+                     *           "signature": null,
+                     *           "version": 2
+                     *         },
+                     *         {
+                     *           "documents": [
+                     *             "main"
+                     *           ],
+                     *           "hash": "775f9e71f111765ff2fc8aa35a25d24b77dc63cbc93d7c51908a62a9b9f2ca34",
+                     *           "note": "the first day",
+                     *           "published_at": "2026-11-18T21:06:36.111Z",
+                     *           "published_by": "admin",
+                     *           "rollback_of": null,
+                     *           "signature": null,
+                     *           "version": 1
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyVersions"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "policy.snapshot": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A version of the policy. */
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "documents": [
+                     *         "main"
+                     *       ],
+                     *       "hash": "775f9e71f111765ff2fc8aa35a25d24b77dc63cbc93d7c51908a62a9b9f2ca34",
+                     *       "note": "the first day",
+                     *       "published_at": "2026-11-18T21:06:36.111Z",
+                     *       "published_by": "admin",
+                     *       "rollback_of": null,
+                     *       "signature": null,
+                     *       "texts": [
+                     *         {
+                     *           "name": "main",
+                     *           "text": "default_decision: allow\ntests: [{request: {topic: job.a}, expect: {decision: allow}}]\n"
+                     *         }
+                     *       ],
+                     *       "version": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PolicyVersionDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;

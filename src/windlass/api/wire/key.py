@@ -38,7 +38,7 @@ class KeyRequest(Asked):
     caller_type: KeyType = "user"
     tier: Text | None = None
     scopes: list[Annotated[Scope, Strict(False)]] = Field(
-        default=[Scope.JOBS_READ, Scope.JOBS_WRITE], min_length=1, max_length=8
+        default=[Scope.JOBS_READ, Scope.JOBS_WRITE], min_length=1, max_length=len(Scope)
     )
     roles: list[Text] | None = Field(
         default=None, max_length=32, description="Roles of its holder, for approvals.", examples=[["lead"]]

@@ -72,6 +72,7 @@ async def status(at: Ambient) -> Exit:
     from windlass.app import extending
     from windlass.app.settings import masked
     from windlass.cli.session import find_dsn
+    from windlass.engine import policies
     from windlass.store import migrate as migrations
     from windlass.store.database import Database
 
@@ -81,6 +82,7 @@ async def status(at: Ambient) -> Exit:
         schema = await migrations.schema_state(db, extending.folders(extending.load(at.settings)))
         async with db.connection() as connection:
             server = connection.get_server_version()
+        policy = None if schema.missing else (await policies.read_now(db)).no
     finally:
         await db.close()
     if at.as_json:
@@ -90,6 +92,7 @@ async def status(at: Ambient) -> Exit:
                 "server": str(server.major),
                 "missing": schema.missing,
                 "unknown": schema.unknown,
+                "policy": policy,
                 "is_embedded": not at.settings.database_url,
             }
         )
@@ -97,6 +100,8 @@ async def status(at: Ambient) -> Exit:
         at.screen.line(f"database   {masked(dsn)}{'' if at.settings.database_url else '  (embedded)'}")
         at.screen.line(f"server     PostgreSQL {server.major}")
         at.screen.line(f"schema     {_words(schema.missing, schema.unknown)}")
+        if policy is not None:
+            at.screen.line(f"policy     {f'version {policy}' if policy else 'none: every job may run'}")
         if schema.missing:
             at.screen.note("bring it up to date: windlass db migrate")
     return Exit.USAGE if schema.missing else Exit.DONE

@@ -25,13 +25,15 @@ async def doctor(at: Ambient) -> Exit:
 
     from windlass.app import extending
     from windlass.app.doctor import examine
+    from windlass.app.judging import policies_of
     from windlass.cli.session import find_dsn
     from windlass.store.database import Database
 
     extensions = extending.load(at.settings)
     db = await Database.open(find_dsn(at), max_size=2)
     try:
-        found = await examine(db, now_s=time.time(), folders=extending.folders(extensions))
+        folders, policies = extending.folders(extensions), policies_of(at.settings)
+        found = await examine(db, now_s=time.time(), folders=folders, policies=policies)
     finally:
         await db.close()
     rows: list[Row] = [(one.name, one.status, one.found, one.remedy) for one in found.checks] + _disk(at)

@@ -1,4 +1,7 @@
-"""The policy commands that need no database: validate, test, explain, compare, and print an example."""
+"""The policy commands about files: validate, test, explain, compare, and print an example.
+
+`explain` and `diff` can use the policy of the installation in place of a file.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from windlass.cli.command import Ambient, command
+from windlass.cli.commands import policy_published
+from windlass.cli.commands.policy_published import Version
 from windlass.cli.exits import Exit
 
 PANEL = "Set up"
@@ -19,12 +24,13 @@ Others = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    group = typer.Typer(help="Policies: check, test and explain them.", no_args_is_help=True)
+    group = typer.Typer(help="Policies: check, test, publish and explain them.", no_args_is_help=True)
     command(group, "validate", panel=PANEL, has_json=True, is_local=True)(validate)
     command(group, "test", panel=PANEL, has_json=True, is_local=True)(test)
-    command(group, "explain", panel=PANEL, has_json=True, is_local=True)(explain)
-    command(group, "diff", panel=PANEL, has_json=True, is_local=True)(diff)
+    command(group, "explain", panel=PANEL, has_json=True)(explain)
+    command(group, "diff", panel=PANEL, has_json=True)(diff)
     command(group, "example", panel=PANEL, is_local=True)(example)
+    policy_published.add_to(group, PANEL)
     app.add_typer(group, name="policy", rich_help_panel=PANEL)
 
 
@@ -69,26 +75,33 @@ def test(
     return Exit.DONE if told["is_good"] else Exit.USAGE
 
 
-def explain(
+async def explain(
     at: Ambient,
-    file: File,
-    request: Annotated[str, typer.Argument(metavar="REQUEST.json", help="The request; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="A policy. Without it, the installation's policy is asked.")
+    ],
+    request: Annotated[
+        str | None, typer.Argument(metavar="REQUEST.json", help="The request; - reads standard input.")
+    ] = None,
     others: Others = None,
+    version: Version = None,
 ) -> None:
     """Show the verdict about a request, and for each rule its first condition that failed."""
-    from windlass.core.errors import BadPolicy, BadRecipe, TooLarge
+    from windlass.core.errors import BadSetting
     from windlass.documents.policy import explanation_values
     from windlass.policy.explain import explain as explained
     from windlass.policy.reader import read_question
     from windlass.policy.rules import compile_policy
-    from windlass.recipe.yaml_text import read_document
 
-    policy = compile_policy([_read(file), *(_read(other) for other in others or ())])
-    try:
-        value, _ = read_document(_bytes(request), has_aliases=False)
-    except (BadRecipe, TooLarge) as error:
-        raise BadPolicy(f"{request}: {error.message}", remedy=error.remedy) from None
-    told = explanation_values(explained(policy, read_question(value)))
+    if request is None:
+        if others:
+            raise BadSetting("--with goes with a FILE", remedy="Publish the other policy, or name a FILE")
+        told = await _explained_there(at, request_of(file), version)
+    else:
+        if version is not None:
+            raise BadSetting("--version goes without a FILE", remedy="Leave out the FILE or --version")
+        policy = compile_policy([_read(file), *(_read(other) for other in others or ())])
+        told = explanation_values(explained(policy, read_question(request_of(request))))
     if at.as_json:
         at.screen.document(told)
         return
@@ -102,21 +115,37 @@ def explain(
         for one in document["rules"]
     ]
     at.screen.table(columns, rows)
-    for one in told["would"]:
-        at.screen.line(f"would be {one['decision']} by {one['rule']}: {one['reason']}")
-    _show_verdict(at, told["verdict"])
+    show_would(at, told)
+    show_verdict(at, told)
 
 
-def diff(
+async def _explained_there(at: Ambient, request: Any, version: int | None) -> dict[str, Any]:
+    from windlass.cli.session import client
+
+    async with client(at) as ask:
+        return await ask.explain_policy(request, version)
+
+
+async def diff(
     at: Ambient,
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A policy.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Another one.")],
+    before: Annotated[
+        str,
+        typer.Argument(metavar="[BEFORE]", help="A policy. Without it, the document in force with the name of AFTER."),
+    ],
+    after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Another one.")] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name of the document in force. Default: the file's.")
+    ] = None,
 ) -> None:
     """Compare two policies: their rules, and their verdicts about the requests of both policies' tests."""
     from windlass.documents.policy import diff_values
     from windlass.policy.diff import diff_policies
 
-    told = diff_values(diff_policies(_read(before), _read(after)))
+    if after is None:
+        document = name or policy_published.document_name(before)
+        told = diff_values(diff_policies(await _in_force(at, document), _read(before)))
+    else:
+        told = diff_values(diff_policies(_read(before), _read(after)))
     if at.as_json:
         at.screen.document(told)
         return
@@ -128,6 +157,21 @@ def diff(
     for one in told["verdicts"]:
         mark = "looser" if one["is_looser"] else "stricter"
         at.screen.line(f"{mark}: {one['name'] or one['topic']}: {one['before']} → {one['after']}")
+
+
+async def _in_force(at: Ambient, name: str) -> Any:
+    """Return the document in force that has this name."""
+    from windlass.cli.session import client
+    from windlass.core.errors import NotFound
+    from windlass.policy.reader import read_policy
+
+    async with client(at) as ask:
+        no = (await ask.policy())["version"]
+        texts = {one.name: one.text for one in (await ask.policy_version(no)).texts} if no else {}
+    if name not in texts:
+        known = f"version {no} has {', '.join(texts)}" if texts else "no policy was published"
+        raise NotFound(f"no document {name[:100]!r} is in force: {known}", remedy="Name it with --name")
+    return read_policy(texts[name])
 
 
 def example(
@@ -158,9 +202,16 @@ def _show_report(at: Ambient, file: str, told: dict[str, Any]) -> None:
         at.screen.note("add a test for each, or `rule: NAME` to what a test expects")
 
 
-def _show_verdict(at: Ambient, verdict: dict[str, Any]) -> None:
+def show_would(at: Ambient, told: dict[str, Any]) -> None:
+    """Print the verdicts of shadow rules."""
+    for one in told["would"]:
+        at.screen.line(f"would be {one['decision']} by {one['rule_id']}: {one['reason']}")
+
+
+def show_verdict(at: Ambient, verdict: dict[str, Any]) -> None:
+    """Print a verdict."""
     at.screen.line(f"verdict    {verdict['decision']}")
-    at.screen.line(f"rule       {verdict['rule']}")
+    at.screen.line(f"rule       {verdict['rule_id']}")
     at.screen.line(f"reason     {verdict['reason']}")
     for name, enforcer in verdict.get("enforced", {}).items():
         at.screen.line(f"constraint {name}, enforced by the {enforcer}")
@@ -184,12 +235,32 @@ def _topics(apps: list[str] | None) -> frozenset[str] | None:
     return frozenset(found)
 
 
-def _read(name: str) -> Any:
+def request_of(name: str) -> Any:
+    """Return the request in a file. Raises BadPolicy unless it is one."""
+    from windlass.core.errors import BadPolicy, BadRecipe, TooLarge
+    from windlass.policy.reader import read_question
+    from windlass.recipe.yaml_text import read_document
+
+    try:
+        value, _ = read_document(_bytes(name), has_aliases=False)
+    except (BadRecipe, TooLarge) as error:
+        raise BadPolicy(f"{name}: {error.message}", remedy=error.remedy) from None
+    read_question(value)
+    return value
+
+
+def text_of(name: str) -> str:
+    """Return the text of a policy that can be read. Raises BadPolicy with the file's name."""
+    _read(name, found := _bytes(name))
+    return found.decode()
+
+
+def _read(name: str, text: bytes | None = None) -> Any:
     from windlass.core.errors import BadPolicy
     from windlass.policy.reader import read_policy
 
     try:
-        return read_policy(_bytes(name))
+        return read_policy(_bytes(name) if text is None else text)
     except BadPolicy as error:
         error.message = f"{name}: {error.message}"
         raise

@@ -50,13 +50,18 @@ def up(
     drain: Drain = None,
     is_demo: Annotated[bool, typer.Option("--demo", help="Like `windlass demo`.")] = False,
     no_demo: Annotated[bool, typer.Option("--no-demo", help="Start without the demo job and its worker.")] = False,
+    no_policy: Annotated[
+        bool, typer.Option("--no-policy", help="Do not publish the starter policy, which allows every job.")
+    ] = False,
 ) -> Exit:
     """Start PostgreSQL, the engine, a worker and the API in this process. Ctrl-C stops them; the data stays."""
     from windlass.cli import serving
 
     _drain(at, drain)
     with_demo = False if no_demo else None
-    main = serving.demo(at) if is_demo else serving.up(at, app, queue, concurrency, listen, with_demo=with_demo)
+    if is_demo:
+        return serving.start(at, serving.demo(at))
+    main = serving.up(at, app, queue, concurrency, listen, with_demo=with_demo, with_policy=not no_policy)
     return serving.start(at, main)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from windlass.app.windlass import Windlass
-from windlass.cli.local import admin, approvals, jobs
+from windlass.cli.local import admin, approvals, jobs, policies
 from windlass.cli.local.call import LocalRequest
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Answer, Ask, Give, Got, Lost, More, Pause, Wish
@@ -63,6 +63,16 @@ _HANDLERS: dict[str, Handler] = {
     "DELETE /keys/(?P<key_id>[^/]+)": admin.revoke_key,
     "GET /audit": admin.audit,
     "GET /audit/verify": admin.verify_audit,
+    "GET /policy": policies.state,
+    "GET /policy/snapshots": policies.snapshots,
+    "GET /policy/snapshots/(?P<version>[0-9]+)": policies.snapshot,
+    "POST /policy/publish": policies.publish_documents,
+    "POST /policy/rollback": policies.roll_back,
+    "POST /policy/evaluate": policies.evaluate,
+    "POST /policy/simulate": policies.simulate,
+    "POST /policy/explain": policies.explain,
+    "POST /policy/replay": policies.replay,
+    "GET /policy/shadow": policies.shadow,
     "GET /providers": admin.list_providers,
     "GET /providers/(?P<name>[^/]+)": admin.provider,
     "GET /budgets": admin.list_budgets,

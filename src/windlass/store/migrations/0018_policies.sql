@@ -11,6 +11,29 @@ CREATE TABLE windlass.policies (
     at           timestamptz NOT NULL
 );
 
+-- What shadow rules would have decided, by minute, and the newest examples of it (engine/shadows.py).
+CREATE TABLE windlass.policy_shadows (
+    minute    timestamptz NOT NULL,
+    policy    bigint NOT NULL,
+    rule      text NOT NULL,
+    decision  text NOT NULL,
+    count     int NOT NULL,
+    PRIMARY KEY (minute, policy, rule, decision)
+);
+CREATE TABLE windlass.policy_examples (
+    no        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at        timestamptz NOT NULL,
+    policy    bigint NOT NULL,
+    rule      text NOT NULL,
+    decision  text NOT NULL,
+    reason    text NOT NULL,
+    edge      text NOT NULL,
+    topic     text NOT NULL,
+    tenant    text,
+    job_id    text,
+    caller    text
+);
+
 -- The version in force, and the oldest version whose verdicts still hold. `no` is 0 until the first publish: then no job
 -- is judged, and the column `jobs.policy` stays NULL.
 CREATE TABLE windlass.policy_now (

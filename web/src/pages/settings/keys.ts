@@ -15,6 +15,8 @@ const LINES: Readonly<Record<Scope, string>> = {
   "audit:read": "Read the audit",
   "approvals:decide": "Approve or reject what others request",
   "priority:high": "Submit jobs of any priority",
+  "policy:read": "Read the policy, and ask it about requests",
+  "policy:write": "Publish policies and roll them back",
   admin: "Everything, for the jobs of all callers",
 };
 
