@@ -27,9 +27,8 @@ async def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="jobs:read, jobs:write, audit:read, approvals:decide, policy:read, policy:write, priority:high or admin; "
-            "repeatable. "
-            "Default: the first two."
+            help="jobs:read, jobs:write, audit:read, approvals:decide, policy:read, policy:write, priority:high or "
+            "admin; repeatable. Default: the first two."
         ),
     ] = None,
     role: Annotated[
