@@ -284,11 +284,17 @@ def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:
     """Return the numbers of the steps that an outcome of this step can change.
 
     Success changes the direct dependents. A failure may abandon all descendants. A child of a fan-out changes the
-    fan-out, which may then succeed or fail. Every end changes the nodes that follow the ended ones.
+    fan-out, which may then succeed or fail. Every end changes the nodes that follow. If one of them was abandoned, the
+    turn passes over it, and all steps of the job must be loaded (`passes_over`).
     """
     if no != node:
         return {no, node} | plan.descendants[node]
     if is_success:
         return {no, *plan.successors[node], *plan.followers[node]}
-    ended = {no} | plan.descendants[node]
-    return ended.union(*(plan.followers[one] for one in ended)) if plan.is_undo else ended
+    # In an undo a failure abandons nodes, and the turn then passes over any number of them.
+    return set(range(len(plan.nodes))) if plan.is_undo else {no} | plan.descendants[node]
+
+
+def passes_over(draft: Draft) -> bool:
+    """Return whether a turn may pass over abandoned steps, so that the decision needs all steps of the job."""
+    return draft.plan.is_undo and any(step.state is StepState.ABANDONED for step in draft.steps.values())

@@ -91,16 +91,15 @@ def _unblock(draft: Draft, after: Step) -> None:
 
 
 def _release_followers(draft: Draft, step: Step) -> None:
-    """Release the nodes that wait only for the end of this step and of the steps that its failure abandoned."""
-    plan = draft.plan
-    ended = [step.node]
-    if step.state is StepState.FAILED:
-        ended += (no for no in sorted(plan.descendants[step.node]) if draft.steps[no].state is StepState.ABANDONED)
-    for no in ended:
-        for follower in plan.followers[no]:
+    """Give the turn to the next node. An abandoned node passes its turn on when the turn comes to it, not before."""
+    ahead = [step.node]
+    while ahead:
+        for follower in draft.plan.followers[ahead.pop()]:
             after = draft.steps[follower]
             if after.state is StepState.BLOCKED:
                 _unblock(draft, after)
+            elif after.state is StepState.ABANDONED:
+                ahead.append(follower)
 
 
 def _not_undone(draft: Draft, step: Step, fault: Fault) -> Fault:

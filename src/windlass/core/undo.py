@@ -8,8 +8,8 @@ job ends in any way but COMPLETED, the same commit inserts an undo job for the e
 
 A node of an undo plan has the name of the step that it undoes. It needs the undo of everything that used the effect:
 if that fails for good, the effect must stay, because its users stay. So a failure abandons exactly the undo of what
-the failed step depended on. By default the nodes also follow one another (`Node.follows`): one at a time, in reverse
-order of completion, in whatever way each ends. With `undo_order: graph` they do not.
+the failed step depended on. By default the nodes also follow one another in one chain (`Node.follows`): one at a time,
+in reverse order of completion, in whatever way each ends. With `undo_order: graph` they do not.
 
 Steps without effects leave no node, unless many effects before and after them would need an edge for each pair. Then a
 node that only joins them keeps the plan linear in the size of the graph.
@@ -88,7 +88,8 @@ def standing(plan: Plan, past: Iterable[Past], children: frozenset[int] = frozen
     rows = list(past)
     kept = _before_savepoints(plan, rows)
     found = [
-        Standing(row.no, row.node, label(plan, row.node, row.index), row.seq)
+        # What was taken over is older than everything that this job did.
+        Standing(row.no, row.node, label(plan, row.node, row.index), 0 if row.is_taken_over else row.seq)
         for row in rows
         if row.node not in kept and _has_effect(plan.nodes[row.node], row, children)
     ]
@@ -144,19 +145,18 @@ def finals(plan: Plan, past: Iterable[Past]) -> list[str]:
 def undo_plan(plan: Plan, stands: Sequence[Standing]) -> Plan:
     """Return the plan that undoes these effects, which come in the order of `standing`."""
     graph = _Reversed(plan, stands)
-    order = [*graph.joints, *range(len(stands))]
+    order = graph.order()
     in_turn = plan.undo_order is UndoOrder.COMPLETION
     # The worker does the work of joining nodes and of child jobs itself, in a queue that other undo steps use too.
     own = (undo.queue for one in stands if (undo := plan.nodes[one.node].undo) is not None)
     queue = next(own, plan.nodes[stands[0].node].queue)
     nodes = {}
-    for at in order:
+    for place, at in enumerate(order):
         needs = tuple(sorted(graph.name(one) for one in graph.before[at]))
-        last = graph.name(at - 1) if in_turn and isinstance(at, int) and at > 0 else None
-        follows = () if last is None or last in needs else (last,)
+        follows = (graph.name(order[place - 1]),) if in_turn and place else ()
         one = stands[at] if isinstance(at, int) else None
         nodes[graph.name(at)] = replace(_node(plan, one, queue), name=graph.name(at), needs=needs, follows=follows)
-    return Plan(recipe=f"{plan.recipe}.undo", nodes=_sorted(nodes))
+    return Plan(recipe=f"{plan.recipe}.undo", nodes=tuple(nodes.values()))
 
 
 def _node(plan: Plan, one: Standing | None, queue: str) -> Node:
@@ -165,21 +165,6 @@ def _node(plan: Plan, one: Standing | None, queue: str) -> Node:
     if undo is None:
         return Node("", run=UNDO_HANDLER, undoes=undoes, queue=queue, retry=_PATIENT)
     return Node("", run=undo.run, undoes=undoes, queue=undo.queue, retry=undo.retry, timeout_s=undo.timeout_s)
-
-
-def _sorted(nodes: Mapping[str, Node]) -> tuple[Node, ...]:
-    """Order the nodes so that each comes after the nodes that it waits for; otherwise keep the given order."""
-    done: dict[str, Node] = {}
-    for name in nodes:
-        ahead = [name]
-        while ahead:
-            node = nodes[ahead[-1]]
-            missing = [one for one in (*node.follows, *node.needs) if one not in done]
-            if missing:
-                ahead.extend(reversed(missing))
-            else:
-                done[ahead.pop()] = node
-    return tuple(done.values())
 
 
 class _Reversed:
@@ -215,6 +200,19 @@ class _Reversed:
             for name in node.needs:
                 self._edge(after, entries[no], exits[plan.number[name]])
         self.joints = [name for name in passing if not self._contract(after, name)]
+
+    def order(self) -> list[int | str]:
+        """Return the vertices in the order of the undo; a joining vertex comes right before the first that needs it."""
+        done: dict[int | str, None] = {}
+        for at in range(len(self._stands)):
+            ahead: list[int | str] = [at]
+            while ahead:
+                missing = sorted((one for one in self.before[ahead[-1]] if one not in done), key=str)
+                if missing:
+                    ahead.extend(missing)
+                else:
+                    done[ahead.pop()] = None
+        return list(done)
 
     def name(self, vertex: int | str) -> str:
         """Return the name of the vertex's node."""

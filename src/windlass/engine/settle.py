@@ -25,7 +25,7 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core import settle as law
-from windlass.core.draft import Draft, Job, Step, touched_by
+from windlass.core.draft import Draft, Job, Step, passes_over, touched_by
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
@@ -238,6 +238,9 @@ async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is
             touched = touched_by(plan, report.no, report.node, is_success=is_success)
         wanted.setdefault(report.job_id, set()).update(touched)
     found = await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
+    if whole := {draft.job.id: range(draft.job.steps_total) for draft in found if passes_over(draft)}:
+        more = await drafts.load(connection, whole, lambda plan_hash: read_plan(connection, plan_hash))
+        found = [*(draft for draft in found if draft.job.id not in whole), *more]
     for draft in found:
         for report in children.get(draft.job.id, ()):
             _add_child(draft, report)

@@ -31,7 +31,8 @@ class NamedStep(Protocol):
 def undo_of(handler: Any, when: Any, place: str) -> Undo | None:
     """Return how a step is undone, from the keywords of its decorator: a function with `@wl.step`, or its name."""
     if handler is None:
-        return _none(when, place)
+        _check_none(when, place)
+        return None
     if isinstance(handler, NamedStep):
         asks = handler.asks
         if asks.undo is not None:
@@ -49,7 +50,8 @@ def undo_of(handler: Any, when: Any, place: str) -> Undo | None:
 def read_undo(value: Any, when: Any, place: str) -> Undo | None:
     """Return how a step is undone, from a document: a handler's name, or a mapping with `run` and options."""
     if value is None:
-        return _none(when, place)
+        _check_none(when, place)
+        return None
     where = f"{place}.undo"
     if isinstance(value, str):
         return Undo(value, _when(when, place))
@@ -91,7 +93,7 @@ def check_mode(value: Any) -> UndoMode:
     return _word(UndoMode, value, "undo")
 
 
-def _none(when: Any, place: str) -> None:
+def _check_none(when: Any, place: str) -> None:
     if when is not None:
         raise BadRecipe("`undo_when` says when the undo applies, and this step has no undo", place=f"{place}.undo_when")
 

@@ -109,7 +109,7 @@ class _Job:
     def covered(self) -> list[str]:
         """Check that an undo job has every standing effect, since the commit that ended the job."""
         wrong = []
-        has = defaultdict(list)
+        has: dict[int, list[tuple[Row, Row]]] = defaultdict(list)
         for undo, no, row in self.undos():
             has[no].append((undo, row))
         for one in self.stands:
@@ -127,7 +127,8 @@ class _Job:
     def ordered(self) -> list[str]:
         """Check that an undo begins only after the undo of what completed later or used the effect."""
         wrong = []
-        begun, over = {}, {}
+        begun: dict[int, int] = {}
+        over: dict[int, tuple[int, str]] = {}
         newest = {one.no: place for place, one in enumerate(self.stands)}
         for undo, no, row in self.undos():
             if no not in newest or self.parts[0]["undo_job"] != undo["id"]:
