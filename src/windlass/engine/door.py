@@ -241,7 +241,7 @@ async def _write(
     if paid:
         # A budget that the submitter asked for is stored later, and this one stands.
         await connection.execute(sql("job_budget"), *(list(column) for column in zip(*paid, strict=True)))
-    limited = [(s.job_id, most) for s, v in told if (most := attempts_max(v)) is not None]
+    limited = [(s.job_id, tries) for s, v in told if (tries := attempts_max(v)) is not None]
     if limited:
         await connection.execute(sql("verdict_limit_new"), *(list(column) for column in zip(*limited, strict=True)))
     held = [(s.job_id, _wait_s(s, v)) for s, v in told if hold_of(v.decision)]
