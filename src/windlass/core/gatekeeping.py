@@ -28,7 +28,7 @@ from windlass.core.graph import end
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import DESTINATION_DENIED, SAFETY_DENIED, VELOCITY_EXCEEDED, Fault
 from windlass.core.states import JobState
-from windlass.core.verdict import Decision, Edge, Verdict, denied
+from windlass.core.verdict import UNDO, Decision, Edge, Verdict, denied
 
 # A throttled job is asked about again after this time, and then after 2^n s, at most ASK_MAX_S.
 THROTTLE_S = 5.0
@@ -36,6 +36,11 @@ ASK_MAX_S = 30.0
 JITTER_S = 0.5
 # The rule of a refusal by `allowed_destinations`, which no document contains.
 DESTINATION = "windlass:destination"
+# The number of the good verdict of an undo job. An undo is authorised with the steps that it undoes, so no later policy
+# makes the verdict old. It is the largest whole number that JSON carries exactly.
+AUTHORISED = 2**53 - 1
+
+UNDO_ALLOWED = Verdict(Decision.ALLOW, UNDO, "an undo is authorised with the steps that it undoes")
 
 _HOLDS: Mapping[Decision, Hold] = {
     Decision.ALLOW: NO_HOLD,

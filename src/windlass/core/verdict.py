@@ -27,6 +27,7 @@ BAD_TOPIC = "windlass:topic"
 FAULT = "windlass:fault"
 DEFAULT = "windlass:default"
 NO_RULE = "windlass:no_rule"
+UNDO = "windlass:undo"
 
 
 class Edge(StrEnum):

@@ -29,8 +29,8 @@ from weakref import WeakKeyDictionary
 import asyncpg
 
 from windlass.core.errors import Denied, Unavailable
-from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
-from windlass.core.verdict import Decision, Edge, Verdict
+from windlass.core.gatekeeping import AUTHORISED, UNDO_ALLOWED, ask_after_s, fault_of, hold_of
+from windlass.core.verdict import UNDO, Decision, Edge, Verdict
 from windlass.engine.asker import Asker, known_asker
 from windlass.engine.job_approvals import ask_for_new, request_of, subject_of
 from windlass.engine.job_rows import UNJUDGED, Marks
@@ -109,13 +109,19 @@ class Judged:
         good = [verdict.decision.admits for verdict in verdicts]
         return Marks(
             self.policy,
-            [self.policy if is_good else None for is_good in good],
+            [self._number(verdict) for verdict in verdicts],
             [verdict.rule if is_good else None for verdict, is_good in zip(verdicts, good, strict=True)],
             [
                 {"policy": self.policy, "rule": verdict.rule, "caller": asker.plain}
                 for verdict, asker in zip(verdicts, self.askers, strict=True)
             ],
         )
+
+    def _number(self, verdict: Verdict) -> int | None:
+        """Return the number of the policy by which the job may go on, or None."""
+        if not verdict.decision.admits:
+            return None
+        return AUTHORISED if verdict.rule == UNDO else self.policy
 
 
 NOT_JUDGED = Judged()
@@ -128,7 +134,13 @@ async def judge_all(connection: asyncpg.Connection, gate: Current, submissions: 
     known = await _known(connection, submissions)
     askers = tuple(s.asker or known[s.caller] for s in submissions)
     pairs = zip(submissions, askers, strict=True)
-    return Judged(gate.no, askers, tuple(judge_one(gate, question_of(s, asker)) for s, asker in pairs))
+    return Judged(gate.no, askers, tuple(_judgement(gate, s, asker) for s, asker in pairs))
+
+
+def _judgement(gate: Current, submission: Submission, asker: Asker) -> Judgement:
+    if submission.plan.is_undo:
+        return Judgement(UNDO_ALLOWED)
+    return judge_one(gate, question_of(submission, asker))
 
 
 def judge_one(gate: Current, question: Question) -> Judgement:

@@ -19,6 +19,7 @@ from windlass.core.birth import births, first_state
 from windlass.core.caller import CRITICAL
 from windlass.core.draft import Draft
 from windlass.core.effect import StartUndo
+from windlass.core.gatekeeping import AUTHORISED
 from windlass.core.hold import Hold
 from windlass.core.lane import lane_of
 from windlass.core.plan import NodeKind, Plan
@@ -35,6 +36,7 @@ from windlass.core.undo import (
     undo_labels,
     undo_plan,
 )
+from windlass.core.verdict import UNDO
 from windlass.store.columns import encode
 from windlass.store.plans import PLANS, read_plan
 from windlass.store.statements import bound, sql
@@ -233,7 +235,8 @@ async def insert(connection: asyncpg.Connection, new: NewUndo) -> None:
             step_states=[str(one.state) for one in first], step_queues=[node.queue for node in plan.nodes],
             step_unmet=[one.unmet for one in first], step_timeouts=[node.timeout_s for node in plan.nodes],
             step_lanes=[lane_of(node, row["caller"]) for node in plan.nodes],
-            step_holds=[int(one.holds) for one in first], is_ahead=False, channels=[], payloads=[],
+            step_holds=[int(one.holds) for one in first],
+            judged_by=None, policy=AUTHORISED, rule=UNDO, is_ahead=False, channels=[], payloads=[],
         )
     )  # fmt: skip
     await connection.execute(sql("undo_put"), job_id, part, undo_job, Hold.ATTEMPT in hold, Hold.ASK in hold)

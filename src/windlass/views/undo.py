@@ -62,7 +62,8 @@ async def undo_view(db: Database, job_id: UUID) -> UndoView:
                 steps[step.no] = step
     if waiting := [one for one in found.stands if one.no not in steps]:
         nodes = undo_plan(plan, waiting).nodes
-        steps |= {step.no: step for node in nodes if (step := _step(node)) is not None}
+        planned = [one for node in nodes if (one := _step(node)) is not None]
+        steps |= {one.no: one for one in planned}
     return UndoView(
         plan.undo_order,
         plan.undo,
