@@ -14,6 +14,7 @@ const WAITS: Readonly<Record<WaitWord, string>> = {
   external: "waits for a provider",
   event: "waits for an event",
   approval: "waits for an approval",
+  policy: "held by the policy",
   budget: "held by a budget",
 };
 

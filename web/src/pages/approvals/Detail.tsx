@@ -57,8 +57,8 @@ export function Detail({ approval, onDecide }: DetailProps) {
       </header>
       <Part title="What will run">
         <Facts of={approval} />
-        {isFull(approval.show) && <Json value={approval.show} label="What the recipe shows" />}
-        <Json value={approval.inputs} label="Inputs of the job" />
+        {isFull(approval.show) && <Value value={approval.show} name="What the recipe shows" />}
+        <Value value={approval.inputs} name="Inputs of the job" />
       </Part>
       <Part title="What the rule says">
         <p>
@@ -125,6 +125,15 @@ function Facts({ of }: { readonly of: Approval }) {
         </span>
       </Fact>
     </dl>
+  );
+}
+
+function Value({ name, value }: { readonly name: string; readonly value: unknown }) {
+  return (
+    <div className="flex min-w-0 flex-col gap-1">
+      <h4 className="font-medium text-[12px] text-dim">{name}</h4>
+      <Json value={value} label={name} />
+    </div>
   );
 }
 

@@ -58,7 +58,7 @@ test("what expires first comes first, and what is decided comes last", () => {
 });
 
 test("people are named by role and by name, and those who come later too", () => {
-  expect(peopleText(NOBODY)).toBe("everybody who may decide");
+  expect(peopleText(NOBODY)).toBe("everybody with the right to decide");
   const group = { ...NOBODY, roles: ["lead"], callers: ["grace"], escalate_after_s: 3_600, escalate_roles: ["cto"] };
   expect(peopleText(group)).toBe("role lead or grace; after 1h also role cto");
 });

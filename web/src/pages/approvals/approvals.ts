@@ -73,7 +73,7 @@ export function approvedBy(one: Approval): readonly string[] {
 export function peopleText(group: Voters): string {
   const names = [...group.roles.map((role) => `role ${role}`), ...group.callers];
   const later = [...group.escalate_roles.map((role) => `role ${role}`), ...group.escalate_callers];
-  const first = names.length === 0 ? "everybody who may decide" : names.join(" or ");
+  const first = names.length === 0 ? "everybody with the right to decide" : names.join(" or ");
   if (group.escalate_after_s === null || later.length === 0) return first;
   return `${first}; after ${leftText(group.escalate_after_s * 1_000)} also ${later.join(" or ")}`;
 }

@@ -35,6 +35,8 @@ const WORDS: Readonly<Record<AuditEvent, Word>> = {
   console_signed_in: { word: "Signed in to the console", tone: "plain" },
   console_signed_out: { word: "Signed out of the console", tone: "plain" },
   timeline_changed: { word: "Database was failed over", tone: "care" },
+  policy_published: { word: "Published a policy", tone: "care" },
+  policy_rolled_back: { word: "Rolled a policy back", tone: "care" },
   approval_voted: { word: "Voted on an approval", tone: "care" },
   approval_used: { word: "Approval was used", tone: "good" },
   policy_published: { word: "Published a policy", tone: "care" },
