@@ -901,6 +901,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a job's undo
+         * @description Returns which effects are undone, in order. Before the job has ended: what a cancel would undo now.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.undo"];
+        put?: never;
+        /**
+         * Undo a finished job
+         * @description Lets an undo go that waits for a person, or undoes the effects of any finished job that still stand.
+         *
+         *     Scope: `jobs:write`.
+         */
+        post: operations["jobs.start_undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/webhook": {
         parameters: {
             query?: never;
@@ -1751,7 +1779,7 @@ export interface components {
             /** Votes */
             votes: components["schemas"]["VoteDocument"][];
             /** Who */
-            who: components["schemas"]["VotersDocument"][];
+            who: components["schemas"]["windlass__api__wire__approval__VotersDocument"][];
             /** Why Not */
             why_not: string | null;
         };
@@ -1771,6 +1799,21 @@ export interface components {
          * @enum {string}
          */
         ApprovalState: "PENDING" | "APPROVED" | "REJECTED" | "EXPIRED" | "INVALIDATED" | "USED";
+        /**
+         * ApprovalTermsDocument
+         * @description How an approval is given.
+         */
+        ApprovalTermsDocument: {
+            /** Expires S */
+            expires_s: number;
+            /** Need */
+            need: number;
+            /**
+             * Who
+             * @description A voter belongs to every group.
+             */
+            who: components["schemas"]["windlass__api__wire__policy__VotersDocument"][];
+        };
         /**
          * AttemptDocument
          * @description One attempt of a step.
@@ -2100,6 +2143,12 @@ export interface components {
              * @default
              */
             reason: string;
+            /**
+             * Undo
+             * @description Whether the effects of finished steps are undone. False keeps them.
+             * @default true
+             */
+            undo: boolean;
         };
         /**
          * ChildrenDocument
@@ -2528,7 +2577,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -2623,6 +2672,12 @@ export interface components {
             /** Target */
             target: string;
         };
+        /**
+         * Effects
+         * @description What became of the effects of a job's steps.
+         * @enum {string}
+         */
+        Effects: "none" | "standing" | "undoing" | "undone" | "failed";
         /**
          * EventDocument
          * @description An event of a job.
@@ -2840,7 +2895,7 @@ export interface components {
          * @description The name of a hold, as users see it. Every hold has one.
          * @enum {string}
          */
-        HoldName: "paused" | "slot" | "route" | "policy" | "approval";
+        HoldName: "paused" | "slot" | "route" | "policy" | "approval" | "attempt" | "ask";
         /**
          * HolderDocument
          * @description A step that holds a slot of the provider.
@@ -2879,6 +2934,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2944,6 +3001,11 @@ export interface components {
             /** Trace Id */
             trace_id: string;
             /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
+            /**
              * Updated At
              * Format: date-time
              * @description The time of the job's last event.
@@ -2970,6 +3032,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -3032,6 +3096,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -3057,6 +3126,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -3119,6 +3190,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -3355,6 +3431,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -3417,6 +3495,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -3593,6 +3676,12 @@ export interface components {
          * @enum {string}
          */
         OnReject: "fail" | "continue";
+        /**
+         * OutputDecision
+         * @description The decisions about an output, from the most lenient to the strictest.
+         * @enum {string}
+         */
+        OutputDecision: "allow" | "redact" | "redo" | "quarantine" | "deny";
         /**
          * OverviewDocument
          * @description What to look at first. A caller that is no admin sees only its own jobs, and no queues.
@@ -3938,7 +4027,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -4689,7 +4778,7 @@ export interface components {
          * @description The rights that a key may have.
          * @enum {string}
          */
-        Scope: "jobs:read" | "jobs:write" | "audit:read" | "approvals:decide" | "priority:high" | "admin";
+        Scope: "jobs:read" | "jobs:write" | "audit:read" | "approvals:decide" | "priority:high" | "policy:read" | "policy:write" | "admin";
         /**
          * SessionDocument
          * @description The signed-in caller, and the facts that the page needs about the server.
@@ -5059,6 +5148,92 @@ export interface components {
             waiting: number;
         };
         /**
+         * UndoDocument
+         * @description The undo of a job: what would run, what runs, or what ran, in order.
+         */
+        UndoDocument: {
+            effects: components["schemas"]["Effects"];
+            /**
+             * Final
+             * @description Finished steps whose effects nothing removes.
+             */
+            final: string[];
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Steps */
+            steps: components["schemas"]["UndoStepDocument"][];
+            /** @description `ask`: a person must allow the undo of a job that ends badly. */
+            undo: components["schemas"]["UndoMode"];
+            /** Undo Job Id */
+            undo_job_id: string | null;
+            /**
+             * Undo Jobs
+             * @description All undo jobs; a resumed undo and a late success have their own.
+             */
+            undo_jobs: string[];
+            undo_order: components["schemas"]["UndoOrder"];
+        };
+        /**
+         * UndoMode
+         * @description Who starts the undo of a job that ended badly.
+         * @enum {string}
+         */
+        UndoMode: "auto" | "ask";
+        /**
+         * UndoOrder
+         * @description The order in which the effects of a job are undone.
+         * @enum {string}
+         */
+        UndoOrder: "completion" | "graph";
+        /**
+         * UndoStarted
+         * @description The undo job of a job. `is_new` is false if it was under way already.
+         */
+        UndoStarted: {
+            /** Is New */
+            is_new: boolean;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /**
+             * Undo Job Id
+             * Format: uuid
+             */
+            undo_job_id: string;
+        };
+        /**
+         * UndoStepDocument
+         * @description An effect of a job and its undo.
+         */
+        UndoStepDocument: {
+            /**
+             * Needs
+             * @description The effects that must be undone before, because they use this one.
+             */
+            needs: string[];
+            /**
+             * No
+             * @description The number of the step whose effect is undone.
+             */
+            no: number;
+            /**
+             * Run
+             * @description The handler that undoes it; `windlass.undo` for a child job.
+             */
+            run: string;
+            /** @description The state of the undo step. Null: no undo job has it yet. */
+            status: components["schemas"]["StepState"] | null;
+            /** Step */
+            step: string;
+            /** Undo Job Id */
+            undo_job_id: string | null;
+        };
+        /**
          * VelocityDocument
          * @description The velocity limit of the rule that decides.
          */
@@ -5157,25 +5332,6 @@ export interface components {
              * @description `subject` as the voter read it. If something else would run, the vote is refused.
              */
             subject?: string | null;
-        };
-        /**
-         * VotersDocument
-         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
-         */
-        VotersDocument: {
-            /** Callers */
-            callers: string[];
-            /**
-             * Escalate After S
-             * @description After this time the people below belong to it too.
-             */
-            escalate_after_s: number | null;
-            /** Escalate Callers */
-            escalate_callers: string[];
-            /** Escalate Roles */
-            escalate_roles: string[];
-            /** Roles */
-            roles: string[];
         };
         /**
          * WaitDocument
@@ -5392,6 +5548,41 @@ export interface components {
          * @enum {string}
          */
         WorkflowStatus: "RUNNING" | "WAITING_SINGLE" | "WAITING_PARALLEL" | "READY_TO_RESUME";
+        /**
+         * VotersDocument
+         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
+         */
+        windlass__api__wire__approval__VotersDocument: {
+            /** Callers */
+            callers: string[];
+            /**
+             * Escalate After S
+             * @description After this time the people below belong to it too.
+             */
+            escalate_after_s: number | null;
+            /** Escalate Callers */
+            escalate_callers: string[];
+            /** Escalate Roles */
+            escalate_roles: string[];
+            /** Roles */
+            roles: string[];
+        };
+        /**
+         * VotersDocument
+         * @description A group of people who may approve.
+         */
+        windlass__api__wire__policy__VotersDocument: {
+            /** Callers */
+            callers: string[];
+            /** Escalate After S */
+            escalate_after_s: number | null;
+            /** Escalate Callers */
+            escalate_callers: string[];
+            /** Escalate Roles */
+            escalate_roles: string[];
+            /** Roles */
+            roles: string[];
+        };
     };
     responses: never;
     parameters: never;
@@ -6795,6 +6986,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -6833,6 +7025,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
                      */
@@ -7900,6 +8093,7 @@ export interface operations {
                      *           "created_at": "2026-11-16T02:55:30.077Z",
                      *           "deadline_at": null,
                      *           "deleted_at": null,
+                     *           "effects": "none",
                      *           "error": null,
                      *           "expires_at": "2026-11-17T02:55:30.077Z",
                      *           "failed_step": null,
@@ -7937,6 +8131,7 @@ export interface operations {
                      *           "steps_total": 1,
                      *           "stuck_for": null,
                      *           "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *           "undo_job_id": null,
                      *           "updated_at": "2026-11-16T02:55:30.091Z",
                      *           "waiting_for": null
                      *         }
@@ -8070,6 +8265,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -8108,6 +8304,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
                      */
@@ -8685,6 +8882,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -8722,6 +8920,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.091Z"
                      *     }
                      */
@@ -9116,6 +9315,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": {
                      *         "code": "cancelled",
                      *         "message": "cancelled by the caller"
@@ -9154,6 +9354,7 @@ export interface operations {
                      *       "steps_total": 8,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.239Z"
                      *     }
                      */
@@ -10479,6 +10680,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.216Z",
                      *       "failed_step": null,
@@ -10514,6 +10716,7 @@ export interface operations {
                      *       "steps_total": 4,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
                      */
@@ -10682,6 +10885,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.198Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.198Z",
                      *       "failed_step": null,
@@ -10720,6 +10924,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
                      */
@@ -10865,6 +11070,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.216Z",
                      *       "failed_step": null,
@@ -10900,6 +11106,7 @@ export interface operations {
                      *       "steps_total": 4,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
                      */
@@ -11057,6 +11264,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.198Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.198Z",
                      *       "failed_step": null,
@@ -11095,6 +11303,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
                      */
@@ -11760,6 +11969,264 @@ export interface operations {
                 };
             };
             /** @description `rate_limited`: Over the limit; `too_many_streams`: Too many open streams. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "effects": "undoing",
+                     *       "final": [],
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "steps": [
+                     *         {
+                     *           "needs": [],
+                     *           "no": 1,
+                     *           "run": "refund",
+                     *           "status": "COMPLETED",
+                     *           "step": "charge",
+                     *           "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *         },
+                     *         {
+                     *           "needs": [
+                     *             "charge"
+                     *           ],
+                     *           "no": 0,
+                     *           "run": "release",
+                     *           "status": "RUNNING",
+                     *           "step": "reserve",
+                     *           "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *         }
+                     *       ],
+                     *       "undo": "auto",
+                     *       "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f",
+                     *       "undo_jobs": [
+                     *         "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *       ],
+                     *       "undo_order": "completion"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UndoDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.start_undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "is_new": true,
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UndoStarted"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_state`: Not in this state. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
