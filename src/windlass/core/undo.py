@@ -22,7 +22,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
 from uuid import UUID
 
 from windlass.core.draft import Draft
@@ -57,7 +56,8 @@ class Effects(StrEnum):
     FAILED = "failed"  # the undo failed: a part of the effects stands
 
 
-class Past(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Past:
     """A step of the job to be undone. `seq` is the number of the event of its end; None if it has not ended."""
 
     no: int
@@ -193,8 +193,9 @@ class _Reversed:
                 for name in (f"{node.name}:begin", f"{node.name}:end"):
                     self.before[name], after[name] = set(), set()
                     passing.append(name)
-                for at in own or [f"{node.name}:end"]:
-                    self._edge(after, at, f"{node.name}:begin")
+                inside: list[int | str] = [*own] or [f"{node.name}:end"]
+                for one in inside:
+                    self._edge(after, one, f"{node.name}:begin")
                 for at in own:
                     self._edge(after, f"{node.name}:end", at)
             for name in node.needs:

@@ -78,14 +78,14 @@ async def _reason(
         node = plan.nodes[row.node]
         unmet = [n for n in node.needs if states[plan.number[n]] not in STEP_DONE]
         ahead = [n for n in node.follows if states[plan.number[n]] not in STEP_TERMINAL]
-        told = [f"needs {', '.join(unmet)}"] if unmet else []
-        told += [f"comes after {', '.join(ahead)}"] if ahead else []
-        return Reason(name, row.state, "; ".join(told), {"needs": [*unmet, *ahead]})
+        waits = [f"needs {', '.join(unmet)}"] if unmet else []
+        waits += [f"comes after {', '.join(ahead)}"] if ahead else []
+        return Reason(name, row.state, "; ".join(waits), {"needs": [*unmet, *ahead]})
     if row.state is StepState.QUEUED:
         return await _queued(connection, view, name, row, plan.nodes[row.node].run)
     if row.state in STEP_TERMINAL:
-        because = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
-        return Reason(name, row.state, because, {"error": row.error} if row.error else {})
+        end = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
+        return Reason(name, row.state, end, {"error": row.error} if row.error else {})
     timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
     told = None
     if row.state is StepState.HELD:

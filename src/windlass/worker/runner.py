@@ -262,10 +262,10 @@ class Runner:
     async def _undo(self, attempt: Attempt, prepared: Prepared, handler: Handler) -> Outcome | None:
         """Run an undo step. Its arguments come from another job, whose rows are read until the database answers."""
         tries = 0
-        while True:
+        found: UndoCall | Outcome | None = None
+        while found is None:
             try:
                 found = await self._arguments.undo.call(attempt.claimed.job_id, attempt.claimed.no, prepared)
-                break
             except Exception as error:
                 if not is_away(error):
                     return unreadable(error)

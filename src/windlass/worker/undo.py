@@ -63,7 +63,7 @@ class UndoSteps:
         if node.kind is NodeKind.RECIPE:
             return await self._child(undo_job, no)
         is_done = late is not None and late["word"] == "DONE"
-        output = late["output"] if is_done else row["output"]
+        output = late["output"] if late is not None and is_done else row["output"]
         stands = is_done or StepState(row["state"]) in _HAPPENED
         if not stands and (node.undo is None or node.undo.when is not UndoWhen.STARTED):
             return NOTHING
