@@ -27,7 +27,7 @@ from windlass.policy.scan.rule import family as scanner_family
 from windlass.providers import config as providers_config
 from windlass.providers import errors as provider_errors
 from windlass.pure.problem import kind_of
-from windlass.telemetry.meters import INSTRUMENTS
+from windlass.telemetry.instrument import INSTRUMENTS
 
 
 def job_states() -> str:

@@ -27,6 +27,7 @@ from windlass.core.plan import (
     plan_from_json,
 )
 from windlass.core.retry import Retry
+from windlass.core.retry_job import Kept, retry_rows
 from windlass.core.states import JobState, StepState
 from windlass.core.undo import (
     Effects,
@@ -282,6 +283,26 @@ def test_an_abandoned_undo_passes_its_turn_on_only_when_it_comes() -> None:
     assert world.job.state is JobState.FAILED
 
 
+def test_a_resumed_undo_gives_the_turn_over_what_was_undone_before() -> None:
+    plan = recipe(effect("b"), effect("a"), effect("d"), effect("c"), task("x", "c"))
+    undo = undoing(plan, "b", "a", "d", "c")
+    first = World.of_plan(undo)
+    for name, outcome in (("c", BOOM), ("d", None), ("a", BOOM), ("b", BOOM)):
+        first.run(name, None if outcome is None else Failure(outcome, is_retryable=False))
+    old = [Kept(s.no, s.node, None, s.state, s.unmet, None, None, None, s.output) for s in first.steps.values()]
+    again = World.of_plan(undo)
+    for row in retry_rows(undo, old):
+        again.steps[row.no].state, again.steps[row.no].unmet = row.state, row.unmet
+    again.job.steps_open = 3
+    told = [(name, again.step(name).state, again.step(name).unmet) for name in ("c", "d", "a", "b")]
+    assert told == [("c", S.QUEUED, 0), ("d", S.COMPLETED, 0), ("a", S.BLOCKED, 1), ("b", S.BLOCKED, 1)]
+    again.run("c")
+    assert [again.step(name).state for name in ("a", "b")] == [S.QUEUED, S.BLOCKED]
+    again.run("a")
+    again.run("b")
+    assert again.job.state is JobState.COMPLETED
+
+
 def test_the_fault_names_only_some_of_many_standing_effects() -> None:
     plan = recipe(*(effect(f"s{i}", *([f"s{i - 1}"] if i else [])) for i in range(30)))
     world = World.of_plan(undoing(plan, *(f"s{i}" for i in range(30))))
@@ -347,7 +368,8 @@ def test_nothing_is_undone_before_what_used_it(history: tuple[Plan, list[Past]],
         if plan.undo_order is UndoOrder.COMPLETION:
             assert len([name for name in ready if world.plan.nodes[world.plan.number[name]].undoes is not None]) <= 1
         name = rng.choice(ready)  # type: ignore[attr-defined]
-        is_broken = rng.random() < 0.2  # type: ignore[attr-defined]
+        is_effect = world.plan.nodes[world.plan.number[name]].undoes is not None
+        is_broken = is_effect and rng.random() < 0.2  # type: ignore[attr-defined]
         world.run(name, Failure(BOOM, is_retryable=False) if is_broken else None)
         order.append(name)
         broken |= {name} if is_broken else set()

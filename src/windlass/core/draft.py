@@ -24,6 +24,7 @@ from windlass.core.outcome import Fault
 from windlass.core.plan import TTL_S, Plan
 from windlass.core.states import (
     JOB_TERMINAL,
+    STEP_TERMINAL,
     JobState,
     StepState,
     check_job_move,
@@ -284,7 +285,7 @@ def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:
     """Return the numbers of the steps that an outcome of this step can change.
 
     Success changes the direct dependents. A failure may abandon all descendants. A child of a fan-out changes the
-    fan-out, which may then succeed or fail. Every end changes the nodes that follow. If one of them was abandoned, the
+    fan-out, which may then succeed or fail. Every end changes the nodes that follow. If one of them has ended, the
     turn passes over it, and all steps of the job must be loaded (`passes_over`).
     """
     if no != node:
@@ -296,5 +297,5 @@ def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:
 
 
 def passes_over(draft: Draft) -> bool:
-    """Return whether a turn may pass over abandoned steps, so that the decision needs all steps of the job."""
-    return draft.plan.is_undo and any(step.state is StepState.ABANDONED for step in draft.steps.values())
+    """Return whether a turn may pass over steps that have ended, so that the decision needs all steps of the job."""
+    return draft.plan.is_undo and any(step.state in STEP_TERMINAL for step in draft.steps.values())

@@ -91,14 +91,16 @@ def _unblock(draft: Draft, after: Step) -> None:
 
 
 def _release_followers(draft: Draft, step: Step) -> None:
-    """Give the turn to the next node. An abandoned node passes its turn on when the turn comes to it, not before."""
+    """Give the turn to the next node. A node that has ended passes its turn on when the turn comes to it, not before:
+    an abandoned node, or in a resumed undo a node that was undone before.
+    """
     ahead = [step.node]
     while ahead:
         for follower in draft.plan.followers[ahead.pop()]:
             after = draft.steps[follower]
             if after.state is StepState.BLOCKED:
                 _unblock(draft, after)
-            elif after.state is StepState.ABANDONED:
+            else:
                 ahead.append(follower)
 
 

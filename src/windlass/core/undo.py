@@ -193,9 +193,9 @@ class _Reversed:
                 for name in (f"{node.name}:begin", f"{node.name}:end"):
                     self.before[name], after[name] = set(), set()
                     passing.append(name)
-                first: list[int | str] = [*own] if own else [f"{node.name}:end"]
-                for vertex in first:
-                    self._edge(after, vertex, f"{node.name}:begin")
+                inside: list[int | str] = [*own] or [f"{node.name}:end"]
+                for one in inside:
+                    self._edge(after, one, f"{node.name}:begin")
                 for at in own:
                     self._edge(after, f"{node.name}:end", at)
             for name in node.needs:

@@ -102,13 +102,13 @@ def admitted(verdict: Verdict) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobApprovals:
     """The approvals of a whole job that are open or used."""
 
     rows: tuple[asyncpg.Record, ...] = ()
 
     @classmethod
-    async def of_jobs(cls, connection: asyncpg.Connection, job_ids: Sequence[UUID]) -> dict[UUID, Standing]:
+    async def of_jobs(cls, connection: asyncpg.Connection, job_ids: Sequence[UUID]) -> dict[UUID, JobApprovals]:
         """Read those of locked jobs. Jobs without any are left out."""
         found: dict[UUID, list[asyncpg.Record]] = {}
         for row in await connection.fetch(sql("approval_standing"), list(job_ids)):
@@ -138,10 +138,10 @@ class Standing:
         )
 
 
-NOT_ASKED = Standing()
+NOT_ASKED = JobApprovals()
 
 
-def ask_again(draft: Draft, job: asyncpg.Record, ruling: Ruling, standing: Standing) -> None:
+def ask_again(draft: Draft, job: asyncpg.Record, ruling: Ruling, standing: JobApprovals) -> None:
     """Ask people about a job that a later verdict holds, unless they are asked already."""
     verdict = ruling.verdict
     if draft.is_finished or verdict.decision is not Decision.REQUIRE_APPROVAL:
@@ -158,7 +158,7 @@ def ask_again(draft: Draft, job: asyncpg.Record, ruling: Ruling, standing: Stand
     draft.events.append(Event(EventType.APPROVAL_REQUESTED, draft.source, payload=told))
 
 
-async def use_up(connection: asyncpg.Connection, job: asyncpg.Record, verdict: Verdict, standing: Standing) -> None:
+async def use_up(connection: asyncpg.Connection, job: asyncpg.Record, verdict: Verdict, standing: JobApprovals) -> None:
     """Use the approval that people gave while the policy wanted to wait. The job goes on in this commit."""
     given = standing.good(job, verdict)
     if given is None or given["state"] != ApprovalState.APPROVED:

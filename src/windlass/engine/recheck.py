@@ -20,7 +20,7 @@ from windlass.core.states import JobState, StepState
 from windlass.core.verdict import Decision, Edge, Verdict
 from windlass.engine.asking import asker_in, question_about
 from windlass.engine.door import SOURCE, enter, gated, judge_one
-from windlass.engine.job_approvals import NOT_ASKED, Standing, ask_again, use_up
+from windlass.engine.job_approvals import NOT_ASKED, JobApprovals, ask_again, use_up
 from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
@@ -41,7 +41,7 @@ class _Asked:
     row: asyncpg.Record
     verdict: Verdict
     edge: Edge
-    standing: Standing
+    standing: JobApprovals
 
     @property
     def is_still_good(self) -> bool:
@@ -70,7 +70,7 @@ async def recheck(db: Database, job_ids: Sequence[UUID]) -> int:
             await enter(connection, gate)
             await drafts.lock(connection, job_ids)
             rows = await connection.fetch(sql("verdict_questions"), list(job_ids))
-            asked = await _judged(connection, gate, rows, await Standing.of_jobs(connection, job_ids))
+            asked = await _judged(connection, gate, rows, await JobApprovals.of_jobs(connection, job_ids))
             good = [one for one in asked if one.is_still_good]
             await _raise(connection, gate.no, good)
             others = [one for one in asked if not one.is_still_good and not one.is_waiting]
@@ -83,7 +83,7 @@ async def _judged(
     connection: asyncpg.Connection,
     gate: Current,
     rows: Sequence[asyncpg.Record],
-    standing: Mapping[UUID, Standing],
+    standing: Mapping[UUID, JobApprovals],
 ) -> list[_Asked]:
     """Judge the jobs. An approval that a job has for the same rule is still good."""
     edges = [Edge.SUBMIT if row["policy"] is None and row["gate_at"] is not None else Edge.CLAIM for row in rows]

@@ -209,8 +209,10 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
 
 def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
     """Return the plan and the next steps, if each needs only this step: then they are unchanged since birth."""
-    after = (*plan.successors[node], *plan.followers[node])
-    return None if any(plan.nodes[no].waits_for > 1 for no in after) else (plan, after)
+    after = plan.successors[node]
+    # In a resumed undo the node that follows may have ended before.
+    is_shared = plan.is_undo or any(len(plan.nodes[no].needs) > 1 for no in after)
+    return None if is_shared else (plan, after)
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is_trusting: bool = False) -> list[Draft]:

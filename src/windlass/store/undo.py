@@ -127,6 +127,7 @@ async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, la
     """Read which effects of a job stand. Effects that an undo job has undone, or is to undo, are left out."""
     nodes = [no for no, n in enumerate(plan.nodes) if n.may_leave_effects or n.savepoint or n.effect is not None]
     rows = await connection.fetch(sql("undo_past"), job_id, nodes)
+    ends = {row["no"]: row["seq"] for row in await connection.fetch(sql("undo_ends"), job_id)}
     done_late = {row["no"] for row in await connection.fetch(sql("undo_done"), job_id)}
     taken: set[int] = set()
     if any(row["attempt"] == 0 and row["state"] == StepState.COMPLETED for row in rows):
@@ -138,7 +139,7 @@ async def record(connection: asyncpg.Connection, job_id: UUID, plan: Plan, *, la
             row["index"],
             StepState.COMPLETED if row["no"] in done_late else StepState(row["state"]),
             row["attempt"],
-            row["seq"],
+            ends.get(row["no"]),
             row["no"] in taken,
         )
         for row in rows

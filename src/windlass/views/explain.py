@@ -85,8 +85,8 @@ async def _reason(
     if row.state is StepState.QUEUED:
         return await _queued(connection, view, name, row, plan.nodes[row.node].run)
     if row.state in STEP_TERMINAL:
-        because = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
-        return Reason(name, row.state, because, {"error": row.error} if row.error else {})
+        end = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
+        return Reason(name, row.state, end, {"error": row.error} if row.error else {})
     timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
     found = None
     if row.state is StepState.HELD:

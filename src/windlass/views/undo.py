@@ -57,9 +57,8 @@ async def undo_view(db: Database, job_id: UUID) -> UndoView:
         found = await record(connection, job_id, plan)
         steps: dict[int, UndoStep] = {}
         for part in found.parts:
-            for step in await _of_part(connection, part):
-                # A later undo job continues an earlier one, so its word counts. The order stays that of the first.
-                steps[step.no] = step
+            # A later undo job continues an earlier one, so its word counts. The order stays that of the first.
+            steps |= {one.no: one for one in await _of_part(connection, part)}
     if waiting := [one for one in found.stands if one.no not in steps]:
         nodes = undo_plan(plan, waiting).nodes
         planned = [one for node in nodes if (one := _step(node)) is not None]
