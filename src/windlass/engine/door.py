@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -104,14 +104,16 @@ class Judged:
         if self.policy is None:
             return UNJUDGED
         good = [verdict.decision.admits for verdict in verdicts]
+        # Jobs that are submitted together mostly have one caller and one rule: they share one value.
+        told: dict[tuple[str, Asker], Mapping[str, Any]] = {}
+        pairs = [(verdict.rule, asker) for verdict, asker in zip(verdicts, self.askers, strict=True)]
+        for rule, asker in dict.fromkeys(pairs):
+            told[rule, asker] = {"policy": self.policy, "rule": rule, "caller": asker.plain}
         return Marks(
             self.policy,
             [self.policy if is_good else None for is_good in good],
             [verdict.rule if is_good else None for verdict, is_good in zip(verdicts, good, strict=True)],
-            [
-                {"policy": self.policy, "rule": verdict.rule, "caller": asker.plain}
-                for verdict, asker in zip(verdicts, self.askers, strict=True)
-            ],
+            [told[pair] for pair in pairs],
         )
 
 
@@ -238,7 +240,7 @@ async def _write(
     if paid:
         # A budget that the submitter asked for is stored later, and this one stands.
         await connection.execute(sql("job_budget"), *(list(column) for column in zip(*paid, strict=True)))
-    limited = [(s.job_id, most) for s, v in told if (most := attempts_max(v)) is not None]
+    limited = [(s.job_id, tries) for s, v in told if (tries := attempts_max(v)) is not None]
     if limited:
         await connection.execute(sql("verdict_limit_new"), *(list(column) for column in zip(*limited, strict=True)))
     held = [(s.job_id, _wait_s(s, v)) for s, v in told if hold_of(v.decision)]
