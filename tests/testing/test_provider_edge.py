@@ -24,6 +24,21 @@ def picture(prompt: str):
     return paint(prompt)
 
 
+@wl.step
+async def told(ctx: wl.Context) -> Any:
+    return await ctx.constraints()
+
+
+@wl.step
+def told_plainly(ctx: wl.Context) -> Any:
+    return ctx.constraints()
+
+
+@wl.recipe
+def telling():
+    return {"a": told(), "b": told_plainly()}
+
+
 @pytest.fixture
 async def h(dsn: str) -> AsyncIterator[Harness]:
     async with harness(dsn) as made:
@@ -75,3 +90,17 @@ async def test_a_throttled_request_is_tried_again_without_using_up_an_attempt(h:
     await h.assert_steps(job, {"paint": "PARKED"})
     await put(h, "{id: go, at: [provider], match: {topics: [job.picture.paint]}, decision: allow}")
     assert await h.result(job) == "a fox"
+
+
+async def test_a_handler_is_told_the_limits_that_only_it_can_keep(h: Harness) -> None:
+    await put(
+        h,
+        "{id: tight, match: {topics: [job.telling]}, decision: allow,"
+        " constraints: {sandbox: {isolated: true}, budgets: {max_retries: 2}}}",
+    )
+    limits = {"sandbox": {"isolated": True}, "budgets": {"max_retries": 2}}
+    assert await h.result(await h.submit(telling)) == {"a": limits, "b": limits}
+
+
+async def test_without_a_policy_there_are_no_limits(h: Harness) -> None:
+    assert await h.result(await h.submit(telling)) == {"a": {}, "b": {}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -12,6 +13,7 @@ from windlass.app.settings import Settings
 from windlass.client.place import SERVER_FILE
 from windlass.core.errors import BadSetting
 from windlass.engine import children, providers
+from windlass.engine.provider_edge import constraints_of
 from windlass.engine.providers import ProviderRow
 from windlass.providers.config import ProviderConfig
 from windlass.providers.desk import Counts, Desk
@@ -60,7 +62,7 @@ def capabilities(
 
     by_name = {one.name: one for one in registry}
     desk = Desk(db, by_name, public_url=lambda config: _public_url(settings, config), counts=counts)
-    return Capabilities(desk, _signer(settings), spawn)
+    return Capabilities(desk, _signer(settings), spawn, partial(constraints_of, db))
 
 
 def _public_url(settings: Settings, config: ProviderConfig) -> str | None:

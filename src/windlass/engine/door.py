@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -107,14 +107,16 @@ class Judged:
         if self.policy is None:
             return UNJUDGED
         good = [verdict.decision.admits for verdict in verdicts]
+        # Jobs that are submitted together mostly have one caller and one rule: they share one value.
+        told: dict[tuple[str, Asker], Mapping[str, Any]] = {}
+        pairs = [(verdict.rule, asker) for verdict, asker in zip(verdicts, self.askers, strict=True)]
+        for rule, asker in dict.fromkeys(pairs):
+            told[rule, asker] = {"policy": self.policy, "rule": rule, "caller": asker.plain}
         return Marks(
             self.policy,
             [self._number(verdict) for verdict in verdicts],
             [verdict.rule if is_good else None for verdict, is_good in zip(verdicts, good, strict=True)],
-            [
-                {"policy": self.policy, "rule": verdict.rule, "caller": asker.plain}
-                for verdict, asker in zip(verdicts, self.askers, strict=True)
-            ],
+            [told[pair] for pair in pairs],
         )
 
     def _number(self, verdict: Verdict) -> int | None:

@@ -8,7 +8,7 @@ because only a whole job and `wl.approve()` can wait for people.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -23,6 +23,7 @@ from windlass.engine.door import judge_one
 from windlass.engine.policies import Current
 from windlass.policy.question import topic_of
 from windlass.store import drafts
+from windlass.store.database import Database
 from windlass.store.statements import sql
 from windlass.store.verdicts import put
 
@@ -71,6 +72,13 @@ def _verdict(gate: Current, row: asyncpg.Record, request: ProviderRequest) -> Ve
         host=request.host,
     )
     return judge_one(gate, asked).verdict
+
+
+async def constraints_of(db: Database, job_id: UUID) -> dict[str, Any]:
+    """Return the constraints of the verdict under which the job goes on, as a document has them."""
+    text = await db.run(lambda connection: connection.fetchval(sql("verdict_limits"), job_id))
+    found: dict[str, Any] = msgspec.json.decode(text or "{}")
+    return found
 
 
 async def _limits(connection: asyncpg.Connection, job_id: UUID) -> Constraints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from windlass.access.callbacks import Callbacks
 from windlass.access.secret import Secret
 from windlass.core.wait import WaitKind
 from windlass.engine import children, external, providers
+from windlass.engine.provider_edge import constraints_of
 from windlass.engine.providers import ProviderRow
 from windlass.providers.config import ProviderConfig
 from windlass.providers.desk import Desk
@@ -46,7 +48,9 @@ class Stage:
             db, self._providers, artifacts, spread=rng.random, clock_s=lambda: clock.now().timestamp(), at_once=1
         )
         callbacks = Callbacks(Secret.of([_SECRET]), lambda: clock.now().timestamp())
-        self.capabilities = Capabilities(Desk(db, self._providers), callbacks.sign, self._spawn)
+        self.capabilities = Capabilities(
+            Desk(db, self._providers), callbacks.sign, self._spawn, partial(constraints_of, db)
+        )
 
     def adapter(self, name: str) -> ScriptedAdapter:
         """Return the provider of this name; create it without a script if there was none."""

@@ -71,6 +71,10 @@ class Outside(Protocol):
         """Start a job."""
         ...
 
+    def constraints(self) -> Any:
+        """Read the constraints of the job."""
+        ...
+
 
 class _Log(logging.LoggerAdapter[logging.Logger]):
     """A logger whose records carry the attempt's ids, and whose lines begin with job, step and attempt."""
@@ -234,11 +238,18 @@ class Context:
         """
         return self._beyond().spawn(recipe, dict(inputs or {}), key)
 
+    def constraints(self) -> Any:
+        """Return the limits that the policy sets for the job, as a document has them. Await it in an `async` handler.
+
+        Windlass enforces some of them. Only the handler can keep those of `sandbox`, `toolchain`, `diff` and tokens.
+        """
+        return self._beyond().constraints()
+
     def _beyond(self) -> Outside:
         if self._outside is None:
             raise WrongState(
                 "the handler's attempt is over, or it runs on no worker",
-                remedy="Use ctx.provider, ctx.token and ctx.spawn while the handler runs",
+                remedy="Use ctx.provider, ctx.token, ctx.spawn and ctx.constraints while the handler runs",
             )
         return self._outside()
 

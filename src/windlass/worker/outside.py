@@ -29,6 +29,10 @@ TOKEN_SPARE_S = 86_400.0
 Sign = Callable[[UUID, int, int, float], str]
 
 
+# Reads the constraints of the verdict under which a job goes on.
+Limits = Callable[[UUID], Coroutine[Any, Any, dict[str, Any]]]
+
+
 class Spawns(Protocol):
     """Starts a job for an attempt (`engine/children.py`)."""
 
@@ -46,6 +50,7 @@ class Capabilities:
     desk: Desk | None = None
     sign: Sign | None = None
     spawn: Spawns | None = None
+    limits: Limits | None = None
 
 
 class Outside:
@@ -104,6 +109,12 @@ class Outside:
         return self._run(
             self._capabilities.spawn((self.job_id, self.no, self.attempt), self.worker, recipe, inputs, key)
         )
+
+    def constraints(self) -> Any:
+        """Read the constraints of the job."""
+        if self._capabilities.limits is None:
+            raise WrongState("this process cannot read limits", remedy="Run the step on a worker of an installation")
+        return self._run(self._capabilities.limits(self.job_id))
 
     def start(self, model: str, input: Any) -> Any:
         """Start the work at the provider."""
