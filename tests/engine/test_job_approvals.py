@@ -22,6 +22,7 @@ A = ApprovalState
 HOUR_S = 3600.0
 MAIL = plan(task("send"), recipe="mail")
 ASKS = "{id: mail, match: {topics: [job.mail]}, decision: require_approval, reason: mail goes out}"
+OTHER = "{id: other, match: {topics: [job.other]}, decision: deny}"
 TWO = (
     "{id: mail, match: {topics: [job.mail]}, decision: require_approval,"
     " approval: {need: 2, who: {roles: [lead]}, expires: 2h, escalate: {after: 1h, to: [cto]}}}"
@@ -141,7 +142,7 @@ async def test_a_policy_that_denies_meanwhile_wins(rig: Rig) -> None:
 
 async def test_an_unrelated_rule_leaves_the_approval_good(rig: Rig) -> None:
     job, id = await held(rig, ASKS)
-    await put(rig, document(ASKS, "{id: other, match: {topics: [job.other]}, decision: deny}"))
+    await put(rig, document(ASKS, OTHER))
     await rig.loops.run_until_idle()
     assert await vote(rig, id, "grace") is A.USED
     await rig.run_out()
@@ -163,7 +164,7 @@ async def test_another_rule_asks_again(rig: Rig) -> None:
 async def test_a_used_approval_survives_a_publish_of_the_same_rule(rig: Rig) -> None:
     job, id = await held(rig, ASKS)
     await vote(rig, id, "grace")
-    await put(rig, document(ASKS, "{id: other, match: {topics: [job.other]}, decision: deny}"))
+    await put(rig, document(ASKS, OTHER))
     await recheck(rig.db, [job])
     assert (await rig.state(job), await states(rig, job)) == ("QUEUED", ["USED"])
     await rig.run_out()
@@ -172,13 +173,13 @@ async def test_a_used_approval_survives_a_publish_of_the_same_rule(rig: Rig) -> 
 
 async def test_a_policy_that_no_longer_asks_lets_the_job_go_on(rig: Rig) -> None:
     job, _ = await held(rig, ASKS)
-    await put(rig, document())
+    await put(rig, document(OTHER))
     await recheck(rig.db, [job])
     assert (await rig.state(job), await states(rig, job)) == ("QUEUED", ["INVALIDATED"])
 
 
 async def test_a_job_that_was_allowed_is_asked_about_after_a_publish(rig: Rig) -> None:
-    await put(rig, document())
+    await put(rig, document(OTHER))
     job = await rig.submit(MAIL, {"to": "all"}, caller="ada")
     await put(rig, document(ASKS))
     await recheck(rig.db, [job])

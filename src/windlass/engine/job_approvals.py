@@ -35,13 +35,13 @@ from windlass.store.verdicts import constraints_text
 _TIME_BITS = 80
 
 
-def request_id(job_id: UUID, at: datetime | None, salt: str) -> UUID:
+def request_id(job_id: UUID, at: datetime | None, request: ApprovalRequest) -> UUID:
     """Return the id of a request. The same request of the same job has the same id, so a repeated commit makes one.
 
     Ids begin with a time, because lists of approvals follow it: the job's own time, or `at` for a later request.
     """
     head = job_id.int >> _TIME_BITS if at is None else int(at.timestamp() * 1000)
-    digest = hashlib.sha256(f"{job_id}:{head}:{salt}".encode()).digest()
+    digest = hashlib.sha256(f"{job_id}:{head}:{request.rule_hash}:{request.subject}".encode()).digest()
     body = int.from_bytes(digest[:16], "big") & ((1 << _TIME_BITS) - 1)
     # Version 7 and its variant, as all ids of rows are.
     body = body & ~(0xF << 76) | (0x7 << 76)
@@ -81,7 +81,7 @@ async def ask_for_new(
         return
     now = await connection.fetchval(sql("approval_now"))
     for job_id, request in asked:
-        id = request_id(job_id, None, request.rule_hash)
+        id = request_id(job_id, None, request)
         await put(connection, id, job_id, request, now)
         told = {"approval": str(id), "rule": request.rule, "need": request.terms.need}
         await connection.execute(sql("approval_told"), job_id, source, encode(told), request.terms.expires_s)
@@ -149,7 +149,7 @@ def ask_again(draft: Draft, job: asyncpg.Record, ruling: Ruling, standing: JobAp
     request = request_of(facts_of(job, constraints_text(verdict)), verdict, ruling.policy)
     if standing.is_asked(request.rule_hash, request.subject):
         return
-    id = request_id(draft.job.id, draft.now, request.rule_hash)
+    id = request_id(draft.job.id, draft.now, request)
     draft.effects.append(RequestApproval(id, request))
     if draft.job.expires_at is not None:
         draft.job.expires_at += timedelta(seconds=request.terms.expires_s)
