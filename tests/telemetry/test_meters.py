@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from windlass.telemetry.exposition import Exposition
-from windlass.telemetry.meters import INSTRUMENTS, LABELS_MAX, OTHER, Meters
+from windlass.telemetry.meters import INSTRUMENTS, Meters
+from windlass.telemetry.tallies import LABELS_MAX, OTHER
 
 JOB = UUID("01997f00-0000-7000-8000-000000000001")
 
