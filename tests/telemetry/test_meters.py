@@ -70,7 +70,7 @@ def move_everything(meters: Meters) -> None:
     meters.breaker("membership", True)
     meters.watch_pool(lambda: 3, lambda: 5)
     meters.show_queues({"default": (7, 1.5)}, 100)
-    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5)])
+    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5), ("film", "DENIED", 1, 0.1)])
     meters.show_installation(2, 0.25)
     meters.received("fal", "applied")
     meters.called("fal", "start", "ok")

@@ -16,7 +16,7 @@ LABEL_LENGTH_MAX = 128
 OTHER = "other"
 
 
-class Declared(Protocol):
+class DeclaredMetric(Protocol):
     """The declaration of a metric: what it says, and its labels."""
 
     @property
@@ -51,7 +51,7 @@ class Labels:
 class Tallies(Collector):
     """Jobs by recipe and state, as last read from the database."""
 
-    def __init__(self, labels: Labels, instruments: Mapping[str, Declared]) -> None:
+    def __init__(self, labels: Labels, instruments: Mapping[str, DeclaredMetric]) -> None:
         self._labels = labels
         self._instruments = instruments
         self._rows: list[tuple[str, str, int, float]] = []
@@ -81,7 +81,7 @@ class Tallies(Collector):
         yield from _by_topic(counts, self._instruments)
 
 
-def _by_topic(counts: Mapping[tuple[str, str], int], instruments: Mapping[str, Declared]) -> Iterator[Metric]:
+def _by_topic(counts: Mapping[tuple[str, str], int], instruments: Mapping[str, DeclaredMetric]) -> Iterator[Metric]:
     """Yield the same counts under the words of policies."""
     about = instruments["windlass_jobs_received_total"]
     received = CounterMetricFamily("windlass_jobs_received", about.about, labels=about.labels)
@@ -105,7 +105,7 @@ def _by_topic(counts: Mapping[tuple[str, str], int], instruments: Mapping[str, D
 class Attempts(Collector):
     """Attempts by recipe and outcome, derived from the series of their durations."""
 
-    def __init__(self, step_s: LabelledHistogram, labels: Labels, instruments: Mapping[str, Declared]) -> None:
+    def __init__(self, step_s: LabelledHistogram, labels: Labels, instruments: Mapping[str, DeclaredMetric]) -> None:
         self._step_s = step_s
         self._instruments = instruments
         self._labels = labels
