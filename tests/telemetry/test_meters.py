@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from windlass.telemetry.exposition import Exposition
 from windlass.telemetry.instrument import INSTRUMENTS
-from windlass.telemetry.meters import LABELS_MAX, OTHER, Meters
+from windlass.telemetry.meters import Meters
+from windlass.telemetry.tallies import LABELS_MAX, OTHER
 
 JOB = UUID("01997f00-0000-7000-8000-000000000001")
 
@@ -70,7 +71,7 @@ def move_everything(meters: Meters) -> None:
     meters.breaker("membership", True)
     meters.watch_pool(lambda: 3, lambda: 5)
     meters.show_queues({"default": (7, 1.5)}, 100)
-    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5)])
+    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5), ("film", "DENIED", 1, 0.1)])
     meters.show_installation(2, 0.25)
     meters.received("fal", "applied")
     meters.called("fal", "start", "ok")
