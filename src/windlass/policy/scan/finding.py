@@ -83,6 +83,8 @@ class ScanReport:
     is_truncated: bool = False
     # The scanners that did not answer, each with the reason.
     silent: tuple[tuple[str, str], ...] = ()
+    # Those of them that will not answer about this content, because it has killed them several times.
+    given_up: frozenset[str] = frozenset()
     # The number of matches, also of those beyond the limits of the report.
     matches: int = 0
 

@@ -5,7 +5,7 @@ look for a name and a value see both, `^` and `$` of a pattern stand at the ends
 signs. The items of a list have the name of the list. Texts that stand in one list, as the parts of an output that was
 cut, are joined in a further text at the end.
 
-    {"user": {"token": "a\\nb"}}  ─►  user:\ntoken:\na\nb\n
+    {"user": {"token": "a\\nb"}, "n": 1}  ─►  user:⏎ token:⏎ a⏎ b⏎ ␟⏎ n:⏎ 1⏎ ␟⏎
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 from windlass.policy.scan.finding import MARKER
 
 _NAME = re.compile(r"[A-Za-z_][\w-]{0,63}")
+# After a value. No rule and no line of base64 goes on over this sign.
+_END = b"\n\x1f\n"
 # Deeper values are shown at the place of their parent.
 _PATH_CHARS_MAX = 400
 
@@ -128,7 +130,7 @@ class FlatJson:
                 case _:
                     if texts is not None and isinstance(one, str):
                         texts.append(len(self.pieces))
-                    self._put(one if isinstance(one, str) else str(one), place, is_key=False, end=b"\n")
+                    self._put(one if isinstance(one, str) else str(one), place, is_key=False, end=_END)
 
     def _put(self, text: str, place: int, *, is_key: bool, end: bytes) -> None:
         data = text.encode("utf-8", "replace")

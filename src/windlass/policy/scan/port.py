@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from windlass.policy.scan.finding import Found
 
@@ -20,6 +20,24 @@ class ScanText:
     def text(self) -> str:
         """The text as characters. Offsets of findings count bytes of `data`, and not these."""
         return self.data.decode("utf-8", "replace")
+
+
+class ScannerSilent(Exception):
+    """A scanner did not answer. The text is the reason, and has nothing of the content."""
+
+    def __init__(self, reason: str, *, has_given_up: bool = False) -> None:
+        super().__init__(reason)
+        # Asking again about this content is of no use.
+        self.has_given_up = has_given_up
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """Something that holds a process or a file."""
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
 
 
 class Scanner(Protocol):

@@ -11,10 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 from windlass.policy.scan.check import CHECKS, Check, entropy
+from windlass.policy.scan.names import KEYWORD, PATTERN
 
-FAMILIES = ("secret", "pii", "injection")
-# Names in `ScanReport` of rules that a policy wrote.
-PATTERN, KEYWORD = "pattern", "keyword"
 # Before and after a match, for words that must be near it.
 NEAR_BEFORE, NEAR_AFTER = 80, 40
 

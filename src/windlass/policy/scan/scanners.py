@@ -19,17 +19,14 @@ from windlass.policy.document import ContentMatch
 from windlass.policy.question import ContentFacts
 from windlass.policy.scan.finding import LIMITS, TRUNCATED, Finding, Found, ScanLimits, ScanReport, digest_of
 from windlass.policy.scan.matcher import Matcher
-from windlass.policy.scan.port import Scanner, ScanText
+from windlass.policy.scan.names import FAMILIES, KEYWORD, PATTERN
+from windlass.policy.scan.port import Closeable, Scanner, ScannerSilent, ScanText
 from windlass.policy.scan.reading import Hit, Reading, distinct
 from windlass.policy.scan.redaction import redacted
-from windlass.policy.scan.rule import FAMILIES, KEYWORD, PATTERN, custom_rules, family
+from windlass.policy.scan.rule import custom_rules, family
 
 MATCHERS_MAX = 64
 _ROUNDS_MAX = 4
-
-
-class ScannerSilent(Exception):
-    """A scanner did not answer. The text is the reason, and has nothing of the content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +53,7 @@ class _Scan:
     reading: Reading
     hits: list[Hit] = field(default_factory=list)
     silent: list[tuple[str, str]] = field(default_factory=list)
+    given_up: set[str] = field(default_factory=set)
 
 
 class Scanners:
@@ -86,6 +84,12 @@ class Scanners:
         scan = self._scanned(content, wants, media_type)
         return self._report(scan, content, wants, media_type, key)
 
+    def close(self) -> None:
+        """End the processes of plug-ins."""
+        for plugin in self._plugins.values():
+            if isinstance(plugin, Closeable):
+                plugin.close()
+
     def redact(
         self, content: bytes, wants: ScanWants, *, media_type: str = "", match: ContentMatch | None = None
     ) -> Redaction:
@@ -107,6 +111,15 @@ class Scanners:
             content = changed
         return Redaction(None, "the redacted content still matches")
 
+    def spans(self, text: bytes, wants: ScanWants) -> list[tuple[str, int, int]]:
+        """Return the rules that match in a text that is no JSON, each with the bytes of the text."""
+        scan = self._scanned(text, wants, "text/plain")
+        spans = [(hit.found.rule, start, end) for hit in scan.hits for _, start, end in hit.parts]
+        if scan.silent or scan.reading.is_truncated:
+            # What is not known to be clean is not shown.
+            spans.append((TRUNCATED, 0, len(text)))
+        return spans
+
     def _scanned(self, content: bytes, wants: ScanWants, media_type: str) -> _Scan:
         if unknown := sorted(wants.scanners - self.names):
             raise BadPolicy(f"there is no scanner {unknown[0]!r}", remedy=f"Known: {', '.join(sorted(self.names))}")
@@ -118,6 +131,8 @@ class Scanners:
                 found = self._plugins[name].scan(ScanText(scan.reading.text, media_type))
             except ScannerSilent as error:
                 scan.silent.append((name, str(error)))
+                if error.has_given_up:
+                    scan.given_up.add(name)
             else:
                 scan.hits += [scan.reading.placed(one) for one in found]
         scan.hits = distinct(scan.hits)
@@ -161,6 +176,7 @@ class Scanners:
             tuple(_few(findings, self._limits)),
             scan.reading.is_truncated,
             tuple(scan.silent),
+            frozenset(scan.given_up),
             len(scan.hits),
         )
 
