@@ -18,7 +18,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
+from windlass.policy.scan.engine import compile_pattern
 from windlass.policy.scan.finding import ScanLimits
 
 Span = tuple[int, int]
@@ -26,7 +28,7 @@ Origin = Callable[[int, int], Span]
 
 _GZIP, _ZIP = b"\x1f\x8b\x08", b"PK\x03\x04"
 # Long enough for a short secret. Lines of base64 belong together, with plain or escaped ends.
-_BASE64 = re.compile(rb"[0-9A-Za-z+/]{24,}(?:(?:\r?\n|(?:\\r)?\\n)[0-9A-Za-z+/]{4,})*={0,2}|[0-9A-Za-z_-]{24,}={0,2}")
+_BASE64 = r"[0-9A-Za-z+/_-]{24,}(?:(?:\r?\n|(?:\\r)?\\n)[0-9A-Za-z+/_-]{4,})*={0,2}"
 _LINE_END = re.compile(rb"\r|\n|\\r|\\n")
 # Characters that show nothing: soft hyphens, zero widths, marks of direction, fillers, tags.
 _UNSEEN = (
@@ -139,7 +141,7 @@ def _decoded(data: bytes, unfolded: Unfolded) -> Iterator[View]:
     starts: list[int] = []
     origins: list[Span] = []
     size = 0
-    for match in _BASE64.finditer(data):
+    for match in _base64().finditer(data):
         token = match[0]
         if not _may_be_base64(token):
             continue
@@ -168,6 +170,11 @@ def _decoded(data: bytes, unfolded: Unfolded) -> Iterator[View]:
     if b"\0" in joined:
         inner = _without_zeros(joined)
         yield View(inner.data, lambda start, end: origin(*inner.origin(start, end)))
+
+
+@cache
+def _base64() -> Any:
+    return compile_pattern(_BASE64)
 
 
 def _may_be_base64(token: bytes) -> bool:
