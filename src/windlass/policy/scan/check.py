@@ -270,6 +270,9 @@ def credential(text: str) -> bool:
 def name_and_password(text: str) -> bool:
     """Return whether a name and a password, parted by a colon, are real."""
     name, _, password = text.replace('"', "").replace("'", "").partition(":")
+    if name.startswith(("<", "$")) or "{{" in text:
+        return False
+    password = password.strip("{}")
     if password:
         return url_password(password) and (len(password) >= 6 or has_digit(password))
     return len(name) >= 8 and has_digit(name) and not is_placeholder(name)

@@ -66,8 +66,6 @@ class ScanLimits:
     archive_files: int = 64
     findings_per_rule: int = 10
     findings_per_scanner: int = 32
-    # Matches of one rule in one content; more make a redaction impossible.
-    matches_per_rule: int = 20_000
 
 
 LIMITS = ScanLimits()
