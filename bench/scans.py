@@ -76,6 +76,8 @@ def floods() -> dict[str, bytes]:
         "phrases": many(b"ignore all previous "),
         "nested JSON": b"[" * (SIZE // 2) + b"]" * (SIZE // 2),
         "small values": b"[" + b",".join([b'"a"'] * (SIZE // 4)) + b"]",
+        "JSON of addresses": b"[" + b",".join([b'{"mail":"ada@mail.dev"}'] * (SIZE // 24)) + b"]",
+        "archives": many(base64.b64encode(b"PK\x03\x04" + bytes(32)) + b" "),
         "escapes": b'"' + many(b"\\u0061") + b'"',
         "wide letters": many("ａ".encode()),
     }

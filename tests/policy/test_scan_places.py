@@ -185,6 +185,27 @@ def test_a_redaction_replaces_what_hides_a_secret(scanners: Scanners) -> None:
         assert scanners.scan(content, SECRET).findings == ()
 
 
+def test_a_secret_under_a_key_that_stands_twice_is_found_and_goes_with_the_redaction(scanners: Scanners) -> None:
+    content = f'{{"a": "{TOKEN}", "a": "harmless"}}'.encode()
+    assert [(one.rule, one.path) for one in scanners.scan(content, SECRET).findings] == [("github-token", "$")]
+    assert scanners.redact(content, SECRET).content == b'{"a":"harmless"}'
+
+
+def test_a_match_is_not_made_by_the_end_of_the_part_that_is_searched(scanners: Scanners) -> None:
+    """A key of 36 characters is none if it goes on."""
+    for size in range(400, 800):
+        text = "ghp_ " + "-" * (size - 5) + TOKEN + "GoesOn"
+        assert scanners.scan(text.encode(), SECRET).findings == (), size
+
+
+def test_a_long_match_is_one_finding_and_one_without_end_was_not_fully_scanned(scanners: Scanners) -> None:
+    lines = ("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj" + chr(10)) * 600
+    report = scanners.scan(f"-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n{TOKEN}".encode(), SECRET)
+    assert [one.rule for one in report.findings if "begin" not in one.rule] == ["private-key", "github-token"]
+    assert not report.is_truncated
+    assert scanners.scan(f"-----BEGIN PRIVATE KEY-----\n{lines * 2}".encode(), SECRET).is_truncated
+
+
 def test_plain_text_is_redacted_in_place(scanners: Scanners) -> None:
     assert scanners.redact(f"a {TOKEN} b".encode(), SECRET).content == f"a {MARKER} b".encode()
 

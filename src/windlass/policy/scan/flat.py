@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from windlass.policy.scan.finding import MARKER
 
@@ -25,8 +24,8 @@ _END = b"\n\x1f\n"
 _PATH_CHARS_MAX = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+# A content may have a million of these, and tuples are made three times as fast as frozen dataclasses.
+class Piece(NamedTuple):
     """A key or a value in the flat text."""
 
     start: int
@@ -36,8 +35,7 @@ class Piece:
     is_key: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A value of a JSON document: its parent, and its key or index there."""
 
     parent: int
@@ -76,9 +74,10 @@ class FlatJson:
 
     def within(self, start: int, end: int) -> list[tuple[Piece, int, int]]:
         """Return the pieces that a part of the flat text touches, each with offsets into the piece."""
-        at = max(0, bisect_right(self._starts, start) - 1)
+        first_at = max(0, bisect_right(self._starts, start) - 1)
         found = []
-        for piece in self.pieces[at:]:
+        for at in range(first_at, len(self.pieces)):
+            piece = self.pieces[at]
             if piece.start >= end:
                 break
             first, last = max(start, piece.start), min(end, piece.end)
@@ -142,9 +141,10 @@ class FlatJson:
 
 def pieces_of(starts: Sequence[tuple[int, Piece]], start: int, end: int) -> list[tuple[Piece, int, int]]:
     """Return the pieces of a joined text that a part of it touches, each with offsets into the piece."""
-    at = max(0, bisect_right(starts, start, key=lambda one: one[0]) - 1)
+    first_at = max(0, bisect_right(starts, start, key=lambda one: one[0]) - 1)
     found = []
-    for offset, piece in starts[at:]:
+    for at in range(first_at, len(starts)):
+        offset, piece = starts[at]
         if offset >= end:
             break
         size = piece.end - piece.start

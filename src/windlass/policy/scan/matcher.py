@@ -94,7 +94,7 @@ class Matcher:
         else:
             for at, starts in places.items():
                 if at < len(self._rules):
-                    self._keep(matches, self._around(at, starts, data))
+                    self._keep(matches, self._around(at, starts, data, matches))
                 else:
                     self._keep(matches, _assigned_at(self._assigned[at - len(self._rules)], data, starts))
         for at in {*whole, *self._custom}:
@@ -118,17 +118,21 @@ class Matcher:
         for match in _windows(pattern, data) if rule.is_custom else pattern.finditer(data):
             yield _accepted(rule, match, data)
 
-    def _around(self, at: int, starts: Sequence[int], data: bytes) -> Iterator[Found | None]:
+    def _around(self, at: int, starts: Sequence[int], data: bytes, matches: Matches) -> Iterator[Found | None]:
         rule, pattern = self._rules[at], self._patterns[at]
+        done = 0
         for start, end in _merged(starts, len(data)):
-            while (match := pattern.search(data, start, end)) is not None:
+            start = max(start, done)
+            while start < end and (match := pattern.search(data, start, end)) is not None:
                 if match.end() == end < len(data):
-                    more = min(len(data), match.start() + _AFTER_MAX)
-                    match = pattern.search(data, match.start(), more) or match
+                    # The end of the part may have cut the match, or made it.
+                    end = min(len(data), match.start() + _AFTER_MAX)
+                    match = pattern.search(data, match.start(), end)
+                    if match is None:
+                        break
+                    matches.is_cut |= match.end() == end < len(data)
                 yield _accepted(rule, match, data)
-                start = max(match.end(), match.start() + 1)
-                if start >= end:
-                    break
+                start = done = max(match.end(), match.start() + 1)
 
 
 def _accepted(rule: ScanRule, match: Any, data: bytes) -> Found | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Reading:
     def __init__(self, content: bytes, media_type: str, limits: ScanLimits) -> None:
         self.is_truncated = len(content) > limits.scan_bytes
         self.data = content[: limits.scan_bytes] if self.is_truncated else content
-        self._unfolded = Unfolded(limits)
+        self._limits = limits
         self._is_json = not self.is_truncated and _may_be_json(self.data, media_type)
         self._flat: FlatJson | None = None
         self.value: Any = None
@@ -62,15 +63,22 @@ class Reading:
         return self.data if flat is None else flat.data
 
     def hits(self, matcher: Matcher, *, must_be_flat: bool) -> list[Hit]:
-        """Return what the rules find. Without `must_be_flat` a first look at the raw text may find that it is clean."""
-        if not must_be_flat and self._is_json and self._looks_clean(matcher):
+        """Return what the rules find. Without `must_be_flat` a look at the raw text may show that it is clean."""
+        raw = list(self._found_in(matcher, self.data))
+        if self._is_json and not raw and not must_be_flat and self._hides_nothing(matcher):
             return []
         flat = self.flat
-        data = self.data if flat is None else flat.data
-        hits = [self.placed(one, text) for one, text in self._found_in(matcher, data)]
-        if flat is not None:
-            hits += self._joined_hits(matcher, flat)
-        return [hit for hit in hits if hit.parts]
+        if flat is None:
+            return [self.placed(one, text) for one, text in raw]
+        hits = [self.placed(one, text) for one, text in self._found_in(matcher, flat.data)]
+        hits += self._joined_hits(matcher, flat)
+        hits = [hit for hit in hits if hit.parts]
+        known = {hit.found.rule for hit in hits}
+        missing = [(one, text) for one, text in raw if one.rule not in known]
+        if missing and _has_twin_keys(self.data):
+            # Of two equal keys only one is in the value, but both are in the stored text.
+            hits += [Hit(one, text, ((None, one.start, one.end),)) for one, text in missing]
+        return hits
 
     def placed(self, one: Found, text: bytes | None = None) -> Hit:
         """Return a hit with its parts for something that was found in `text`."""
@@ -81,9 +89,10 @@ class Reading:
             return Hit(one, text, ((None, one.start, one.end),))
         return Hit(one, text, tuple(flat.within(one.start, one.end)))
 
-    def _looks_clean(self, matcher: Matcher) -> bool:
+    def _hides_nothing(self, matcher: Matcher) -> bool:
+        """Return whether raw JSON without findings has none behind its escapes, or cut over several texts."""
         data = self.data
-        if any(sign in data for sign in _HIDING) or next(self._found_in(matcher, data), None) is not None:
+        if any(sign in data for sign in _HIDING):
             return False
         joined = data.replace(b'","', b"").replace(b'", "', b"")
         if b'",\n' in joined:
@@ -98,14 +107,15 @@ class Reading:
         self.is_truncated |= matches.is_cut
         for one in matches.found:
             yield one, data[one.start : one.end]
-        for view in views(data, self._unfolded):
+        unfolded = Unfolded(self._limits)
+        for view in views(data, unfolded):
             matches = matcher.find(view.data)
             self.is_truncated |= matches.is_cut
             for one in matches.found:
                 start, end = view.origin(one.start, one.end)
                 moved = Found(one.scanner, one.rule, one.type, start, end, one.severity, one.confidence)
                 yield moved, view.data[one.start : one.end]
-        self.is_truncated |= self._unfolded.is_cut
+        self.is_truncated |= unfolded.is_cut
 
     def _joined_hits(self, matcher: Matcher, flat: FlatJson) -> Iterator[Hit]:
         data, starts = flat.joined
@@ -132,6 +142,21 @@ def _may_be_json(data: bytes, media_type: str) -> bool:
     if kind:
         return kind == "application/json" or kind.endswith("+json")
     return data[:64].lstrip()[:1] in (b"{", b"[", b'"')
+
+
+def _has_twin_keys(data: bytes) -> bool:
+    """Return whether an object of the JSON has a key twice."""
+    twins = False
+
+    def looked_at(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal twins
+        twins |= len({key for key, _ in pairs}) < len(pairs)
+
+    try:
+        json.loads(data, object_pairs_hook=looked_at)
+    except (ValueError, RecursionError):
+        return True
+    return twins
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> Sequence[tuple[int, int]]:

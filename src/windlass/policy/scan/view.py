@@ -199,6 +199,11 @@ def _from_base64(token: bytes) -> bytes:
 
 def _opened(data: bytes, unfolded: Unfolded) -> Iterator[bytes]:
     """Yield the contents of a gzip or zip archive, within the limits."""
+    if unfolded.files_left <= 0:
+        unfolded.is_cut = True
+        return
+    # An archive that cannot be read counts too: the attempt costs time.
+    unfolded.files_left -= 1
     try:
         if data.startswith(_GZIP):
             yield _inflated(data, unfolded)
