@@ -111,8 +111,8 @@ async def test_what_is_shown_is_what_happened(meters: Meters) -> None:
     meters.claimed(0, 10, 0.001)
     meters.attempt(JOB, "film", "cut", 3, 2, "r1", None)("failed")
     found = await shown(meters)
-    assert found["windlass_jobs_total"] == {("film", "QUEUED"): 2, ("film", "COMPLETED"): 1}
-    assert found["windlass_job_seconds_sum"] == {("film", "COMPLETED"): 2.5}
+    assert found["windlass_jobs_total"] == {("film", "QUEUED"): 2, ("film", "COMPLETED"): 1, ("film", "DENIED"): 1}
+    assert found["windlass_job_seconds_sum"] == {("film", "COMPLETED"): 2.5, ("film", "DENIED"): 0.1}
     assert found["windlass_attempts_total"] == {("done", "film"): 1, ("failed", "film"): 1}
     assert found["windlass_step_seconds_count"] == {("done", "film", "cut"): 1, ("failed", "film", "cut"): 1}
     assert found["windlass_scheduling_lag_seconds_count"][()] == 1
