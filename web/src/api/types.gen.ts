@@ -1779,7 +1779,7 @@ export interface components {
             /** Votes */
             votes: components["schemas"]["VoteDocument"][];
             /** Who */
-            who: components["schemas"]["windlass__api__wire__approval__VotersDocument"][];
+            who: components["schemas"]["VotersDocument"][];
             /** Why Not */
             why_not: string | null;
         };
@@ -1812,7 +1812,7 @@ export interface components {
              * Who
              * @description A voter belongs to every group.
              */
-            who: components["schemas"]["windlass__api__wire__policy__VotersDocument"][];
+            who: components["schemas"]["VotersDocument"][];
         };
         /**
          * AttemptDocument
@@ -5334,6 +5334,25 @@ export interface components {
             subject?: string | null;
         };
         /**
+         * VotersDocument
+         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
+         */
+        VotersDocument: {
+            /** Callers */
+            callers: string[];
+            /**
+             * Escalate After S
+             * @description After this time the people below belong to it too.
+             */
+            escalate_after_s: number | null;
+            /** Escalate Callers */
+            escalate_callers: string[];
+            /** Escalate Roles */
+            escalate_roles: string[];
+            /** Roles */
+            roles: string[];
+        };
+        /**
          * WaitDocument
          * @description The reason that a step waits.
          */
@@ -5548,41 +5567,6 @@ export interface components {
          * @enum {string}
          */
         WorkflowStatus: "RUNNING" | "WAITING_SINGLE" | "WAITING_PARALLEL" | "READY_TO_RESUME";
-        /**
-         * VotersDocument
-         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
-         */
-        windlass__api__wire__approval__VotersDocument: {
-            /** Callers */
-            callers: string[];
-            /**
-             * Escalate After S
-             * @description After this time the people below belong to it too.
-             */
-            escalate_after_s: number | null;
-            /** Escalate Callers */
-            escalate_callers: string[];
-            /** Escalate Roles */
-            escalate_roles: string[];
-            /** Roles */
-            roles: string[];
-        };
-        /**
-         * VotersDocument
-         * @description A group of people who may approve.
-         */
-        windlass__api__wire__policy__VotersDocument: {
-            /** Callers */
-            callers: string[];
-            /** Escalate After S */
-            escalate_after_s: number | null;
-            /** Escalate Callers */
-            escalate_callers: string[];
-            /** Escalate Roles */
-            escalate_roles: string[];
-            /** Roles */
-            roles: string[];
-        };
     };
     responses: never;
     parameters: never;
