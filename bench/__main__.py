@@ -27,6 +27,7 @@ from bench.measures.mixed import mixed
 from bench.measures.parked import parked
 from bench.measures.polls import polls
 from bench.measures.run import Run
+from bench.measures.scan import scan
 from bench.measures.streams import streams
 from bench.measures.throughput import chains, jobs
 from bench.measures.verdict import verdict
@@ -59,6 +60,7 @@ MEASURES: dict[str, Callable[[Run], Awaitable[None]]] = {
     "W": webhooks,
     "Q": polls,
     "V": verdict,
+    "Y": scan,
 }
 QUICK_SCALE = 0.05
 RESULTS = Path(__file__).parent / "results"
@@ -71,7 +73,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", default="".join(MEASURES), help="letters of the tests: L limit, A one-step jobs, "
                         "C chains, D fan-out, B latency, N bells, F kill, P parked, H history, K held steps, "
                         "M plain steps beside a provider's, S submits over HTTP, "
-                        "E streams, G lists, X work at a provider, W webhooks in, Q polls, V verdicts")  # fmt: skip
+                        "E streams, G lists, X work at a provider, W webhooks in, Q polls, "
+                        "V verdicts, Y scans")  # fmt: skip
     parser.add_argument("--peers", default=names, help=f"which peers, of {names}; 'none' for Windlass alone")
     parser.add_argument("--before", type=Path, help="a checkout of an earlier version, measured in turn with this one")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies every count")

@@ -24,6 +24,7 @@ from bench.measures.listing import name as listed
 from bench.measures.mixed import MIXED, PLAIN
 from bench.measures.parked import MEMORY, QUERIES
 from bench.measures.polls import ENDED, RUNNING
+from bench.measures.scan import scanned
 from bench.measures.streams import DELAY_CPU, DELAY_P99, MISSED
 from bench.measures.throughput import CHAINS, CHAINS_CPU, JOBS, JOBS_CPU
 from bench.measures.verdict import ONE_TOPIC_P99, TYPICAL, TYPICAL_P99
@@ -96,6 +97,15 @@ BARS = (
     Bar("a verdict with 1,000 rules: us of CPU", _ours(TYPICAL), None, "<", float("inf")),
     Bar("a verdict with 1,000 rules: us p99", _ours(TYPICAL_P99), None, "<=", 50),
     Bar("a verdict with 1,000 rules of a topic: us p99", _ours(ONE_TOPIC_P99), None, "<", float("inf")),
+    Bar("scan of code, MB/s", _ours(scanned("hyperscan", "code")), None, ">=", 100),
+    Bar("scan of logs, MB/s", _ours(scanned("hyperscan", "logs")), None, ">=", 100),
+    Bar("scan of JSON, MB/s", _ours(scanned("hyperscan", "json")), None, ">", 0),
+    Bar("scan of JSON of 1 KB, MB/s", _ours(scanned("hyperscan", "small")), None, ">", 0),
+    Bar("scan of the slowest flood, MB/s", _ours(scanned("hyperscan", "worst")), None, ">=", 1),
+    Bar("scan of code without hyperscan, MB/s", _ours(scanned("re2", "code")), None, ">=", 10),
+    Bar("scan of logs without hyperscan, MB/s", _ours(scanned("re2", "logs")), None, ">=", 10),
+    Bar("scan of JSON without hyperscan, MB/s", _ours(scanned("re2", "json")), None, ">=", 10),
+    Bar("scan of the slowest flood without hyperscan, MB/s", _ours(scanned("re2", "worst")), None, ">=", 1),
     Bar("one-step jobs / before", _ours(JOBS), (JOBS, BEFORE), ">=", 0.97, "rounds"),
     Bar("one-step jobs, CPU / before", _ours(JOBS_CPU), (JOBS_CPU, BEFORE), "<=", 1.03, "rounds"),
     Bar("chains / before", _ours(CHAINS), (CHAINS, BEFORE), ">=", 0.97, "rounds"),

@@ -22,10 +22,12 @@ from windlass.core.constraint import CONSTRAINT_FIELDS
 from windlass.policy import keys as policy_keys_module
 from windlass.policy import when as policy_when
 from windlass.policy.request_keys import REQUEST_SECTIONS
+from windlass.policy.scan.names import FAMILIES
+from windlass.policy.scan.rule import family as scanner_family
 from windlass.providers import config as providers_config
 from windlass.providers import errors as provider_errors
 from windlass.pure.problem import kind_of
-from windlass.telemetry.meters import INSTRUMENTS
+from windlass.telemetry.instrument import INSTRUMENTS
 
 
 def job_states() -> str:
@@ -364,6 +366,20 @@ def policy_constraints() -> str:
     return "\n".join(rows)
 
 
+def scanner_rules() -> str:
+    """Every rule of the built-in scanners."""
+    parts = []
+    for name in FAMILIES:
+        rows = [
+            f"| `{rule.id}` | {rule.about} | {rule.severity} | {rule.confidence:g} |"
+            for rule in sorted(scanner_family(name).every, key=lambda rule: rule.id)
+        ]
+        kind = scanner_family(name).rules[0].type
+        head = ["| rule | finds | severity | confidence |", "|---|---|---|---|"]
+        parts += [f"### {name}", f"The findings have the type `{kind}`.", "\n".join((*head, *rows))]
+    return "\n\n".join(parts)
+
+
 def conformance_counts() -> str:
     """How many requirements of each family have a test."""
     shown = tests_by_id()
@@ -406,6 +422,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "price-keys": price_keys,
     "provider-failures": provider_failures,
     "provider-keys": provider_keys,
+    "scanner-rules": scanner_rules,
     "settings": settings_table,
     "webhook-keys": webhook_keys,
 }

@@ -15,6 +15,7 @@ CLIENT = Path(__file__).parents[1] / "src" / "windlass" / "client"
 # The source of each file that is made.
 MADE = {
     "client.py": "async_client.py",
+    "deciding.py": "async_deciding.py",
     "sync_line.py": "async_line.py",
     "sync_policing.py": "async_policing.py",
     "submitting.py": "async_submitting.py",
@@ -31,6 +32,7 @@ _RULES = [
         (r"\basync_line\b", "sync_line"),
         (r"\basync_policing\b", "sync_policing"),
         (r"\basync_submitting\b", "submitting"),
+        (r"\basync_deciding\b", "deciding"),
         (r"\bAsync(?=[A-Z])", ""),
         (r"\b__a(enter|exit)__\b", r"__\1__"),
         (r"\ba(close|next|read|iter_bytes)\b", r"\1"),

@@ -6,6 +6,7 @@ Tests and fixtures may be `async def`; those of one test share one event loop.
 - `fresh_dsn`: a database of the test's own, for tests that start processes or look at the schema.
 - `db`: a connection to `dsn` that goes by the server's clock; `timed_db` goes by `clock`, which only the test moves.
 - `server_folder`: a place for a PostgreSQL server of the test's own.
+- `no_pauses`: operations do not wait between their tries.
 - `ids`, `spread`, `artifacts`, `evaluator`: arguments of the engine. `ids` follows `clock`.
 """
 
@@ -145,6 +146,12 @@ async def db(dsn: str) -> AsyncIterator[Database]:
     database = await Database.open(dsn)
     yield database
     await database.close()
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations are repeated at once while the database cannot do them, instead of after 1, 2 and 4 s."""
+    monkeypatch.setattr(Database, "_pause", lambda self, seconds: asyncio.sleep(0))
 
 
 @pytest.fixture

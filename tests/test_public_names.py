@@ -7,8 +7,9 @@ import windlass.testing
 
 PUBLIC = [
     "App", "AsyncClient", "Cancel", "Client", "Context", "Extension", "Job", "JobCancelled", "JobFailed",
-    "Parked", "Permanent", "Recipe", "Retry", "Snooze", "Step", "Transient", "Windlass", "WindlassError", "call",
-    "commit", "context", "errors", "index", "item", "load", "provider", "recipe", "sleep", "step", "text",
+    "Parked", "Permanent", "Recipe", "Retry", "Snooze", "Step", "Transient", "Windlass", "WindlassError", "approve",
+    "call", "commit", "context", "errors", "index", "item", "load", "provider", "recipe", "savepoint", "sleep", "step",
+    "text",
     "wait_for",
 ]  # fmt: skip
 TESTING = ["Harness", "VirtualClock", "fail_always", "fail_times", "harness", "returning"]

@@ -10,7 +10,7 @@ from windlass.recipe.handle import index, item, text
 from windlass.recipe.provider import call, provider
 from windlass.recipe.recipe import Recipe, recipe
 from windlass.recipe.step import Step, step
-from windlass.recipe.waiting import sleep, wait_for
+from windlass.recipe.waiting import approve, savepoint, sleep, wait_for
 from windlass.worker.context import Context, context
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Transient",
     "Windlass",
     "WindlassError",
+    "approve",
     "call",
     "commit",
     "context",
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "provider",
     "recipe",
+    "savepoint",
     "sleep",
     "step",
     "text",

@@ -140,6 +140,7 @@ async def test_what_cannot_be_a_key_costs_no_look(adapter: Adapter) -> None:
     assert await adapter.looks() == before
 
 
+@pytest.mark.usefixtures("no_pauses")
 async def test_not_to_know_is_unavailable_never_unauthenticated(adapter: Adapter) -> None:
     unknown, good = some_key(), await adapter.make("ann")
     await adapter.verifier.verify(good)

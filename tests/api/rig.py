@@ -75,7 +75,7 @@ class Rig:
 
     async def ended(self, *job_ids: str) -> None:
         """Wait until these jobs have ended."""
-        await asyncio.gather(*(self.parts.waiter.wait(UUID(job_id), 30) for job_id in job_ids))
+        await asyncio.gather(*(self.parts.waiter.wait(UUID(job_id), 60) for job_id in job_ids))
 
     async def run(self, recipe: str = "hello", **body: Any) -> str:
         """A job that has ended; its id."""

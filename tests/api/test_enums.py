@@ -27,6 +27,7 @@ INTERNAL = {
     "Content": "a question to the core, never an answer",
     "Decision": "of a policy; no route judges a request yet",
     "Edge": "of a policy; no route judges a request yet",
+    "EffectKind": "of a recipe's step; the plan of an undo names the effects that are final",
     "Enforcer": "of a policy's constraints; no route judges a request yet",
     "Hold": "a bit mask; clients see HoldName",
     "Meet": "how two constraints become one, never an answer",
@@ -34,6 +35,7 @@ INTERNAL = {
     "Promise": "of the database's settings; doctor and the logs tell it",
     "Reader": "a question to the core, never an answer",
     "SignatureProfile": "of the settings of a provider",
+    "UndoWhen": "of a recipe's step; an undo lists the effects to which it applies",
     "SlotState": "a row of the granter; clients see the step's state",
 }
 # Words whose values are texts from outside, or free texts.

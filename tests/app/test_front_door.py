@@ -121,13 +121,13 @@ async def test_half_sent_requests_crowd_nobody_out(fresh_dsn: str, tmp_path: Pat
 
 async def test_a_request_that_does_not_arrive_is_given_up(fresh_dsn: str, tmp_path: Path) -> None:
     async with server(fresh_dsn, tmp_path, head_timeout_s="1", body_timeout_s="1", keep_alive_s="1") as at:
-        for sent in (
+        halves = (
             GET,
             b"",
             POST + b'Content-Length: 100\r\n\r\n{"key":',
             POST + b"Transfer-Encoding: chunked\r\n\r\n",
-        ):
-            assert await at.status_of(sent) == 408
+        )
+        assert await asyncio.gather(*(at.status_of(sent) for sent in halves)) == [408] * 4
         reader, writer = await at.open()
         writer.write(GET + b"\r\n")
         async with asyncio.timeout(WITHIN_S):

@@ -75,3 +75,8 @@ def later() -> str:
 @wl.recipe
 def approval():
     return wl.wait_for("approved", match={"by": "ada"}, timeout="1h")
+
+
+@wl.recipe
+def reviewed(topic: str = "sea"):
+    return wl.approve("Show the film?", show={"topic": topic}, expires="1h")

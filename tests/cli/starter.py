@@ -1,7 +1,7 @@
 """Starts `windlass` again and again without reading its modules anew: a process that has them forks for every command.
 
 What runs is the same code in a process of its own, with its own folder, environment and streams. Most of what a short
-command costs is the reading of modules, and the tests run hundreds of them. Tests of the start itself, or
+command costs is the reading of modules, and the tests run hundreds of them. Tests of the start itself, and commands
 that run for long, are started from nothing (`Cli.spawn`, `Cli.bare`).
 """
 
@@ -140,6 +140,8 @@ def _become(words: list[str], cwd: str, environ: dict[str, str], streams: list[i
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environ)
+    # An interpreter reads this when it starts. The folders may hold extensions.
+    sys.path += [folder for folder in environ.get("PYTHONPATH", "").split(os.pathsep) if folder not in ("", *sys.path)]
     sys.argv = ["windlass", *words]
     code = 0
     try:

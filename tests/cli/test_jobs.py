@@ -170,6 +170,14 @@ def test_a_running_job_is_cancelled_and_waiting_for_it_exits_with_11(served: Cli
     assert "not changed" in served("cancel", job).ok().out
 
 
+def test_the_undo_of_a_job_is_shown_and_an_undo_of_nothing_is_refused(served: Cli) -> None:
+    job = submitted(served, "nap")
+    assert "nothing to undo" in served("undo", "--plan", job).ok().out
+    assert served("cancel", "--no-undo", job).ok().out == f"{job} cancelled\n"
+    assert served("undo", "--plan", job, "--json").ok().json()["steps"] == []
+    assert served("undo", job).code == 5
+
+
 def test_several_jobs_are_acted_on_or_none(served: Cli) -> None:
     jobs = [submitted(served, "nap") for _ in range(2)]
     assert served("cancel", jobs[0], "ffffffff").code == 4

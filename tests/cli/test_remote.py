@@ -276,6 +276,30 @@ def test_a_step_that_waits_says_for_what(two: Two) -> None:
     two.remote("cancel", job).ok()
 
 
+def test_an_approval_is_listed_here_and_decided_there(two: Two) -> None:
+    key = two.local("keys", "create", "--caller", "grace", "--role", "lead").ok().out.strip()
+    grace = Cli(two.remote.folder)
+    grace.environ |= {"WINDLASS_SERVER": two.url, "WINDLASS_API_KEY": key}
+    job = grace("submit", "reviewed", "--json").ok().json()["job_id"]
+    for _ in range(200):
+        here, there = two.both("approvals", "list", "--decidable", "--json")
+        if here.ok().json()["items"] and there.ok().json()["items"]:
+            break
+    [one], [other] = here.json()["items"], there.json()["items"]
+    assert {**one, "left_s": 0} == {**other, "left_s": 0}
+    assert (one["job_id"], one["requester"], one["show"]) == (job, "grace", {"topic": "sea"})
+    for said in two.both("approvals", "show", one["id"][-8:]):
+        assert "asks       Show the film?" in said.ok().out and "you        may decide" in said.out
+    assert "waits for an approval" in two.local("show", job).ok().out
+    refused = grace("approvals", "approve", one["id"])
+    assert refused.code == 5 and "approvals:decide" in refused.err
+    assert two.remote("approvals", "approve", one["id"], "--reason", "fine").ok().out == f"{one['id']} is USED\n"
+    again = two.local("approvals", "reject", one["id"], "--json")
+    assert again.code == 5
+    assert grace("result", job, "--wait", "--timeout", "30s").ok().json()["reasons"] == ["fine"]
+    assert "no approvals" in two.local("approvals").ok().err
+
+
 def test_a_budget_is_set_here_and_read_there(two: Two) -> None:
     said = two.local("budgets", "set", "caller", "ada", "12.50", "--json").ok().json()
     assert said == {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -28,10 +27,8 @@ class Server:
     def __init__(self, folder: Path, dsn: str) -> None:
         self.cli = Cli(folder, dsn)
         self.cli.environ["WINDLASS_SECRET"] = SECRET
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        self.url = f"http://{self.address}"
+        # The first start takes a free port, and each restart the same port.
+        self.address = "127.0.0.1:0"
         self.worker = self.spawn("worker", APP, "--concurrency", "20")
         line_with(self.worker, "Ctrl-C stops")
         self.key = self.cli("keys", "create", "--caller", "ana", "--scope", "jobs:write").ok().out.strip()
@@ -43,6 +40,8 @@ class Server:
 
     def start(self) -> subprocess.Popen[str]:
         self.api = self.spawn("serve", "api", "--listen", self.address)
+        self.url = line_with(self.api, "http://").split()[-1]
+        self.address = self.url.removeprefix("http://")
         line_with(self.api, "Ctrl-C stops")
         return self.api
 

@@ -18,7 +18,7 @@ from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.core.velocity import VelocityWindow
-from windlass.core.verdict import Decision, Edge, VelocityLimit, Verdict
+from windlass.core.verdict import Decision, Edge, VelocityLimit, Verdict, waiting
 
 S, J, D = StepState, JobState, Decision
 
@@ -95,6 +95,14 @@ def test_a_velocity_limit_has_its_own_code() -> None:
 def test_the_questions_about_a_throttled_job_become_rarer_up_to_a_limit(tries: int, spread: float) -> None:
     assert 5.0 <= ask_after_s(tries, spread) <= ASK_MAX_S
     assert ask_after_s(tries, spread) <= ask_after_s(tries + 1, spread)
+
+
+def test_a_kernel_is_asked_at_once_about_a_job_that_waits_for_it() -> None:
+    draft = draft_of(Hold.APPROVAL, Hold.APPROVAL, state=J.APPROVAL_REQUIRED)
+    rule_on(draft, Ruling(waiting("outside"), 7))
+    assert [(one.ask_at, one.is_good) for one in draft.effects_of(RecordVerdict)] == [(draft.now, False)]
+    assert draft.job.state is J.PENDING
+    assert {step.holds for step in draft.steps.values()} == {Hold.POLICY}
 
 
 def test_every_decision_has_its_hold() -> None:

@@ -11,10 +11,16 @@ from windlass.core.states import JobState, StepState
 from windlass.core.visibility import VISIBLE, Because, Content, Hidden, Reader, is_visible, seen
 
 contents = st.sampled_from(Content)
-readers = st.sampled_from(Reader)
+# The undo of a step is the one reader that sees everything.
+readers = st.sampled_from([reader for reader in Reader if reader is not Reader.UNDO])
 jobs = st.sampled_from([None, *JobState])
 steps = st.sampled_from([None, *StepState])
 QUARANTINED = Hidden(Because.QUARANTINED)
+
+
+@given(contents, jobs, steps)
+def test_an_undo_sees_what_it_must_undo(content: Content, job: JobState | None, step: StepState | None) -> None:
+    assert seen(content, Reader.UNDO, job, step) == VISIBLE
 
 
 @given(contents, readers, steps)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from windlass.core import route as routing
 from windlass.core.birth import births
-from windlass.core.draft import Draft, Event, Job, Step, touched_by
+from windlass.core.draft import Draft, Event, Job, Step, passes_over, touched_by
 from windlass.core.effect import AddChildren
 from windlass.core.outcome import Fault, Outcome, Report, Success
 from windlass.core.plan import Node, NodeKind, OnFailure, Plan
@@ -128,6 +128,8 @@ class World:
         report = Report(JOB, step.no, step.attempt if attempt is None else attempt, outcome)
         touched = touched_by(self.plan, step.no, step.node, is_success=isinstance(outcome, Success))
         draft = self.draft(touched)
+        if passes_over(draft):
+            draft = self.draft()
         took_effect = settle(draft, report, spread)
         whole = self.draft()
         assert settle(whole, report, spread) == took_effect

@@ -29,13 +29,18 @@ LONG_S = 10 * 365 * 86400.0
 
 
 async def undisturbed(db: Database) -> None:
-    """Wait until no transaction outside the test, such as an analyze, holds the feed's horizon back."""
-    while await db.run(lambda connection: connection.fetchval(_DISTURBED)):
+    """Wait until no transaction outside the test, such as an analyze, hides from the feed what is committed now.
+
+    Only transactions older than the newest commit can hide it, so later ones do not count.
+    """
+    newest = await db.run(lambda connection: connection.fetchval(_NEWEST))
+    while await db.run(lambda connection: connection.fetchval(_DISTURBED, newest)):
         await asyncio.sleep(0.005)
 
 
+_NEWEST = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 _DISTURBED = """
-    SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+    SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_xid::text::bigint < $1
                    AND (datname IS DISTINCT FROM current_database() OR backend_type <> 'client backend'))
 """
 

@@ -92,6 +92,7 @@ async def test_an_attempt_that_hangs_through_an_outage_is_ended_after_a_grace(ri
     assert (ended.state, ended.error["code"]) == ("TIMEOUT", "attempt_timeout")
 
 
+@pytest.mark.usefixtures("no_pauses")
 async def test_while_the_database_is_read_only_no_worker_is_marked(rig: Rig) -> None:
     worker = await rig.enlist(rig.ids.new(), lease_s=LEASE_S)
     await rig.silence(5)

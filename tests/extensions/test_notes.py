@@ -124,14 +124,14 @@ def _ended(server: Server, job: str) -> Any:
 
 
 def test_its_commands_use_the_database_that_the_command_line_names(cli: Cli) -> None:
-    behind = cli.bare("notes", "list", "ada")
+    behind = cli("notes", "list", "ada")
     assert behind.code == 2 and "windlass db migrate" in behind.err
-    cli.bare("db", "migrate").ok()
-    assert cli.bare("notes", "add", "ada", "hello").ok().out == "1\n"
+    cli("db", "migrate").ok()
+    assert cli("notes", "add", "ada", "hello").ok().out == "1\n"
     dsn = cli.environ.pop("WINDLASS_DATABASE_URL")
-    assert cli.bare("--database", dsn, "notes", "list", "ada").ok().out == "1 hello\n"
-    assert cli.bare("notes", "list", "ada").code == 3
-    assert "Notes that callers keep." in cli.bare("--help").ok().out
+    assert cli("--database", dsn, "notes", "list", "ada").ok().out == "1 hello\n"
+    assert cli("notes", "list", "ada").code == 3
+    assert "Notes that callers keep." in cli("--help").ok().out
 
 
 def test_its_migrations_are_applied_once_in_order_and_survive_an_upgrade(cli: Cli, site: Path, tmp_path: Path) -> None:
@@ -139,34 +139,34 @@ def test_its_migrations_are_applied_once_in_order_and_survive_an_upgrade(cli: Cl
     shutil.copytree(site, older)
     (older / "windlass_notes" / "migrations" / "0002_by_caller.sql").unlink()
     before = with_site(Cli(tmp_path, cli.environ["WINDLASS_DATABASE_URL"]), older)
-    applied = before.bare("db", "migrate", "--json").ok().json()
+    applied = before("db", "migrate", "--json").ok().json()
     assert applied["applied"][-1] == "notes/0001_notes" and applied["indexed"] == ["note"]
-    assert before.bare("db", "migrate", "--json").ok().json() == {"applied": [], "indexed": []}
-    before.bare("notes", "add", "ada", "kept").ok()
+    assert before("db", "migrate", "--json").ok().json() == {"applied": [], "indexed": []}
+    before("notes", "add", "ada", "kept").ok()
     # The newer version asks for its migration; the older one goes on after it, as does Windlass without either.
-    status = cli.bare("db", "status", "--json")
+    status = cli("db", "status", "--json")
     assert status.code == 2 and status.json()["missing"] == ["notes/0002_by_caller"]
-    assert cli.bare("doctor", "--json").code == 2
-    assert cli.bare("db", "migrate", "--json").ok().json()["applied"] == ["notes/0002_by_caller"]
-    assert cli.bare("notes", "list", "ada").ok().out == before.bare("notes", "list", "ada").ok().out == "1 kept\n"
-    without = Cli(tmp_path, cli.environ["WINDLASS_DATABASE_URL"]).bare("db", "status", "--json").ok().json()
+    assert cli("doctor", "--json").code == 2
+    assert cli("db", "migrate", "--json").ok().json()["applied"] == ["notes/0002_by_caller"]
+    assert cli("notes", "list", "ada").ok().out == before("notes", "list", "ada").ok().out == "1 kept\n"
+    without = Cli(tmp_path, cli.environ["WINDLASS_DATABASE_URL"])("db", "status", "--json").ok().json()
     assert (without["missing"], without["unknown"]) == ([], [])
 
 
 def test_what_is_installed_is_listed_and_can_be_left_out(cli: Cli) -> None:
-    [one] = cli.bare("extensions", "--json").ok().json()["items"]
+    [one] = cli("extensions", "--json").ok().json()["items"]
     assert (one["name"], one["package"], one["version"]) == ("notes", "windlass-notes", "0.3.0")
     assert one["adds"] == ["recipes", "routers", "commands", "migrations", "settings", "labels", "metrics", "pages"]
     [setting] = one["settings"]
     assert (setting["variable"], setting["value"]) == ("WINDLASS_NOTES_LENGTH_MAX", 200)
     (cli.folder / "windlass.toml").write_text("[notes]\nlength_max = 50\n")
-    assert "50" in cli.bare("extensions", "notes").ok().out
+    assert "50" in cli("extensions", "notes").ok().out
     (cli.folder / "windlass.toml").write_text("[notes]\nlenght_max = 50\n")
-    assert "Did you mean length_max?" in cli.bare("extensions").err
+    assert "Did you mean length_max?" in cli("extensions").err
     (cli.folder / "windlass.toml").write_text('extensions = "none"\n')
-    assert cli.bare("extensions", "--json").ok().json() == {"items": []}
-    assert all("notes" not in name for name in cli.bare("db", "migrate", "--json").ok().json()["applied"])
-    cli.bare("doctor").ok()
+    assert cli("extensions", "--json").ok().json() == {"items": []}
+    assert all("notes" not in name for name in cli("db", "migrate", "--json").ok().json()["applied"])
+    cli("doctor").ok()
 
 
 def test_nothing_is_read_for_extensions_where_none_is_needed(cli: Cli) -> None:

@@ -80,13 +80,13 @@ def test_what_is_wrong_is_told_with_the_package(case: str, tmp_path: Path, fresh
     write(site, "bad", declaration, **files)
     cli = with_site(Cli(tmp_path, fresh_dsn), site)
     cli.environ["WINDLASS_SECRET"] = SECRET
-    said = cli.bare(*words)
+    said = cli(*words)
     assert said.code == 2 and message in said.err, said
     assert "Traceback" not in said.err
     assert "the extension bad of bad-pkg 1.0" in said.err and "`extensions`" in said.err, said.err
     # It is one package that is at fault: all else works without it.
     cli.environ["WINDLASS_EXTENSIONS"] = "none"
-    cli.bare("doctor").ok()
+    cli("doctor").ok()
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_two_extensions_that_claim_one_name_are_refused(tmp_path: Path, second: 
     site = tmp_path / "site"
     write(site, "one", "Extension(name='one', package='one_pkg', metrics={'things_total': Metric('counter', '')})")
     write(site, "two", second, point="one" if "'one'" in second else "two")
-    said = with_site(Cli(tmp_path), site).bare("extensions")
+    said = with_site(Cli(tmp_path), site)("extensions")
     assert said.code == 2 and message in said.err, said.err
 
 
 def test_an_extension_cannot_be_called_like_a_setting(tmp_path: Path) -> None:
     site = tmp_path / "site"
     write(site, "limit", "Extension(name='limit', package='limit_pkg', settings={'floor': Setting(int, '')})")
-    said = with_site(Cli(tmp_path), site).bare("extensions")
+    said = with_site(Cli(tmp_path), site)("extensions")
     assert said.code == 2 and "'limit_floor' is a setting of Windlass" in said.err
 
 
@@ -119,5 +119,5 @@ def test_a_migration_that_reaches_into_windlass_is_refused(tmp_path: Path, fresh
     write(site, "bad", "Extension(name='bad', package='bad_pkg', migrations='sql')")
     (site / "bad_pkg" / "sql").mkdir()
     (site / "bad_pkg" / "sql" / "0001_jobs.sql").write_text("ALTER TABLE windlass.jobs ADD COLUMN mine int")
-    said = with_site(Cli(tmp_path, fresh_dsn), site).bare("db", "migrate")
+    said = with_site(Cli(tmp_path, fresh_dsn), site)("db", "migrate")
     assert said.code == 2 and "0001_jobs.sql names a table of Windlass" in said.err

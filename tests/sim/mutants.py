@@ -40,14 +40,25 @@ class Mutant:
     # Whether it can only show where work is done outside, or where steps kill their workers.
     is_outer: bool = False
     has_poison: bool = False
+    # Whether it can only show where recipes ask people.
+    is_asking: bool = False
+    # Whether it can only show where effects are undone.
+    has_undo: bool = False
 
 
 MUTANTS: list[Mutant] = []
 
 
-def mutant(seeds_max: int = 1_000, *, is_outer: bool = False, has_poison: bool = False) -> Callable[[Plant], Plant]:
+def mutant(
+    seeds_max: int = 1_000,
+    *,
+    is_outer: bool = False,
+    has_poison: bool = False,
+    is_asking: bool = False,
+    has_undo: bool = False,
+) -> Callable[[Plant], Plant]:
     def add(plant: Plant) -> Plant:
-        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max, is_outer, has_poison))
+        MUTANTS.append(Mutant(plant.__name__, plant, seeds_max, is_outer, has_poison, is_asking, has_undo))
         return plant
 
     return add

@@ -16,11 +16,14 @@ from pathlib import Path
 import pytest
 import uvloop
 
+import tests.sim.asking_mutants
 import tests.sim.outside_mutants
 import tests.sim.poison_mutants
+import tests.sim.undo_mutants
 import tests.sim.worker_mutants  # noqa: F401 -- registers them
 from tests.sim.mutants import MUTANTS, Mutant
-from windlass.testing.sim.run import Knobs, Outcome, Simulation
+from windlass.testing.sim.asking import ASKING_FROM
+from windlass.testing.sim.run import UNDO_SEEDS, Knobs, Outcome, Simulation
 
 TABLE = Path(__file__).with_suffix(".json")
 
@@ -44,7 +47,8 @@ def _seeds(mutant: Mutant) -> Iterator[int]:
     last = json.loads(TABLE.read_text()).get(mutant.name)
     if last is not None:
         yield last
-    for seed in range(mutant.seeds_max):
+    first = ASKING_FROM if mutant.is_asking else UNDO_SEEDS if mutant.has_undo else 0
+    for seed in range(first, first + mutant.seeds_max):
         knobs = Knobs.of(seed)
         if seed != last and knobs.is_outer >= mutant.is_outer and knobs.has_poison >= mutant.has_poison:
             yield seed

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from windlass.testing.sim.__main__ import main
-from windlass.testing.sim.run import Outcome, run_seeds
+from windlass.testing.sim.run import UNDO_SEEDS, Outcome, run_seeds
 
 SEEDS = range(100, 140)
 
@@ -22,6 +22,12 @@ def outcomes() -> list[Outcome]:
 @pytest.mark.covers("SCR-72", "COR-36", "COR-105", "COR-106")
 def test_nothing_is_wrong(outcomes: list[Outcome]) -> None:
     assert [(outcome.seed, outcome.wrong) for outcome in outcomes if outcome.wrong] == []
+
+
+@pytest.mark.covers("COR-45", "COR-105")
+def test_every_effect_of_a_job_that_ended_badly_is_undone() -> None:
+    found = run_seeds(range(UNDO_SEEDS, UNDO_SEEDS + 40))
+    assert [(outcome.seed, outcome.wrong) for outcome in found if outcome.wrong] == []
 
 
 @pytest.mark.covers("COR-106")

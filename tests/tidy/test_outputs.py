@@ -26,7 +26,7 @@ CLAIMS = "hands an attempt what it was given: the router judged its item when it
 OTHERS = "is a column of another table, in which no step's words are"
 EXEMPT = {
     **dict.fromkeys(("draft_write", "draft_complete", "draft_finish", "draft_children"), WRITES),
-    **dict.fromkeys(("note_step", "note_job", "job_submit", "job_submit_one"), WRITES),
+    **dict.fromkeys(("note_step", "note_job", "job_submit", "job_submit_one", "approval_told"), WRITES),
     **dict.fromkeys(("retry_step", "retry_children", "retry_event"), WRITES),
     **dict.fromkeys(("step_claim", "step_claim_lane", "step_claim_one", "step_held", "step_ready"), CLAIMS),
     **dict.fromkeys(("audit_note", "audit_note_many", "audit_take_notes", "audit_append"), OTHERS),
@@ -35,6 +35,8 @@ EXEMPT = {
         ("why_key_holders", "provider_holders", "provider_first"), "names the step, and shows no more of it"
     ),
     **dict.fromkeys(("draft_load", "draft_load_open"), "reads the code of a fault, for the decision on the job's end"),
+    "undo_attempt_done": WRITES,
+    "undo_taken_over": "reads from `job.kept` which effects were taken over: the engine's own words",
     "child_kin": "reads from `job.kept` which nodes begin afresh: the engine's own words",
     "policy_past_jobs": "reads the facts about the caller, which the first event keeps for the policy",
     **dict.fromkeys(("job_row", "verdict_questions"), "reads the facts about the caller from `job.submitted`"),

@@ -109,7 +109,7 @@ def test_composed_sql_is_seen(code: str) -> None:
 
 
 CHANNEL = re.compile(
-    r"['\"]windlass_(work|route|timer|done|cancel|grant|answer|poll|webhook|keys|sessions|policy)['\"]"
+    r"['\"]windlass_(work|route|timer|done|cancel|grant|answer|undo|poll|webhook|keys|sessions|policy)['\"]"
 )
 
 

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from tests.worker.yard import Yard, node, until, until_state
+from windlass.core.hold import Hold
 from windlass.core.outcome import Success
+from windlass.core.plan import Undo
 from windlass.core.retry import Retry
 from windlass.core.states import JobState, StepState
 from windlass.engine.claim import Taken, claim
 from windlass.engine.control import cancel
 from windlass.engine.settle import settle
-from windlass.views import workers
+from windlass.views import read, workers
 from windlass.worker import worker as worker_module
 
 ONCE = Retry(max_attempts=1)
@@ -40,6 +42,24 @@ async def test_a_thread_that_takes_too_long_is_left_and_replaced(yard: Yard) -> 
         (other,) = await yard.submit(node("add_in_thread", with_={"a": 1, "b": 1}))
         assert (await yard.end(other)).state is JobState.COMPLETED
         release.touch()
+
+
+@pytest.mark.covers("COR-43")
+async def test_a_thread_that_cannot_be_stopped_is_waited_for_and_then_undone(yard: Yard) -> None:
+    """A thread is only asked to stop. What it does after the end of its job is undone, and not before it is done."""
+    release = yard.folder / "release"
+    undo = Undo("hang_in_thread", queue=yard.queue)
+    async with yard.working(), yard.loops():
+        (job,) = await yard.submit(node("hang_in_thread", with_={"release": str(release)}, undo=undo))
+        await until_state(yard, job, StepState.RUNNING)
+        await cancel(yard.db, job)
+        undo_job = (await read.job(yard.db, job)).undo_job_id
+        assert undo_job is not None
+        assert (await yard.step(undo_job)).holds == Hold.ATTEMPT
+        release.touch()
+        assert (await yard.end(undo_job)).state is JobState.COMPLETED
+    async with yard.db.connection() as connection:
+        assert await connection.fetchval("SELECT state FROM windlass.undo_attempts WHERE job_id = $1", job) == "DONE"
 
 
 async def test_an_attempt_that_ended_before_its_claim_was_answered_does_not_begin(

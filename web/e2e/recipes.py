@@ -159,3 +159,15 @@ async def tick(no: int, pace: float) -> int:
 def ticking(count: int = 60, pace: float = 0.3):
     """Steps that end one after the other, so that something happens all the while."""
     return tick.map(numbers(count), pace=pace)
+
+
+@wl.step
+def release(page: dict, verdict: dict) -> str:
+    return f"{page['text']} (approved by {', '.join(verdict['by'])})"
+
+
+@wl.recipe
+def reviewed(topic: str = "tides"):
+    """Asks people before it publishes."""
+    page = draft(topic)
+    return release(page, wl.approve("Publish the page?", show={"page": page}, expires="2d"))

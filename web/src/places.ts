@@ -11,6 +11,7 @@ import {
   Puzzle,
   ScrollText,
   Settings,
+  Stamp,
 } from "lucide-react";
 
 export interface Place {
@@ -25,6 +26,7 @@ export const PLACES: readonly Place[] = [
   { path: "/", name: "Overview", icon: LayoutDashboard, letter: "o" },
   { path: "/jobs", name: "Jobs", icon: ListTree, letter: "j" },
   { path: "/recipes", name: "Recipes", icon: BookOpenText, letter: "r" },
+  { path: "/approvals", name: "Approvals", icon: Stamp, letter: "a" },
   { path: "/dead-letters", name: "Dead letters", icon: MailWarning, letter: "d" },
   { path: "/workers", name: "Workers", icon: Cpu, letter: "w" },
   { path: "/providers", name: "Providers", icon: Plug, letter: "p" },

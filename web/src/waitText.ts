@@ -4,6 +4,8 @@ const WAITS: Readonly<Record<WaitWord, string>> = {
   paused: "the job is paused",
   slot: "waits for a slot",
   route: "waits for the engine",
+  attempt: "waits for attempts of the job that it undoes",
+  ask: "waits for a person to allow the undo",
   retry: "retries soon",
   snooze: "runs again later",
   timer: "sleeps",
@@ -11,6 +13,8 @@ const WAITS: Readonly<Record<WaitWord, string>> = {
   child: "waits for its child job",
   external: "waits for a provider",
   event: "waits for an event",
+  approval: "waits for an approval",
+  policy: "held by the policy",
   budget: "held by a budget",
 };
 

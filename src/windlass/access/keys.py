@@ -50,6 +50,7 @@ class KeyView:
     caller_type: str
     tier: str | None
     scopes: tuple[str, ...]
+    roles: tuple[str, ...]
     name: str
     created_at: datetime
     created_by: str
@@ -132,11 +133,14 @@ class Keys:
         caller_type: str = "user",
         tier: str | None = None,
         scopes: Collection[str] = USER_SCOPES,
+        roles: Collection[str] = (),
         expires_in_s: float | None = None,
         request_id: str | None = None,
     ) -> NewKey:
         """Create a key for this caller. Only the answer holds its text."""
         _check(caller, name, caller_type, tier, scopes, expires_in_s)
+        for role in roles:
+            check_name("a role", role)
         key = make_key(self._entropy(ID_BYTES), self._entropy(SECRET_BYTES))
         digest = self._secret.digest("key", key.text.encode())
         put = bound(
@@ -147,6 +151,7 @@ class Keys:
             caller_type=caller_type,
             tier=tier,
             scopes=sorted(scopes),
+            roles=sorted(roles),
             name=name,
             created_by=by,
             expires_in_s=expires_in_s,
@@ -252,7 +257,13 @@ class Keys:
             _remember(self._bad, digest, now_s + BAD_FOR_S)
             return None
         context = CallerContext(
-            row["caller"], row["caller_type"], row["tier"], frozenset(row["scopes"]), {}, key_id=key.id
+            row["caller"],
+            row["caller_type"],
+            row["tier"],
+            frozenset(row["scopes"]),
+            {},
+            key_id=key.id,
+            roles=frozenset(row["roles"]),
         )
         # A bell that rang meanwhile may have revoked this key. Then the row serves this request only.
         if bells == self._bells:
@@ -329,6 +340,7 @@ def _view(row: asyncpg.Record) -> KeyView:
         row["caller_type"],
         row["tier"],
         tuple(row["scopes"]),
+        tuple(row["roles"]),
         row["name"],
         row["created_at"],
         row["created_by"],

@@ -17,12 +17,13 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol, Self
 
 import httpx
 import msgspec
 
-from windlass.access.callers import Callers
+from windlass.access.callers import Callers, named_id
 from windlass.access.secret import Secret
 from windlass.core.breaker import Breaker
 from windlass.core.caller import CallerContext, context_of, stranger
@@ -144,7 +145,8 @@ class Membership:
             return None
         aliases = self._secret.digests("alias", credential.encode())
         caller_id = await self._callers.id_of(aliases, claims)
-        caller = context_of({**claims, "caller_id": caller_id}, caller_id)
+        found = context_of({**claims, "caller_id": caller_id}, caller_id)
+        caller = replace(found, is_named=named_id(claims) is not None)
         self._bad.pop(digest, None)
         _keep(self._good, digest, (caller, self._clock() + GOOD_S))
         return caller

@@ -216,7 +216,13 @@ class Sessions:
                 raise no_session()
             return await self._verifier.verify(key)
         return CallerContext(
-            row["caller"], row["caller_type"], row["tier"], frozenset(row["scopes"]), {}, key_id=row["key_id"]
+            row["caller"],
+            row["caller_type"],
+            row["tier"],
+            frozenset(row["scopes"]),
+            {},
+            key_id=row["key_id"],
+            roles=frozenset(row["roles"] or ()),
         )
 
     async def _put_off(self, digest: bytes) -> datetime | None:

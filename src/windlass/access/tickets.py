@@ -80,8 +80,11 @@ def _as_json(caller: CallerContext) -> dict[str, Any]:
         "scopes": sorted(caller.scopes),
         "raw_claims": dict(caller.raw_claims),
         "key_id": caller.key_id,
+        "roles": sorted(caller.roles),
+        "is_named": caller.is_named,
     }
 
 
 def _from_json(context: dict[str, Any]) -> CallerContext:
-    return CallerContext(**{**context, "scopes": frozenset(context["scopes"])})
+    sets = {name: frozenset(context.get(name, ())) for name in ("scopes", "roles")}
+    return CallerContext(**{**context, **sets})

@@ -22,6 +22,7 @@ from windlass.api.openapi import document
 from windlass.api.parts import Extra, Parts
 from windlass.api.problem import answer_to
 from windlass.api.routes import (
+    approvals,
     audit,
     budgets,
     bulk,
@@ -45,6 +46,7 @@ from windlass.api.routes import (
     session,
     steps,
     streams,
+    undo,
     webhooks,
     workers,
 )
@@ -60,12 +62,14 @@ ROUTERS: tuple[APIRouter, ...] = (
     # Providers may call this route a thousand times a second, and each path before it is tried first.
     incoming.router,
     control.router,
+    undo.router,
     rerun.router,
     results.router,
     graph.router,
     steps.router,
     callbacks.router,
     webhooks.router,
+    approvals.router,
     providers.router,
     budgets.router,
     recipes.router,

@@ -35,6 +35,7 @@ _TAGS = {
     "recipes": "Recipes that can be submitted.",
     "overview": "The overview and dead letters.",
     "webhooks": "Notifications about the end of a job.",
+    "approvals": "What waits for people: what exactly will run, who may decide, and their votes.",
     "providers": "Providers: their slots, their webhooks, and callbacks of external work.",
     "budgets": "Budgets and costs.",
     "callers": "Who asks.",

@@ -14,11 +14,13 @@ from importlib.util import find_spec
 
 from windlass.app.entropy import spread
 from windlass.app.first_key import SECRET_FILE, secret_of
+from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
-from windlass.core.errors import Unavailable
+from windlass.core.errors import BadInput, BadSetting, Unavailable
 from windlass.engine import installation
 from windlass.engine.loops.followers import Followers
 from windlass.pure.service import Service, Services
+from windlass.pure.webhook import parse_secret
 
 # How often it asks the database, and how often it checks whether this process serves an API itself.
 ASK_EVERY_S = 30.0
@@ -36,10 +38,12 @@ class Following:
         self._with_webhook_sender = with_webhook_sender
         self._followers: Followers | None = None
         self._services = Services(windlass.services)
+        self._receiver: tuple[str, bytes] | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to ask whether the installation is served."""
+        self._receiver = notice_receiver(self._windlass.settings) if self._with_webhook_sender else None
         self._task = asyncio.create_task(self._run(), name="windlass-following")
 
     async def stop(self) -> None:
@@ -73,6 +77,8 @@ class Following:
             webhook_sender = await _webhook_sender(windlass) if self._with_webhook_sender else None
             if webhook_sender is not None:
                 await self._services.start(webhook_sender, is_late=True)
+            if self._receiver is not None:
+                await self._services.start(_approval_sender(windlass, self._receiver), is_late=True)
             await asyncio.Event().wait()
         finally:
             await self._services.stop()
@@ -106,6 +112,41 @@ async def _webhook_sender(windlass: Windlass) -> Service | None:
         public_url=settings.public_url,
         has_tracebacks=settings.expose_tracebacks,
         on_result=windlass.observer.webhook if isinstance(windlass.observer, Meters) else None,
+    )
+
+
+def notice_receiver(settings: Settings) -> tuple[str, bytes] | None:
+    """Return the address for notices of approvals and the secret that signs them, or None if there is no address."""
+    if settings.approval_webhook is None:
+        return None
+    if settings.approval_webhook_secret is None:
+        raise BadSetting(
+            "approval_webhook is set without approval_webhook_secret, so its receiver could not trust the notices",
+            remedy="Set both",
+        )
+    try:
+        secret = parse_secret(settings.approval_webhook_secret)
+    except BadInput as error:
+        raise BadSetting(f"approval_webhook_secret: {error.message}", remedy=error.remedy) from None
+    if find_spec("httpcore") is None:
+        log.warning("this process sends no notices of approvals: it needs the extra `service`")
+        return None
+    return settings.approval_webhook, secret
+
+
+def _approval_sender(windlass: Windlass, receiver: tuple[str, bytes]) -> Service:
+    """Return the sender of approval notices."""
+    from windlass.outbound.approval_sender import ApprovalSender, NoticeReceiver
+    from windlass.outbound.send import Sender
+
+    settings = windlass.settings
+    return ApprovalSender(
+        windlass.db,
+        NoticeReceiver(*receiver),
+        Sender(is_loopback_allowed=settings.webhook_loopback),
+        spread=spread,
+        clock_s=time.monotonic,
+        public_url=settings.public_url,
     )
 
 

@@ -124,10 +124,13 @@ class Job:
         own = str(_ids.new()) if id is None else id
         return await signals.send(self._db, self.job_id, name, {} if body is None else body, id=own, sender="caller")
 
-    async def cancel(self, reason: str = "") -> None:
-        """Cancel the job: open steps are cancelled, and running steps are asked to stop."""
+    async def cancel(self, reason: str = "", *, undo: bool = True) -> None:
+        """Cancel the job: open steps are cancelled, and running steps are asked to stop.
+
+        The effects of finished steps are undone; `undo=False` keeps them.
+        """
         check_text("reason", reason)
-        await control.cancel(self._db, self.job_id, reason=reason)
+        await control.cancel(self._db, self.job_id, reason=reason, undo=undo)
 
     def __repr__(self) -> str:
         return f"Job({self.job_id})"

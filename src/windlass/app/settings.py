@@ -69,6 +69,8 @@ class Settings:
     streams_max: int = 2_000
     streams_per_caller_max: int = 20
     webhook_loopback: bool = False
+    approval_webhook: str | None = None
+    approval_webhook_secret: str | None = field(default=None, repr=False)
     expose_tracebacks: bool = False
     log_format: str = "console"
     log_level: str = "warning"
@@ -308,6 +310,10 @@ KEYS: dict[str, Key] = {
     "streams_max": Key(_whole(1, 100_000), "Open streams per process.", "2000"),
     "streams_per_caller_max": Key(_whole(1, 100_000), "Open streams per caller and process.", "20"),
     "webhook_loopback": Key(_switch, "For development only: webhooks may go to this machine.", "true"),
+    "approval_webhook": Key(
+        _http_url, "The address to notify of waiting approvals. Default: none.", "https://x.example"
+    ),
+    "approval_webhook_secret": Key(_text, "The secret that signs these notices.", "whsec_$(openssl rand -base64 32)"),
     "expose_tracebacks": Key(
         _switch, "Whether callers and webhooks get tracebacks of failed steps. Admins always get them.", "true"
     ),

@@ -14,6 +14,7 @@ import typer
 
 from windlass.cli.command import Ambient, Database, Debug, Home, Server
 from windlass.cli.commands import (
+    approvals,
     audit,
     console,
     control,
@@ -55,6 +56,7 @@ watch.add_to(app)
 logs.add_to(app)
 control.add_to(app)
 dead_letters.add_to(app)
+approvals.add_to(app)
 webhooks.add_to(app)
 providers.add_to(app)
 keys.add_to(app)

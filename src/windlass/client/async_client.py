@@ -13,6 +13,7 @@ from uuid import UUID
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.asking import converted
+from windlass.client.async_deciding import AsyncDeciding
 from windlass.client.async_policing import AsyncPolicing
 from windlass.client.async_submitting import AsyncSubmitting
 from windlass.client.exchange import Flow, Give, Got, Sources, Wish
@@ -65,7 +66,7 @@ class AsyncBackend(Protocol):
         ...
 
 
-class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncPolicing):
+class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncDeciding, AsyncPolicing):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the
@@ -166,12 +167,14 @@ class AsyncClient(AsyncSubmitting[str, "AsyncRemoteJob"], AsyncPolicing):
         caller_type: str = "user",
         tier: str | None = None,
         scopes: Sequence[str] | None = None,
+        roles: Sequence[str] | None = None,
         expires_in: float | None = None,
     ) -> tuple[str, KeyView]:
         """Create a key (for admins). Return its text, which the server does not store, and its stored fields."""
         known = {
             "caller": caller, "name": name, "caller_type": caller_type, "tier": tier,
-            "scopes": None if scopes is None else list(scopes), "expires_in": expires_in,
+            "scopes": None if scopes is None else list(scopes), "roles": None if roles is None else list(roles),
+            "expires_in": expires_in,
         }  # fmt: skip
         wish = {name: value for name, value in known.items() if value is not None}
         return await self.run(flows.create_key(self.sources, wish))
@@ -341,9 +344,22 @@ class AsyncRemoteJob:
         """Return what the policy decided about the job and its steps."""
         return await self._client.run(flows.decisions(self.sources, self.job_id))
 
-    async def cancel(self, reason: str = "") -> JobView:
-        """Cancel the job: open steps are cancelled, and running steps are asked to stop."""
-        return await self._client.run(flows.control(self.sources, self.job_id, "cancel", {"reason": reason}))
+    async def cancel(self, reason: str = "", *, undo: bool = True) -> JobView:
+        """Cancel the job: open steps are cancelled, and running steps are asked to stop.
+
+        The effects of finished steps are undone; `undo=False` keeps them.
+        """
+        body = {"reason": reason, "undo": undo}
+        return await self._client.run(flows.control(self.sources, self.job_id, "cancel", body))
+
+    async def undo(self) -> UUID:
+        """Undo the finished job, or allow an undo that waits for a person. Return the id of the undo job."""
+        return await self._client.run(flows.undo(self.sources, self.job_id))
+
+    async def undo_plan(self) -> dict[str, Any]:
+        """Return what is undone, in order: what would run, what runs, or what ran."""
+        document: dict[str, Any] = await self._client.run(flows.undo_plan(self.sources, self.job_id))
+        return document
 
     async def pause(self) -> JobView:
         """Pause the job: no further steps start, and running steps finish."""

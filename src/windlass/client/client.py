@@ -14,6 +14,7 @@ from uuid import UUID
 from windlass.client import again, flows, following, outside
 from windlass.client.again import Rerun
 from windlass.client.asking import converted
+from windlass.client.deciding import Deciding
 from windlass.client.exchange import Flow, Give, Got, Sources, Wish
 from windlass.client.flows import Made
 from windlass.client.order import Order
@@ -66,7 +67,7 @@ class Backend(Protocol):
         ...
 
 
-class Client(Submitting[str, "RemoteJob"], Policing):
+class Client(Submitting[str, "RemoteJob"], Deciding, Policing):
     """A client of a server over HTTP. It holds only connections; close it, or use it in a `with` statement.
 
     Without `server` it takes WINDLASS_SERVER, or the address that `windlass up` left in the same folder. It finds the
@@ -167,12 +168,14 @@ class Client(Submitting[str, "RemoteJob"], Policing):
         caller_type: str = "user",
         tier: str | None = None,
         scopes: Sequence[str] | None = None,
+        roles: Sequence[str] | None = None,
         expires_in: float | None = None,
     ) -> tuple[str, KeyView]:
         """Create a key (for admins). Return its text, which the server does not store, and its stored fields."""
         known = {
             "caller": caller, "name": name, "caller_type": caller_type, "tier": tier,
-            "scopes": None if scopes is None else list(scopes), "expires_in": expires_in,
+            "scopes": None if scopes is None else list(scopes), "roles": None if roles is None else list(roles),
+            "expires_in": expires_in,
         }  # fmt: skip
         wish = {name: value for name, value in known.items() if value is not None}
         return self.run(flows.create_key(self.sources, wish))
@@ -342,9 +345,22 @@ class RemoteJob:
         """Return what the policy decided about the job and its steps."""
         return self._client.run(flows.decisions(self.sources, self.job_id))
 
-    def cancel(self, reason: str = "") -> JobView:
-        """Cancel the job: open steps are cancelled, and running steps are asked to stop."""
-        return self._client.run(flows.control(self.sources, self.job_id, "cancel", {"reason": reason}))
+    def cancel(self, reason: str = "", *, undo: bool = True) -> JobView:
+        """Cancel the job: open steps are cancelled, and running steps are asked to stop.
+
+        The effects of finished steps are undone; `undo=False` keeps them.
+        """
+        body = {"reason": reason, "undo": undo}
+        return self._client.run(flows.control(self.sources, self.job_id, "cancel", body))
+
+    def undo(self) -> UUID:
+        """Undo the finished job, or allow an undo that waits for a person. Return the id of the undo job."""
+        return self._client.run(flows.undo(self.sources, self.job_id))
+
+    def undo_plan(self) -> dict[str, Any]:
+        """Return what is undone, in order: what would run, what runs, or what ran."""
+        document: dict[str, Any] = self._client.run(flows.undo_plan(self.sources, self.job_id))
+        return document
 
     def pause(self) -> JobView:
         """Pause the job: no further steps start, and running steps finish."""

@@ -198,6 +198,17 @@ def control(sources: Sources, job_id: UUID, action: str, body: Any = None) -> Fl
     return converted((yield from send(sources, "POST", f"/jobs/{job_id}/{action}", body)), JobView)
 
 
+def undo(sources: Sources, job_id: UUID) -> Flow[UUID]:
+    """Start the undo of a job, and return the id of the undo job. Repeating it changes nothing."""
+    return UUID((yield from send(sources, "POST", f"/jobs/{job_id}/undo", None))["undo_job_id"])
+
+
+def undo_plan(sources: Sources, job_id: UUID) -> Flow[dict[str, Any]]:
+    """Return the undo of a job."""
+    document: dict[str, Any] = yield from get(sources, f"/jobs/{job_id}/undo")
+    return document
+
+
 def delete(sources: Sources, job_id: UUID) -> Flow[None]:
     """Hide a finished job. If the first answer is lost, the second try finds no job, which counts as success."""
     path = f"/jobs/{job_id}"

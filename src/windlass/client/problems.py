@@ -52,40 +52,40 @@ _BY_CODE = {kind.code: kind for kind in _kinds(WindlassError)}
 
 def error_of(answer: Answer) -> WindlassError:
     """Return the error for an answer that is not a success."""
-    told = problem_in(answer.body)
-    error = error_from(told, answer.status, retry_after_s=retry_after_s(answer))
-    request_id = told.get("request_id") or answer.headers.get("x-request-id")
+    problem = problem_in(answer.body)
+    error = error_from(problem, answer.status, retry_after_s=retry_after_s(answer))
+    request_id = problem.get("request_id") or answer.headers.get("x-request-id")
     if answer.status >= 500 and request_id:
         error.add_note(f"request {request_id}")
     return error
 
 
-def error_from(told: dict[str, Any], status: int, *, retry_after_s: float | None = None) -> WindlassError:
+def error_from(problem: dict[str, Any], status: int, *, retry_after_s: float | None = None) -> WindlassError:
     """Return the error for a problem document, which may be one item of a batch."""
-    kind = _BY_CODE.get(str(told.get("code"))) or _kind_of(status)
-    message = str(told.get("detail") or told.get("title") or f"the server answered {status}")
+    kind = _BY_CODE.get(str(problem.get("code"))) or _kind_of(status)
+    message = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")
     # The server's hint says how to send a key over HTTP. A user of this client must know where to configure it.
-    hint = _REMEDY[kind] if kind is errors.Unauthenticated else told.get("hint") or _REMEDY.get(kind)
+    hint = _REMEDY[kind] if kind is errors.Unauthenticated else problem.get("hint") or _REMEDY.get(kind)
     remedy = None if hint is None else str(hint)
     if issubclass(kind, errors.Limited):
         return kind(message, retry_after_s=retry_after_s or 0.0, remedy=remedy)
     if issubclass(kind, errors.BadInput):
-        return kind(message, errors=_places(told), remedy=remedy)
+        return kind(message, errors=_places(problem), remedy=remedy)
     if issubclass(kind, errors.BadRange):
         return kind(message, size=0, remedy=remedy)
     if issubclass(kind, errors.Denied):
-        return kind(message, job_id=str(told.get("job_id", "")), rule=str(told.get("rule", "")), remedy=remedy)
+        return kind(message, job_id=str(problem.get("job_id", "")), rule=str(problem.get("rule", "")), remedy=remedy)
     return kind(message, remedy=remedy)
 
 
 def problem_in(body: bytes) -> dict[str, Any]:
     """Return the problem document of an answer. For another body, return its first words as the detail."""
     try:
-        told = msgspec.json.decode(body)
+        problem = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         text = " ".join(body[: 4 * _TEXT_MAX].decode(errors="replace").split())[:_TEXT_MAX]
         return {"detail": f"the server, or a proxy before it, answered: {text}"} if text else {}
-    return told if isinstance(told, dict) else {}
+    return problem if isinstance(problem, dict) else {}
 
 
 def retry_after_s(answer: Answer) -> float | None:
@@ -111,8 +111,8 @@ def _kind_of(status: int) -> type[WindlassError]:
     return errors.Refused if 400 <= status < 500 else errors.Broken
 
 
-def _places(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    found = told.get("errors")
+def _places(problem: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    found = problem.get("errors")
     if not isinstance(found, list):
         return ()
     return tuple((str(one.get("pointer", "")), str(one.get("message", ""))) for one in found if isinstance(one, dict))

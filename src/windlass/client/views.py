@@ -40,6 +40,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
     parent_job: UUID | None = None
     retry_of: UUID | None = None
+    effects: str = "none"
+    undo_job_id: UUID | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     updated_at: datetime | None = None
@@ -159,6 +161,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     caller_type: str = "user"
     tier: str | None = None
     scopes: list[str] = []
+    roles: list[str] = []
     name: str = ""
     created_at: datetime | None = None
     created_by: str = ""
@@ -269,6 +272,52 @@ class DeadLetterView(msgspec.Struct, frozen=True, kw_only=True):
     versions: list[int] = []
     example_job: UUID | None = None
     job_ids: list[UUID] = []
+
+
+class VoteView(msgspec.Struct, frozen=True, kw_only=True):
+    """A vote that counts."""
+
+    caller: str
+    choice: str
+    reason: str = ""
+    note: str = ""
+    at: datetime | None = None
+
+
+class ApprovalView(msgspec.Struct, frozen=True, kw_only=True):
+    """An approval: what exactly will run, who may decide, and the votes so far."""
+
+    id: UUID
+    state: str
+    job_id: UUID
+    job_status: str
+    recipe: str
+    edge: str
+    plan: str
+    subject: str
+    requester: str
+    need: int
+    no: int | None = None
+    step: str | None = None
+    index: int | None = None
+    question: str = ""
+    show: Any = None
+    inputs: Any = None
+    labels: dict[str, str] = {}
+    policy: int | None = None
+    rule: str | None = None
+    reason: str = ""
+    who: list[dict[str, Any]] = []
+    on_reject: str = "fail"
+    votes: list[VoteView] = []
+    may_decide: bool = False
+    why_not: str | None = None
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    escalate_at: datetime | None = None
+    escalated_at: datetime | None = None
+    decided_at: datetime | None = None
+    left_s: float = 0.0
 
 
 class BulkItem(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ a while.
         JobsCancelled   attempts of these jobs must stop                       workers
         GrantDue        a slot may have become free                            granter
         AnswerDue       a stored webhook can be applied now                    webhook applier
+        UndoDue         an attempt that an undo job waits for is over          undoer
         PollDue         a provider must be polled sooner than planned          poller
         DeliveryDue     a webhook to a client is due                           webhook sender
         KeyRevoked      a key was revoked                                      key cache, streams
@@ -99,6 +100,13 @@ class AnswerDue:
 
 
 @dataclass(frozen=True, slots=True)
+class UndoDue:
+    """An undo job need not wait for an attempt any longer."""
+
+    channel: ClassVar[str] = "windlass_undo"
+
+
+@dataclass(frozen=True, slots=True)
 class PollDue:
     """A provider must be polled now."""
 
@@ -137,13 +145,13 @@ class PolicyPublished:
 
 
 Bell: TypeAlias = (
-    WorkQueued | RouteDue | TimerSet | JobsEnded | JobsCancelled | GrantDue | AnswerDue | PollDue | DeliveryDue
-    | KeyRevoked | SessionEnded | PolicyPublished
+    WorkQueued | RouteDue | TimerSet | JobsEnded | JobsCancelled | GrantDue | AnswerDue | UndoDue | PollDue
+    | DeliveryDue | KeyRevoked | SessionEnded | PolicyPublished
 )  # fmt: skip
 
 KINDS: tuple[type[Bell], ...] = (
-    WorkQueued, RouteDue, TimerSet, JobsEnded, JobsCancelled, GrantDue, AnswerDue, PollDue, DeliveryDue,
-    KeyRevoked, SessionEnded, PolicyPublished,
+    WorkQueued, RouteDue, TimerSet, JobsEnded, JobsCancelled, GrantDue, AnswerDue, UndoDue, PollDue,
+    DeliveryDue, KeyRevoked, SessionEnded, PolicyPublished,
 )  # fmt: skip
 BY_CHANNEL: dict[str, type[Bell]] = {kind.channel: kind for kind in KINDS}
 
@@ -162,7 +170,10 @@ def payloads(bell: Bell) -> list[str]:
             return [_text_or_all(f"{key_id} {caller}") if key_id else ""]
         case SessionEnded(caller):
             return [_text_or_all(caller)]
-        case RouteDue() | TimerSet() | GrantDue() | AnswerDue() | PollDue() | DeliveryDue() | PolicyPublished():
+        case (
+            RouteDue() | TimerSet() | GrantDue() | AnswerDue() | UndoDue() | PollDue() | DeliveryDue()
+            | PolicyPublished()
+        ):  # fmt: skip
             return [""]
     assert_never(bell)
 

@@ -39,7 +39,7 @@ def births(plan: Plan, holds: Hold = NO_HOLD, *, is_denied: bool = False) -> tup
     if is_denied:
         ended = (Birth(StepState.ABANDONED if node.needs else StepState.DENIED, len(node.needs)) for node in plan.nodes)
         return tuple(ended)
-    return tuple(born(node, unmet=len(node.needs), holds=holds) for node in plan.nodes)
+    return tuple(born(node, unmet=node.waits_for, holds=holds) for node in plan.nodes)
 
 
 def first_state(states: Iterable[StepState], holds: Hold = NO_HOLD) -> JobState:

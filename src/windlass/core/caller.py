@@ -15,6 +15,8 @@ from windlass.core.errors import BadInput, Forbidden, Unauthenticated
 
 NAME_LENGTH_MAX = 255
 PRIORITY_MAX = 100
+# The priority of undo jobs: above every priority that a caller may give.
+CRITICAL = PRIORITY_MAX + 1
 CALLER_TYPES = ("user", "service")
 UNKNOWN_TYPE = "unknown"
 
@@ -33,6 +35,7 @@ class Scope(StrEnum):
     JOBS_READ = "jobs:read"
     JOBS_WRITE = "jobs:write"
     AUDIT_READ = "audit:read"
+    APPROVALS_DECIDE = "approvals:decide"
     PRIORITY_HIGH = "priority:high"
     POLICY_READ = "policy:read"
     POLICY_WRITE = "policy:write"
@@ -66,8 +69,17 @@ class CallerContext:
     # All claims that the Membership service sent. `repr` leaves them out, because they may contain secrets.
     raw_claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     key_id: str | None = None
+    # The roles that the key or the Membership service gives the caller, for rules that say who may decide.
+    roles: frozenset[str] = frozenset()
+    # The id is the name of a person or a program. False: it was made for one key, whose holder may have others.
+    is_named: bool = True
     # The organisation for which the caller acts, by the claim `tenant`. A label never sets it.
     tenant: str | None = None
+
+    @property
+    def all_roles(self) -> frozenset[str]:
+        """Return the roles by which an approval may name the caller: its own, and `role`."""
+        return self.roles | {self.role.value}
 
     @property
     def role(self) -> Role:
@@ -114,6 +126,7 @@ def context_of(claims: Mapping[str, Any], fallback_id: str, key_id: str | None =
         caller_type=caller_type if caller_type in CALLER_TYPES else UNKNOWN_TYPE,
         tier=_name(claims.get("tier")),
         scopes=_scopes(claims.get("scopes")),
+        roles=_roles(claims.get("roles")),
         raw_claims=claims,
         key_id=key_id,
         tenant=_name(claims.get("tenant")),
@@ -148,6 +161,13 @@ def _name(value: Any) -> str | None:
 
 def _is_name(text: str) -> bool:
     return 0 < len(text) <= NAME_LENGTH_MAX and text.isprintable() and bool(text.strip())
+
+
+def _roles(value: Any) -> frozenset[str]:
+    names = value.split() if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        return frozenset()
+    return frozenset(name for name in names if isinstance(name, str) and _is_name(name))
 
 
 def _scopes(value: Any) -> frozenset[str]:

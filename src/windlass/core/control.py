@@ -23,10 +23,11 @@ class Targets(NamedTuple):
     is_more: bool
 
 
-def cancel(draft: Draft, reason: str) -> bool:
-    """Cancel the job unless it has ended. Return whether anything changed."""
+def cancel(draft: Draft, reason: str, *, undo: bool = True) -> bool:
+    """Cancel the job unless it has ended. Return whether anything changed. Without `undo` the effects stay."""
     if draft.is_finished:
         return False
+    draft.keeps_effects = not undo
     end(draft, JobState.CANCELLED, Fault("cancelled", reason or "cancelled by the caller"))
     return True
 

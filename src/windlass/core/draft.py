@@ -17,13 +17,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from windlass.core.effect import Effect, MoveExpiry, Sweep
+from windlass.core.effect import Effect, MoveExpiry, StartUndo, Sweep
 from windlass.core.event import EventType
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import Fault
 from windlass.core.plan import TTL_S, Plan
 from windlass.core.states import (
     JOB_TERMINAL,
+    STEP_TERMINAL,
     JobState,
     StepState,
     check_job_move,
@@ -141,6 +142,8 @@ class Draft:
     is_moved: bool = False
     # The correlation id of the request, for the draft's events; None: the job's own.
     correlation_id: str | None = None
+    # Whether the effects of the job's steps stay if the job ends badly.
+    keeps_effects: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -186,8 +189,13 @@ class Draft:
     def move_job(self, target: JobState, *, payload: dict[str, Any] | None = None) -> None:
         """Change the job's state, if the table allows the move, and add an event."""
         check_job_move(self.job.state, target)
+        has_completed = JobState.COMPLETED in (self.job.state, target)
         self.job.state = target
         self.is_moved = True
+        if target in JOB_TERMINAL and not has_completed and self.plan.may_undo:
+            # Every end of a job passes here, so no end can forget the undo. An output that is quarantined after the job
+            # has completed takes nothing back.
+            self.effects.append(StartUndo())
         self.events.append(Event(_JOB_EVENTS[target], self.source, payload=payload))
 
     def note(self, type: EventType, step: Step, payload: dict[str, Any]) -> None:
@@ -277,10 +285,17 @@ def touched_by(plan: Plan, no: int, node: int, *, is_success: bool) -> set[int]:
     """Return the numbers of the steps that an outcome of this step can change.
 
     Success changes the direct dependents. A failure may abandon all descendants. A child of a fan-out changes the
-    fan-out, which may then succeed or fail.
+    fan-out, which may then succeed or fail. Every end changes the nodes that follow. If one of them has ended, the
+    turn passes over it, and all steps of the job must be loaded (`passes_over`).
     """
     if no != node:
         return {no, node} | plan.descendants[node]
     if is_success:
-        return {no, *plan.successors[node]}
-    return {no} | plan.descendants[node]
+        return {no, *plan.successors[node], *plan.followers[node]}
+    # In an undo a failure abandons nodes, and the turn then passes over any number of them.
+    return set(range(len(plan.nodes))) if plan.is_undo else {no} | plan.descendants[node]
+
+
+def passes_over(draft: Draft) -> bool:
+    """Return whether a turn may pass over steps that have ended, so that the decision needs all steps of the job."""
+    return draft.plan.is_undo and any(step.state in STEP_TERMINAL for step in draft.steps.values())

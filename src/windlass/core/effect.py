@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+from windlass.core.approval import ApprovalRequest
 from windlass.core.outcome import Cost
 from windlass.core.states import StepState
 from windlass.core.verdict import Edge, Verdict
@@ -58,6 +60,14 @@ class ExpectEvent:
 
     no: int
     match: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestApproval:
+    """Stores a request for an approval; its step, or the whole job, waits for the votes."""
+
+    id: UUID
+    request: ApprovalRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +124,22 @@ class Sweep:
     """Cancels every step that is still open, and the child jobs."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartUndo:
+    """Starts the undo job of a job that ended badly, if effects of its steps stand, or records that they are kept."""
+
+
 Effect = (
     AddChildren
     | StartJob
     | UseKey
     | ExpectEvent
+    | RequestApproval
     | RecordWork
     | GiveUpWork
     | Charge
     | MoveExpiry
     | RecordVerdict
     | Sweep
+    | StartUndo
 )

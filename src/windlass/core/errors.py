@@ -27,8 +27,14 @@
     │   │   ├── CountChanged   a bulk action would touch another number of jobs than was shown
     │   │   └── PolicyChanged  another version of the policy is in force than the publisher expected
     │   └── WrongState         the job or step is not in a state that allows it
-    │       └── OutputQuarantined  the output policy hides the content
+    │       ├── OutputQuarantined  the output policy hides the content
+    │       ├── ApprovalResolved       the approval has its result already
+    │       ├── ApprovalTerminalRun    the approval's job has ended
+    │       ├── ApprovalStale          something else would run than the voter saw
+    │       ├── ApprovalOutdated       the policy has changed: another approval is asked for
+    │       └── ApprovalNotActionable  the approval cannot be decided now
     ├── Unavailable            the request is correct; try again
+    │   ├── ApprovalLocked     another transaction holds the approval's job
     │   ├── DatabaseUnavailable
     │   ├── MembershipUnavailable
     │   ├── ServerUnavailable  the client cannot reach the server
@@ -254,10 +260,46 @@ class OutputQuarantined(WrongState):
     code = "output_quarantined"
 
 
+class ApprovalResolved(WrongState):
+    """The approval has its result already."""
+
+    code = "approval_already_resolved"
+
+
+class ApprovalTerminalRun(WrongState):
+    """The approval's job has ended."""
+
+    code = "approval_terminal_run"
+
+
+class ApprovalStale(WrongState):
+    """Something else would run than the voter saw."""
+
+    code = "approval_stale_request"
+
+
+class ApprovalOutdated(WrongState):
+    """The policy has changed since the approval was requested, so another approval is asked for."""
+
+    code = "approval_stale_snapshot"
+
+
+class ApprovalNotActionable(WrongState):
+    """The approval cannot be decided now: its time is over, or nothing waits for it."""
+
+    code = "approval_not_actionable"
+
+
 class Unavailable(WindlassError):
     """The request is correct but cannot be served now: try again."""
 
     code = "unavailable"
+
+
+class ApprovalLocked(Unavailable):
+    """Another transaction held the approval's job for too long."""
+
+    code = "approval_retryable_lock"
 
 
 class DatabaseUnavailable(Unavailable):

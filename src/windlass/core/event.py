@@ -46,5 +46,10 @@ class EventType(StrEnum):
     STEP_PREVIEW = "step.preview"
     STEP_CHECKPOINT = "step.checkpoint"
     STEP_LOG = "step.log"
+    # About a job, also if a step asked: the feed holds the events of jobs.
+    APPROVAL_REQUESTED = "approval.requested"
+    APPROVAL_VOTED = "approval.voted"
+    APPROVAL_ESCALATED = "approval.escalated"
+    APPROVAL_DECIDED = "approval.decided"
 
     __hash__ = str.__hash__

@@ -28,7 +28,7 @@ from windlass.core.graph import end
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.outcome import DESTINATION_DENIED, SAFETY_DENIED, VELOCITY_EXCEEDED, Fault
 from windlass.core.states import JobState
-from windlass.core.verdict import Decision, Edge, Verdict, denied
+from windlass.core.verdict import KERNEL_WAIT, UNDO, Decision, Edge, Verdict, denied
 
 # A throttled job is asked about again after this time, and then after 2^n s, at most ASK_MAX_S.
 THROTTLE_S = 5.0
@@ -36,6 +36,11 @@ ASK_MAX_S = 30.0
 JITTER_S = 0.5
 # The rule of a refusal by `allowed_destinations`, which no document contains.
 DESTINATION = "windlass:destination"
+# The number of the good verdict of an undo job. An undo is authorised with the steps that it undoes, so no later policy
+# makes the verdict old. It is the largest whole number that JSON carries exactly.
+AUTHORISED = 2**53 - 1
+
+UNDO_ALLOWED = Verdict(Decision.ALLOW, UNDO, "an undo is authorised with the steps that it undoes")
 
 _HOLDS: Mapping[Decision, Hold] = {
     Decision.ALLOW: NO_HOLD,
@@ -86,6 +91,11 @@ def ask_after_s(tries: int, spread: float) -> float:
     return min(ASK_MAX_S, base_s + spread * JITTER_S)
 
 
+def wait_s(verdict: Verdict, tries: int, spread: float) -> float:
+    """Return how long a job that this verdict throttles waits for the next question. A kernel is asked at once."""
+    return 0.0 if verdict.rule == KERNEL_WAIT else ask_after_s(tries, spread)
+
+
 def rule_on(draft: Draft, ruling: Ruling, tries: int = 0) -> bool:
     """Apply a later verdict to a job and to its loaded open steps. Return whether the job may go on.
 
@@ -100,7 +110,10 @@ def rule_on(draft: Draft, ruling: Ruling, tries: int = 0) -> bool:
             return True
         case Decision.THROTTLE:
             _hold(draft, Hold.POLICY)
-            wait = timedelta(seconds=ask_after_s(tries, ruling.spread))
+            _release(draft, Hold.APPROVAL)
+            if draft.job.state is JobState.APPROVAL_REQUIRED:
+                draft.move_job(JobState.PENDING)
+            wait = timedelta(seconds=wait_s(verdict, tries, ruling.spread))
             draft.effects.append(RecordVerdict(verdict, ruling.policy, ruling.edge, ask_at=draft.now + wait))
         case Decision.REQUIRE_APPROVAL:
             _hold(draft, Hold.APPROVAL)

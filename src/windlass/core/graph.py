@@ -10,6 +10,10 @@ from windlass.core.outcome import DENIALS, TIMEOUTS, Fault
 from windlass.core.plan import OnFailure
 from windlass.core.states import JobState, StepState
 
+UNDO_FAILED = "undo_failed"
+# The fault of an undo job names at most this many standing effects.
+STANDS_SHOWN_MAX = 20
+
 
 def complete(draft: Draft, step: Step, output: str | None, *, idempotency_key: str | None = None) -> None:
     """Complete the step and make the dependents ready that waited only for it."""
@@ -38,6 +42,9 @@ def fail(draft: Draft, step: Step, fault: Fault, *, idempotency_key: str | None 
         draft.job.failure_code = fault.code
     draft.job.steps_failed += 1
     named = replace(fault, step=draft.plan.nodes[step.node].name)
+    if draft.plan.is_undo:
+        named = _not_undone(draft, step, named)
+        draft.job.failure_code = named.code
     if draft.job.error is None:
         draft.job.error = named
     if draft.plan.on_failure is OnFailure.STOP:
@@ -69,12 +76,44 @@ def _settled(draft: Draft, step: Step) -> None:
             if after.state is not StepState.BLOCKED:
                 # The dependent was abandoned before; a write would give it a second end.
                 continue
-            after.unmet -= 1
-            draft.changed[no] = after
-            if after.unmet == 0:
-                draft.make_ready(after)
+            _unblock(draft, after)
+    if draft.plan.is_undo:
+        _release_followers(draft, step)
     if draft.job.steps_open == 0 and not draft.is_finished:
         draft.move_job(_failed_state(draft) if draft.job.steps_failed else JobState.COMPLETED)
+
+
+def _unblock(draft: Draft, after: Step) -> None:
+    after.unmet -= 1
+    draft.changed[after.no] = after
+    if after.unmet == 0:
+        draft.make_ready(after)
+
+
+def _release_followers(draft: Draft, step: Step) -> None:
+    """Give the turn to the next node. A node that has ended passes its turn on when the turn comes to it, not before:
+    an abandoned node, or in a resumed undo a node that was undone before.
+    """
+    ahead = [step.node]
+    while ahead:
+        for follower in draft.plan.followers[ahead.pop()]:
+            after = draft.steps[follower]
+            if after.state is StepState.BLOCKED:
+                _unblock(draft, after)
+            else:
+                ahead.append(follower)
+
+
+def _not_undone(draft: Draft, step: Step, fault: Fault) -> Fault:
+    """Return the fault of an undo job: what failed, and which effects therefore stand."""
+    plan = draft.plan
+    stands = [step.node, *sorted(plan.descendants[step.node])]
+    names = [plan.nodes[no].name for no in stands if plan.nodes[no].undoes is not None]
+    more = f" and {len(names) - STANDS_SHOWN_MAX:,} more" if len(names) > STANDS_SHOWN_MAX else ""
+    told = f"{fault.step} could not be undone ({fault.code}: {fault.message}); "
+    return replace(
+        fault, code=UNDO_FAILED, message=f"{told}these effects stand: {', '.join(names[:STANDS_SHOWN_MAX])}{more}"
+    )
 
 
 def _failed_state(draft: Draft) -> JobState:

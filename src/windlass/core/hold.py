@@ -11,6 +11,8 @@ last hold queues the step. The database checks the same rule (`steps_held`).
 | ROUTE | `core/birth.py` | a step is born held, still to be routed | with the last other hold: it is READY then |
 | POLICY | `core/gatekeeping.py` | the policy throttles the job, or did not answer | the policy lets the job go on |
 | APPROVAL | `core/gatekeeping.py` | the policy asks for an approval of the job | the approval is used, or not needed |
+| ATTEMPT | `core/undo.py` | an undo job is born while attempts of the old job may still act | they are over |
+| ASK | `core/undo.py` | an undo job is born and its recipe says `undo: ask` | a person says go |
 
 A held step holds no resource. So the granter grants SLOT last: it considers only steps that have no other hold. A step
 that gets another hold gives its slot back.
@@ -32,6 +34,8 @@ class HoldName(StrEnum):
     ROUTE = "route"
     POLICY = "policy"
     APPROVAL = "approval"
+    ATTEMPT = "attempt"
+    ASK = "ask"
 
 
 class Hold(IntFlag):
@@ -42,6 +46,8 @@ class Hold(IntFlag):
     ROUTE = 4
     POLICY = 8
     APPROVAL = 16
+    ATTEMPT = 32
+    ASK = 64
 
     @property
     def names(self) -> tuple[HoldName, ...]:

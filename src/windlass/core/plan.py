@@ -21,6 +21,8 @@ PLAN_FORMAT = 1
 TTL_S = 24 * 3600.0
 # The handler of a step that names a provider and no handler: it only calls the provider.
 PROVIDER_HANDLER = "windlass.provider"
+# The handler of undo steps without a function of their own: it undoes a child job, or only joins branches.
+UNDO_HANDLER = "windlass.undo"
 
 
 class NodeKind(StrEnum):
@@ -30,6 +32,7 @@ class NodeKind(StrEnum):
     RECIPE = "recipe"  # a child job
     TIMER = "timer"  # none: time passes
     EVENT = "event"  # the sender of an event of this name
+    APPROVAL = "approval"  # people who vote
 
 
 class OnFailure(StrEnum):
@@ -39,19 +42,64 @@ class OnFailure(StrEnum):
     STOP = "stop"  # they are cancelled and the job is FAILED at once
 
 
+class UndoWhen(StrEnum):
+    """The steps whose effects count as standing."""
+
+    COMPLETED = "completed"  # the step completed
+    STARTED = "started"  # an attempt began: its effect may stand although the step failed
+
+
+class EffectKind(StrEnum):
+    """How lasting a step's effect outside Windlass is."""
+
+    REVERSIBLE = "reversible"  # its undo removes it
+    EXPIRING = "expiring"  # it ends by itself
+    FINAL = "final"  # nothing removes it
+
+
+class UndoOrder(StrEnum):
+    """The order in which the effects of a job are undone."""
+
+    COMPLETION = "completion"  # one at a time, the newest first
+    GRAPH = "graph"  # each after the effects that depend on it; independent branches together
+
+
+class UndoMode(StrEnum):
+    """Who starts the undo of a job that ended badly."""
+
+    AUTO = "auto"  # the commit that ends the job
+    ASK = "ask"  # a person
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """How a step is undone: the handler, and the options of its attempts."""
+
+    run: str
+    when: UndoWhen = UndoWhen.COMPLETED
+    queue: str = "main_processing"
+    retry: Retry = Retry()
+    timeout_s: float = 3600.0
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One step of the graph.
 
     `with_` holds the arguments, a tree in which strings may contain `${…}`. `when` and `each` are whole expressions
     without the `${}`. `each` makes the node a fan-out: one child per item, with `item` and `index` in scope.
-    For a TIMER, `with_["seconds"]` is its length; for an EVENT, `with_` is what the event must contain. `run` is the
-    name of the handler, the recipe or the event.
+    For a TIMER, `with_["seconds"]` is its length. For an EVENT, `with_` is what the event must contain. For an
+    APPROVAL, it has the `question` and the values to `show`. `run` is the name of the handler, the recipe or the event.
 
     A TASK with a `provider`, a `concurrency` key (a template) or a `cost` waits for a slot before it runs. `limit` is
     the capacity of one key and `takes` the share that a step takes. `places` is how many of the provider's places a
     step takes. `cost` is the expected maximum cost of an attempt.
-    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job.
+    `wait_s` limits the wait for an answer from outside, `ttl_s` the lifetime of a child job. `approval` has the terms
+    of an APPROVAL (`core/approval.py`).
+
+    `undo` removes the step's effect if the job ends badly. Once a step with `savepoint` is done, the effects of it and
+    of the steps before it stay. The last two fields are for the plans of undo jobs (`core/undo.py`): `undoes` is the
+    number of the step that the node undoes, and `follows` names nodes that must have ended before, in any way.
     """
 
     name: str
@@ -72,6 +120,22 @@ class Node:
     ttl_s: float | None = None
     takes: int = 1
     places: int = 1
+    approval: dict[str, Any] | None = None
+    undo: Undo | None = None
+    effect: EffectKind | None = None
+    savepoint: bool = False
+    undoes: int | None = None
+    follows: tuple[str, ...] = ()
+
+    @property
+    def may_leave_effects(self) -> bool:
+        """Return whether the node's steps can have effects to undo: their own, or those of child jobs."""
+        return self.undo is not None or self.kind is NodeKind.RECIPE
+
+    @property
+    def waits_for(self) -> int:
+        """The number of nodes that must end before this one."""
+        return len(self.needs) + len(self.follows)
 
     @property
     def is_routed(self) -> bool:
@@ -80,7 +144,7 @@ class Node:
 
     @property
     def waits_s(self) -> float:
-        """The longest wait that the node declares: for an event, an answer, a child job with a TTL, or a timer."""
+        """The longest wait that the node declares: for an event, an answer, people, a child job with a TTL, a timer."""
         if self.kind is NodeKind.TIMER:
             seconds = (self.with_ or {}).get("seconds")
             return float(seconds) if isinstance(seconds, int | float) else 0.0
@@ -142,6 +206,8 @@ class Plan:
     on_failure: OnFailure = OnFailure.FINISH
     # The lifetime of the plan's jobs; None: `lives_s` computes it.
     ttl_s: float | None = None
+    undo: UndoMode = UndoMode.AUTO
+    undo_order: UndoOrder = UndoOrder.COMPLETION
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -156,6 +222,25 @@ class Plan:
             for name in node.needs:
                 after[self.number[name]].append(no)
         return tuple(tuple(numbers) for numbers in after)
+
+    @cached_property
+    def followers(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, the numbers of the nodes that only wait for its end."""
+        after: list[list[int]] = [[] for _ in self.nodes]
+        for no, node in enumerate(self.nodes):
+            for name in node.follows:
+                after[self.number[name]].append(no)
+        return tuple(tuple(numbers) for numbers in after)
+
+    @cached_property
+    def is_undo(self) -> bool:
+        """Return whether this is the plan of an undo job."""
+        return any(node.undoes is not None for node in self.nodes)
+
+    @cached_property
+    def may_undo(self) -> bool:
+        """Return whether a job of this plan can leave effects that must be undone."""
+        return any(node.may_leave_effects for node in self.nodes)
 
     @cached_property
     def descendants(self) -> Descendants:
@@ -191,13 +276,18 @@ class Plan:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Return whether the steps need no slots and no events, so that only their states are written."""
-        return not self.is_slotted and not self.has_events
+        """Return whether the steps need no slots, events or approvals, so that only their states are written."""
+        return not self.is_slotted and not self.has_events and not self.has_approvals
 
     @cached_property
     def has_events(self) -> bool:
         """Return whether any step waits for an event."""
         return any(node.kind is NodeKind.EVENT for node in self.nodes)
+
+    @cached_property
+    def has_approvals(self) -> bool:
+        """Return whether any step waits for people who vote."""
+        return any(node.kind is NodeKind.APPROVAL for node in self.nodes)
 
     @cached_property
     def canonical(self) -> bytes:
@@ -212,8 +302,13 @@ class Plan:
 
 _NODE_DEFAULTS = Node(name="")
 # Keys that newer versions added. Each has the same name in the stored plan.
-_ADDED_KEYS = ("provider", "concurrency", "limit", "cost", "wait_s", "ttl_s", "takes", "places")
-_NODE_KEYS = ("kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s", *_ADDED_KEYS)
+_ADDED_KEYS = (
+    "provider", "concurrency", "limit", "cost", "wait_s", "ttl_s", "takes", "places", "approval", "savepoint", "undoes"
+)  # fmt: skip
+_NODE_KEYS = (
+    "kind", "run", "needs", "with_", "when", "each", "queue", "timeout_s", *_ADDED_KEYS, "effect", "follows"
+)  # fmt: skip
+_UNDO_DEFAULTS = Undo(run="")
 
 
 def _node_json(node: Node) -> dict[str, Any]:
@@ -223,7 +318,23 @@ def _node_json(node: Node) -> dict[str, Any]:
         if value != getattr(_NODE_DEFAULTS, key):
             out[key.rstrip("_")] = value
     if node.retry != _NODE_DEFAULTS.retry:
-        out["retry"] = {f: getattr(node.retry, f) for f in Retry.__slots__}
+        out["retry"] = _retry_json(node.retry)
+    if node.undo is not None:
+        out["undo"] = _undo_json(node.undo)
+    return out
+
+
+def _retry_json(retry: Retry) -> dict[str, Any]:
+    return {f: getattr(retry, f) for f in Retry.__slots__}
+
+
+def _undo_json(undo: Undo) -> dict[str, Any]:
+    out: dict[str, Any] = {"run": undo.run}
+    for key in ("when", "queue", "timeout_s"):
+        if getattr(undo, key) != getattr(_UNDO_DEFAULTS, key):
+            out[key] = getattr(undo, key)
+    if undo.retry != _UNDO_DEFAULTS.retry:
+        out["retry"] = _retry_json(undo.retry)
     return out
 
 
@@ -239,6 +350,10 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         out["on_failure"] = plan.on_failure
     if plan.ttl_s is not None:
         out["ttl_s"] = plan.ttl_s
+    if plan.undo is not UndoMode.AUTO:
+        out["undo"] = plan.undo
+    if plan.undo_order is not UndoOrder.COMPLETION:
+        out["undo_order"] = plan.undo_order
     return out
 
 
@@ -257,6 +372,9 @@ def plan_from_json(body: bytes | str) -> Plan:
             queue=step.get("queue", _NODE_DEFAULTS.queue),
             retry=Retry(**step["retry"]) if "retry" in step else Retry(),
             timeout_s=step.get("timeout_s", _NODE_DEFAULTS.timeout_s),
+            undo=_undo_from(step["undo"]) if "undo" in step else None,
+            effect=EffectKind(step["effect"]) if "effect" in step else None,
+            follows=tuple(step.get("follows", ())),
             **{key: step[key] for key in _ADDED_KEYS if key in step},
         )
         for step in raw["steps"]
@@ -268,4 +386,16 @@ def plan_from_json(body: bytes | str) -> Plan:
         output=raw["output"],
         on_failure=OnFailure(raw.get("on_failure", "finish")),
         ttl_s=raw.get("ttl_s"),
+        undo=UndoMode(raw.get("undo", UndoMode.AUTO)),
+        undo_order=UndoOrder(raw.get("undo_order", UndoOrder.COMPLETION)),
+    )
+
+
+def _undo_from(raw: dict[str, Any]) -> Undo:
+    return Undo(
+        raw["run"],
+        UndoWhen(raw.get("when", UndoWhen.COMPLETED)),
+        raw.get("queue", _UNDO_DEFAULTS.queue),
+        Retry(**raw["retry"]) if "retry" in raw else Retry(),
+        raw.get("timeout_s", _UNDO_DEFAULTS.timeout_s),
     )

@@ -3,6 +3,9 @@
 The step and its descendants start again. Of the other steps, done steps are kept with their outputs and unfinished
 steps run, as in a retry. A preview is computed from the same rows that the new job then starts with.
 
+An approval is used once. So the approvals that a restarted step depends on are asked for again, and all that depends on
+them runs again. A retry goes on under the approvals of its job: it does the same work, which is not done yet.
+
 A kept step is stale if its arguments, condition or items read a changed input: its output was made from the old value.
 A step that reads a stale step's output is stale too. The new job keeps stale steps, and reports them.
 """
@@ -16,7 +19,7 @@ from typing import Any
 
 from windlass.core.errors import BadInput
 from windlass.core.expression import nearest
-from windlass.core.plan import Plan
+from windlass.core.plan import NodeKind, Plan
 from windlass.core.retry_job import Kept, Restart
 from windlass.core.signal import same
 from windlass.core.states import STEP_DONE, StepState
@@ -60,7 +63,27 @@ def restart_from(plan: Plan, old: Iterable[Kept], step: str | None, changed: Seq
             _check_child(step, child, old)
     # An incomplete fan-out would continue where it was. With changed inputs its items may differ, so it starts again.
     half = {row.node for row in old if row.fan is not None and row.fan != row.fanned} if changed else ()
-    return Restart(nodes | frozenset(half), child)
+    return Restart(_asked_again(plan, nodes | frozenset(half), child, is_changed=bool(changed)), child)
+
+
+def _asked_again(
+    plan: Plan, nodes: frozenset[int], child: tuple[int, int] | None, *, is_changed: bool
+) -> frozenset[int]:
+    """Add the approvals that these steps depend on, and what depends on those: an approval is used once.
+
+    With changed inputs every approval is asked for again: it was bound to the old ones.
+    """
+    if not plan.has_approvals:
+        return nodes
+    approvals = [no for no, node in enumerate(plan.nodes) if node.kind is NodeKind.APPROVAL]
+    found = nodes.union(approvals) if is_changed else nodes
+    while True:
+        running = found if child is None else found | {child[0]}
+        more = found.union(no for no in approvals if not running.isdisjoint(plan.descendants[no]))
+        more = more.union(*(plan.descendants[no] for no in approvals if no in more and no not in nodes))
+        if more == found:
+            return found
+        found = more
 
 
 def again(plan: Plan, rows: Sequence[Kept], changed: Sequence[str]) -> Again:

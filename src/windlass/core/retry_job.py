@@ -73,6 +73,7 @@ def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING, holds: H
             children += own
             continue
         unmet = sum(not restart.is_kept(by_no[plan.number[name]]) for name in node.needs)
+        unmet += _waits_its_turn(plan, node, by_no, restart)
         if before.fan is not None and unmet == 0 and no not in restart.nodes:
             again = [_child_again(plan, row, restart, holds) for row in own]
             nodes.append(_fan_again(node, before, again, holds))
@@ -83,6 +84,16 @@ def retry_rows(plan: Plan, old: list[Kept], restart: Restart = NOTHING, holds: H
         nodes.append(fresh)
     children.sort(key=lambda row: row.no)
     return nodes + [replace(row, no=no) for no, row in enumerate(children, len(nodes))]
+
+
+def _waits_its_turn(plan: Plan, node: Node, by_no: dict[int, Kept], restart: Restart) -> bool:
+    """Return whether a node before this one in its chain runs again; kept nodes pass their turn on."""
+    while node.follows:
+        before = plan.number[node.follows[0]]
+        if not restart.is_kept(by_no[before]):
+            return True
+        node = plan.nodes[before]
+    return False
 
 
 def _fan_again(node: Node, fan: Kept, children: list[Kept], holds: Hold) -> Kept:

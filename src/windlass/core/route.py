@@ -1,14 +1,16 @@
-"""Applies a resolved condition, fan-out, timer, child recipe or event to its READY step, and wakes PARKED steps."""
+"""Applies a resolved condition, fan-out, timer, child recipe, event or question to its READY step, and wakes steps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, assert_never
+from uuid import UUID
 
+from windlass.core.approval import APPROVAL_EXPIRED, ApprovalRequest, ApprovalState
 from windlass.core.birth import born
-from windlass.core.draft import Draft, Step
-from windlass.core.effect import AddChildren, ExpectEvent, NewChild, StartJob, UseKey
+from windlass.core.draft import Draft, Event, Step
+from windlass.core.effect import AddChildren, ExpectEvent, NewChild, RequestApproval, StartJob, UseKey
 from windlass.core.event import EventType
 from windlass.core.graph import complete, fail, finish_fan, skip
 from windlass.core.outcome import WAIT_TIMEOUT, Failure, Fault
@@ -66,13 +68,23 @@ class Await:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """A question to people. `request` is None until the engine has read the rows that it is about."""
+
+    id: UUID
+    question: str
+    arguments: str
+    request: ApprovalRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unresolvable:
     """The expression has no value, and another attempt would not help."""
 
     fault: Fault
 
 
-Resolution = Skip | Run | Fan | Sleep | Call | Await | Unresolvable
+Resolution = Skip | Run | Fan | Sleep | Call | Await | Ask | Unresolvable
 
 
 def route(draft: Draft, no: int, resolution: Resolution) -> bool:
@@ -101,6 +113,8 @@ def route(draft: Draft, no: int, resolution: Resolution) -> bool:
             _call(draft, step, resolution)
         case Await():
             _await(draft, step, resolution)
+        case Ask():
+            _ask(draft, step, resolution)
         case Unresolvable():
             step.failures += 1
             fail(draft, step, resolution.fault)
@@ -162,6 +176,30 @@ def _await(draft: Draft, step: Step, awaited: Await) -> None:
     draft.park(step, Wait(WaitKind.EVENT, node.run), until)
 
 
+def _ask(draft: Draft, step: Step, ask: Ask) -> None:
+    # No worker claims this step, so its attempt begins here.
+    step.attempt += 1
+    assert ask.request is not None
+    request = replace(ask.request, no=step.no, attempt=step.attempt)
+    draft.effects.append(RequestApproval(ask.id, request))
+    draft.park(step, Wait(WaitKind.APPROVAL, str(ask.id)), request.expires_at(draft.now))
+    told = {
+        "approval": str(ask.id),
+        "no": step.no,
+        "step": draft.plan.nodes[step.node].name,
+        "need": request.terms.need,
+    }
+    draft.events.append(Event(EventType.APPROVAL_REQUESTED, draft.source, payload=told))
+
+
+def _expire(draft: Draft, step: Step, wait: Wait) -> None:
+    """Fail a step whose approval was not given in time."""
+    told = {"approval": wait.name, "no": step.no, "state": ApprovalState.EXPIRED}
+    draft.events.append(Event(EventType.APPROVAL_DECIDED, draft.source, payload=told))
+    fault = Fault(APPROVAL_EXPIRED, "the approval was not given in time")
+    failed(draft, step, Failure(fault, is_retryable=False))
+
+
 def wake(draft: Draft, no: int) -> bool:
     """Wake a PARKED step that is due: run a retry or a snooze, complete a timer, time out an outside wait."""
     step = draft.steps.get(no)
@@ -173,6 +211,8 @@ def wake(draft: Draft, no: int) -> bool:
     kind = step.wait.kind if step.wait is not None else None
     if kind is WaitKind.TIMER:
         complete(draft, step, "null")
+    elif kind is WaitKind.APPROVAL and step.wait is not None:
+        _expire(draft, step, step.wait)
     elif step.waits_outside:
         fault = Fault(WAIT_TIMEOUT, f"no report for {step.wait} arrived in time")
         # A provider may succeed at the next attempt. A person or a child job already had the whole time.

@@ -33,6 +33,7 @@ KERNEL_UNKNOWN = "windlass:kernel_unknown"
 # The kernel has not answered yet; or it was silent, and the fail mode is `open`.
 KERNEL_WAIT = "windlass:kernel_wait"
 KERNEL_BYPASS = "windlass:kernel_bypass"
+UNDO = "windlass:undo"
 
 
 class Edge(StrEnum):

@@ -47,6 +47,8 @@ class Reader(StrEnum):
     PARENT = "parent"
     # A retry or a re-run: it keeps the finished steps of the old job.
     NEW_JOB = "new_job"
+    # The undo of a step, which needs what the step did, even if people may not see it.
+    UNDO = "undo"
     WEBHOOK = "webhook"
     AUDIT = "audit"
     # A notification reaches every listener, even a listener that may not see the job.
@@ -89,9 +91,10 @@ def seen(content: Content, reader: Reader, job: JobState | None, step: StepState
     """Decide whether a reader may see some content. `step` is None for content of the job itself.
 
     A quarantined job hides everything that its steps produced. A quarantined step hides its own content and its item.
-    A new job may copy the item of such a step: it keeps items only together with the steps that produced them.
+    A new job may copy the item of such a step: it keeps items only together with the steps that produced them. The undo
+    of a step sees everything: an effect must not stay because its description is hidden.
     """
-    if content is Content.INPUT:
+    if content is Content.INPUT or reader is Reader.UNDO:
         return VISIBLE
     if job is JobState.OUTPUT_QUARANTINED:
         return _QUARANTINED

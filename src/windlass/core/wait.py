@@ -21,9 +21,10 @@ class WaitKind(StrEnum):
     CHILD = "child"  # a child job
     EXTERNAL = "external"  # a provider or a callback, named by `name`
     EVENT = "event"  # an event, named by `name`, that is sent to the job
+    APPROVAL = "approval"  # the votes on an approval, whose id is `name`
 
 
-# Waits that a report from outside ends.
+# Waits that a report from outside ends. Votes are not reports: only `core/ballot.py` ends the wait for an approval.
 OUTSIDE = frozenset({WaitKind.EXTERNAL, WaitKind.CHILD, WaitKind.EVENT})
 
 

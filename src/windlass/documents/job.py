@@ -9,6 +9,7 @@ from windlass.documents.tracebacks import shown_error
 from windlass.engine.bulk import Bulk
 from windlass.views.activity import Doing
 from windlass.views.read import JobView
+from windlass.views.undo import effects
 
 _LINKS = ("input", "output", "graph", "steps", "events", "why", "costs", "stream")
 _TAILS = (("self", ""), *((name, f"/{name}") for name in _LINKS))
@@ -41,6 +42,8 @@ def job_values(job: JobView) -> dict[str, Any]:
         "error": shown_error(job.error),
         "parent_job": job.parent_job,
         "retry_of": job.retry_of,
+        "effects": effects(job),
+        "undo_job_id": job.undo_job_id,
         "created_at": job.created_at,
         "started_at": job.started_at,
         "finished_at": job.finished_at,

@@ -16,7 +16,7 @@ from windlass.pure.audit import AuditEvent, Record
 def key_values(view: KeyView) -> dict[str, Any]:
     """Return the fields of a key's document."""
     values = {name: getattr(view, name) for name in type(view).__slots__}
-    return values | {"scopes": [known(Scope, scope) for scope in view.scopes]}
+    return values | {"scopes": [known(Scope, scope) for scope in view.scopes], "roles": list(view.roles)}
 
 
 def record_values(record: Record, digest: bytes) -> dict[str, Any]:

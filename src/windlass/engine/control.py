@@ -26,18 +26,24 @@ async def owned(db: Database, job_id: UUID, owner: str | None) -> None:
 
 
 async def cancel(
-    db: Database, job_id: UUID, *, reason: str = "", source: str = "caller", request_id: str | None = None
+    db: Database,
+    job_id: UUID,
+    *,
+    reason: str = "",
+    source: str = "caller",
+    request_id: str | None = None,
+    undo: bool = True,
 ) -> bool:
     """End the job now. Workers stop its running attempts, and later reports of those attempts are refused.
 
-    Returns False when the job had already ended. The events of this and the functions below carry `request_id`, if
-    given, instead of the job's correlation id.
+    The effects of its steps are undone, unless `undo` is False. Returns False when the job had already ended. The
+    events of this and the functions below carry `request_id`, if given, instead of the job's correlation id.
     """
     check_text(reason)
-    return await _decide(db, job_id, (), source, request_id, lambda draft: law.cancel(draft, reason))
+    return await _decide(db, job_id, (), source, request_id, lambda draft: law.cancel(draft, reason, undo=undo))
 
 
-async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, source: str) -> None:
+async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, source: str, undo: bool = True) -> None:
     """Cancel a few jobs in one commit. Jobs that have ended or do not exist are left as they are."""
 
     async def operation(connection: asyncpg.Connection) -> None:
@@ -50,7 +56,7 @@ async def cancel_each(db: Database, job_ids: Sequence[UUID], *, reason: str, sou
             ]
             for draft in found:
                 draft.source = source
-                law.cancel(draft, reason)
+                law.cancel(draft, reason, undo=undo)
             await drafts.write(connection, found)
 
     await db.run(operation)

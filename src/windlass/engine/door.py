@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -30,9 +30,10 @@ import asyncpg
 
 from windlass.core.bell import TimerSet
 from windlass.core.errors import Denied, Unavailable
-from windlass.core.gatekeeping import ask_after_s, fault_of, hold_of
-from windlass.core.verdict import KERNEL_WAIT, Decision, Edge, Verdict, waiting
+from windlass.core.gatekeeping import AUTHORISED, UNDO_ALLOWED, fault_of, hold_of, wait_s
+from windlass.core.verdict import UNDO, Decision, Edge, Verdict, waiting
 from windlass.engine.asker import Asker, known_asker
+from windlass.engine.job_approvals import ask_for_new, request_of, subject_of
 from windlass.engine.job_rows import UNJUDGED, Marks
 from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current, Policies, is_changed
@@ -46,6 +47,8 @@ from windlass.store.statements import sql
 from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
 T = TypeVar("T")
+# The source of the events about verdicts.
+SOURCE = "policy"
 # Publishes that may follow each other while one submit is judged.
 TRIES_MAX = 5
 
@@ -105,15 +108,23 @@ class Judged:
         if self.policy is None:
             return UNJUDGED
         good = [verdict.decision.admits for verdict in verdicts]
+        # Jobs that are submitted together mostly have one caller and one rule: they share one value.
+        told: dict[tuple[str, Asker], Mapping[str, Any]] = {}
+        pairs = [(verdict.rule, asker) for verdict, asker in zip(verdicts, self.askers, strict=True)]
+        for rule, asker in dict.fromkeys(pairs):
+            told[rule, asker] = {"policy": self.policy, "rule": rule, "caller": asker.plain}
         return Marks(
             self.policy,
-            [self.policy if is_good else None for is_good in good],
+            [self._number(verdict) for verdict in verdicts],
             [verdict.rule if is_good else None for verdict, is_good in zip(verdicts, good, strict=True)],
-            [
-                {"policy": self.policy, "rule": verdict.rule, "caller": asker.plain}
-                for verdict, asker in zip(verdicts, self.askers, strict=True)
-            ],
+            [told[pair] for pair in pairs],
         )
+
+    def _number(self, verdict: Verdict) -> int | None:
+        """Return the number of the policy by which the job may go on, or None."""
+        if not verdict.decision.admits:
+            return None
+        return AUTHORISED if verdict.rule == UNDO else self.policy
 
 
 NOT_JUDGED = Judged()
@@ -126,7 +137,13 @@ async def judge_all(connection: asyncpg.Connection, gate: Current, submissions: 
     known = await _known(connection, submissions)
     askers = tuple(s.asker or known[s.caller] for s in submissions)
     pairs = zip(submissions, askers, strict=True)
-    return Judged(gate.no, askers, tuple(judge_one(gate, question_of(s, asker)) for s, asker in pairs))
+    return Judged(gate.no, askers, tuple(_judgement(gate, s, asker) for s, asker in pairs))
+
+
+def _judgement(gate: Current, submission: Submission, asker: Asker) -> Judgement:
+    if submission.plan.is_undo:
+        return Judgement(UNDO_ALLOWED)
+    return judge_one(gate, question_of(submission, asker))
 
 
 def judge_one(gate: Current, question: Question, told: Verdict | None = None) -> Judgement:
@@ -138,9 +155,14 @@ def judge_one(gate: Current, question: Question, told: Verdict | None = None) ->
     found = gate.judge(question)
     if told is not None:
         return joined(found, told)
-    if gate.kernel and question.edge is Edge.SUBMIT and found.verdict.decision is not Decision.DENY:
-        return Judgement(waiting(gate.kernel), would=found.would)
-    return found
+    return until_told(gate, found) if question.edge is Edge.SUBMIT else found
+
+
+def until_told(gate: Current, found: Judgement) -> Judgement:
+    """Return the judgement about a job that the kernel, if there is one, must judge: it waits, or is denied."""
+    if not gate.kernel or found.verdict.decision is Decision.DENY:
+        return found
+    return Judgement(waiting(gate.kernel), would=found.would)
 
 
 def question_of(submission: Submission, asker: Asker) -> Question:
@@ -264,14 +286,17 @@ async def _write(
 
 def _wait_s(submission: Submission, verdict: Verdict) -> float | None:
     # The id's random bits spread the questions about jobs that were submitted together.
-    if verdict.rule == KERNEL_WAIT:
-        # It is asked about at once.
-        return 0.0
     spread = submission.job_id.int % 1024 / 1024
-    return ask_after_s(0, spread) if verdict.decision is Decision.THROTTLE else None
+    return wait_s(verdict, 0, spread) if verdict.decision is Decision.THROTTLE else None
 
 
 async def ask_people(
     connection: asyncpg.Connection, policy: int | None, asked: Sequence[tuple[Submission, Verdict]]
 ) -> None:
     """Ask people about new jobs that need an approval, in the commit that makes the jobs."""
+    requests = []
+    for one, verdict in asked:
+        inputs, constraints = encode(one.inputs), constraints_text(verdict)
+        subject = subject_of(one.plan.hash, one.caller, inputs, one.labels or {}, constraints)
+        requests.append((one.job_id, request_of(subject, verdict, policy)))
+    await ask_for_new(connection, requests, SOURCE)

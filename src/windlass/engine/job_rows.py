@@ -68,6 +68,9 @@ def _told(submission: Submission, more: Mapping[str, Any] | None = None) -> str 
 def _all_told(submissions: Sequence[Submission], marks: Marks) -> list[str | None]:
     if not marks.told:
         return sparse([_told(s) for s in submissions])
+    first = marks.told[0]
+    if all(more is first for more in marks.told) and not any(s.holds or s.is_denied for s in submissions):
+        return [_told(submissions[0], first)]
     found = [_told(s, more) for s, more in zip(submissions, marks.told, strict=True)]
     # Jobs that are submitted together mostly have the same caller.
     return found if None in found else uniform(found)

@@ -19,20 +19,21 @@ from windlass.core.gatekeeping import Ruling, rule_on
 from windlass.core.states import JobState, StepState
 from windlass.core.verdict import KERNEL_BYPASS, Decision, Edge, Verdict
 from windlass.engine.asking import asker_in, question_about
-from windlass.engine.door import enter, gated, judge_one
+from windlass.engine.door import SOURCE, enter, gated, judge_one, until_told
+from windlass.engine.job_approvals import NOT_ASKED, JobApprovals, ask_again, use_up
 from windlass.engine.places import JobPlaces
 from windlass.engine.policies import Current
 from windlass.engine.velocity import Velocity
+from windlass.policy.judge import Judgement
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import read_plan
 from windlass.store.statements import sql
 from windlass.store.verdicts import attempts_max, constraints_text, runs_s
 
-SOURCE = "policy"
 NOTHING_TOLD: Mapping[UUID, Verdict] = {}
 # The steps on which a verdict puts a hold, or from which it takes one.
-_STATES = (StepState.READY, StepState.HELD, StepState.QUEUED)
+RULED_STATES = (StepState.READY, StepState.HELD, StepState.QUEUED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class _Asked:
     row: asyncpg.Record
     verdict: Verdict
     edge: Edge
+    standing: JobApprovals
 
     @property
     def is_still_good(self) -> bool:
@@ -63,8 +65,7 @@ class _Asked:
 async def recheck(db: Database, job_ids: Sequence[UUID], told: Mapping[UUID, Verdict] = NOTHING_TOLD) -> int:
     """Judge these jobs by the policy in force, in one commit. Returns how many may go on.
 
-    `told` has the verdicts of the kernel outside of the processes. A new job about which it has said nothing is left
-    as it is.
+    `told` has the verdicts of the kernel outside of the processes. A job that needs one and has none is left as it is.
     """
 
     async def operation(connection: asyncpg.Connection, gate: Current) -> int:
@@ -74,7 +75,8 @@ async def recheck(db: Database, job_ids: Sequence[UUID], told: Mapping[UUID, Ver
             await enter(connection, gate)
             await drafts.lock(connection, job_ids)
             rows = await connection.fetch(sql("verdict_questions"), list(job_ids))
-            asked = await _judged(connection, gate, [row for row in rows if _can_judge(gate, row, told)], told)
+            rows = [row for row in rows if _can_judge(gate, row, told)]
+            asked = await _judged(connection, gate, rows, await JobApprovals.of_jobs(connection, job_ids), told)
             good = [one for one in asked if one.is_still_good]
             await _raise(connection, gate.no, good)
             others = [one for one in asked if not one.is_still_good and not one.is_waiting]
@@ -87,7 +89,7 @@ async def recheck(db: Database, job_ids: Sequence[UUID], told: Mapping[UUID, Ver
 
 
 def _can_judge(gate: Current, row: asyncpg.Record, told: Mapping[UUID, Verdict]) -> bool:
-    return not gate.kernel or row["id"] in told or not is_new(row)
+    return not gate.kernel or row["id"] in told or not _needs_kernel(row)
 
 
 async def _note_kernel(connection: asyncpg.Connection, job_ids: Sequence[UUID], told: Mapping[UUID, Verdict]) -> None:
@@ -101,36 +103,70 @@ async def _note_kernel(connection: asyncpg.Connection, job_ids: Sequence[UUID], 
 
 
 async def _judged(
-    connection: asyncpg.Connection, gate: Current, rows: Sequence[asyncpg.Record], told: Mapping[UUID, Verdict]
+    connection: asyncpg.Connection,
+    gate: Current,
+    rows: Sequence[asyncpg.Record],
+    standing: Mapping[UUID, JobApprovals],
+    told: Mapping[UUID, Verdict],
 ) -> list[_Asked]:
+    """Judge the jobs. An approval that a job has for the same rule is still good."""
     edges = [edge_of(row) for row in rows]
-    asked = zip(rows, edges, strict=True)
-    judgements = [judge_one(gate, question_about(row, edge), told.get(row["id"])) for row, edge in asked]
+    judgements = [_judgement(gate, row, edge, told.get(row["id"])) for row, edge in zip(rows, edges, strict=True)]
     velocity = await Velocity.locked(connection, judgements)
     decided = [velocity.decide(judgement) for judgement in judgements]
+    approvals = [standing.get(row["id"], NOT_ASKED) for row in rows]
+    verdicts = [its.admitted(row, one.verdict) for its, row, one in zip(approvals, rows, decided, strict=True)]
     tenants = [asker_in(row).tenant for row in rows]
     # A job that goes on already keeps the place that it has.
-    pairs = zip(decided, tenants, edges, strict=True)
-    places = await JobPlaces.locked(connection, [(one.verdict, by) for one, by, edge in pairs if edge is Edge.SUBMIT])
+    takes_place = [
+        edge is Edge.SUBMIT or row["state"] == JobState.APPROVAL_REQUIRED for row, edge in zip(rows, edges, strict=True)
+    ]
+    wanted = [(verdict, tenant) for verdict, tenant, new in zip(verdicts, tenants, takes_place, strict=True) if new]
+    places = await JobPlaces.locked(connection, wanted)
     found = []
-    for row, edge, one, tenant in zip(rows, edges, decided, tenants, strict=True):
-        verdict = one.verdict if edge is Edge.CLAIM else places.verdict(one.verdict, tenant, row["id"])
+    for at, row in enumerate(rows):
+        verdict = places.verdict(verdicts[at], tenants[at], row["id"]) if takes_place[at] else verdicts[at]
         if verdict.decision.admits:
-            velocity.count(one)
-        found.append(_Asked(row, verdict, edge))
+            velocity.count(decided[at])
+        found.append(_Asked(row, verdict, edges[at], approvals[at]))
     await velocity.write(connection)
     await places.write(connection)
     return found
 
 
-def is_new(row: asyncpg.Record) -> bool:
+def _judgement(gate: Current, row: asyncpg.Record, edge: Edge, told: Verdict | None) -> Judgement:
+    found = judge_one(gate, question_about(row, edge), told)
+    return until_told(gate, found) if told is None and _needs_kernel(row) else found
+
+
+def _is_new(row: asyncpg.Record) -> bool:
     """Return whether a job has never had a verdict that lets it go on, and waits for the next question."""
     return row["policy"] is None and row["gate_at"] is not None
 
 
+def _needs_kernel(row: asyncpg.Record) -> bool:
+    """Return whether only a verdict of the kernel, if there is one, lets a job go on.
+
+    That is so for a job that the kernel has not judged yet. The kernel is also asked again about a job that people have
+    approved, because its rule may have asked for the approval, and its constraints hold.
+    """
+    is_unsettled = row["policy"] is None or row["bypassed_at"] is not None
+    return _is_new(row) or (is_unsettled and row["gate_tries"] == 0)
+
+
 def edge_of(row: asyncpg.Record) -> Edge:
     """Return the edge of the question about a stored job."""
-    return Edge.SUBMIT if is_new(row) else Edge.CLAIM
+    return Edge.SUBMIT if _is_new(row) else Edge.CLAIM
+
+
+async def judge_now(connection: asyncpg.Connection, gate: Current, job_id: UUID) -> Ruling:
+    """Judge one job without regard to its approvals. The caller holds the locks of the policy and of the job.
+
+    A kernel outside of the processes is not asked here: its jobs wait for its next verdict.
+    """
+    rows = await connection.fetch(sql("verdict_questions"), [job_id])
+    [one] = await _judged(connection, gate, rows, {}, NOTHING_TOLD)
+    return Ruling(one.verdict, gate.no, one.edge, spread=job_id.int % 1024 / 1024)
 
 
 async def _raise(connection: asyncpg.Connection, policy: int, good: Sequence[_Asked]) -> None:
@@ -160,7 +196,7 @@ async def _rule(connection: asyncpg.Connection, policy: int, asked: Sequence[_As
     if not asked:
         return 0
     by_job = {one.row["id"]: one for one in asked}
-    found = await drafts.load_open_many(connection, by_job, _STATES, lambda h: read_plan(connection, h))
+    found = await drafts.load_open_many(connection, by_job, RULED_STATES, lambda h: read_plan(connection, h))
     count = 0
     for draft in found:
         one = by_job[draft.job.id]
@@ -168,5 +204,9 @@ async def _rule(connection: asyncpg.Connection, policy: int, asked: Sequence[_As
         # The id's random bits spread the questions about jobs that were submitted together.
         ruling = Ruling(one.verdict, policy, one.edge, spread=draft.job.id.int % 1024 / 1024)
         count += rule_on(draft, ruling, one.row["gate_tries"] or 0)
+        ask_again(draft, one.row, ruling, one.standing)
+    for one in asked:
+        if one.verdict.decision.admits:
+            await use_up(connection, one.row, one.verdict, one.standing)
     await drafts.write(connection, found)
     return count

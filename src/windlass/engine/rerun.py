@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -34,6 +35,7 @@ from windlass.engine.control import check_actor, unknown
 from windlass.engine.door import enter, gated, refusal_of
 from windlass.engine.policies import Current
 from windlass.engine.submit import Accepted, Submission, body_hash, check_text, insert
+from windlass.engine.undo import Owned, moved, owned, resumed
 from windlass.recipe.schema import check_inputs
 from windlass.store import drafts
 from windlass.store.columns import encode
@@ -141,14 +143,15 @@ async def preview(db: Database, job_id: UUID, wish: Wish) -> Again:
             raise unknown(job_id)
         plan = await read_plan(connection, row["plan"])
         changed = _changed(row, _inputs(row, plan, wish))
-        _check_state(row, wish)
+        _check_state(row, wish, plan)
+        own = await owned(connection, job_id, JobState(row["state"]), plan) if wish.keeps else Owned()
         old = await _old_rows(connection, "step_states", job_id, plan)
     if not old:
         # The job was removed in the meantime; a job that has ended changes in no other way.
         raise unknown(job_id)
     if not wish.keeps:
         old = _fresh(plan)
-    return again(plan, _rows(plan, old, wish, changed, row)[0], changed)
+    return again(plan, _rows(plan, old, wish, changed, row, own.undone)[0], changed)
 
 
 async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
@@ -175,7 +178,8 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
                 return await refusal_of(connection, first) or first
             if row["deleted_at"] is not None:
                 raise unknown(job_id)
-            _check_state(row, wish)
+            _check_state(row, wish, plan)
+            own = await owned(connection, job_id, JobState(row["state"]), plan) if wish.keeps else Owned()
             [answer] = await insert(connection, [submission], gate)
             if isinstance(answer, Conflict):
                 raise answer
@@ -187,12 +191,14 @@ async def _make(db: Database, job_id: UUID, wish: Wish, new: _New) -> UUID:
                 return answer.job_id
             await _note(connection, row, new)
             await connection.execute(sql("job_budget_again"), job_id, new.id)
+            if plan.is_undo:
+                await resumed(connection, job_id, new.id)
             if wish.keeps:
                 changed = _changed(row, submission.inputs)
                 old = await _old_rows(connection, "step_rows", job_id, plan)
-                rows, restart = _rows(plan, old, wish, changed, row, answer.holds)
+                rows, restart = _rows(plan, old, wish, changed, row, own.undone, answer.holds)
                 held = submission._replace(holds=answer.holds)
-                await _keep(connection, job_id, held, rows, new.source, wish.from_step, restart)
+                await _keep(connection, job_id, held, rows, new.source, own, wish.from_step, restart)
         return new.id
 
     answer = await gated(db, operation)
@@ -226,8 +232,10 @@ async def _note(connection: asyncpg.Connection, row: asyncpg.Record, new: _New) 
         raise WrongState(f"job {row['id']} was already run again or discarded", remedy="Look at the list again")
 
 
-def _check_state(row: asyncpg.Record, wish: Wish) -> None:
+def _check_state(row: asyncpg.Record, wish: Wish, plan: Plan) -> None:
     state = JobState(row["state"])
+    if plan.is_undo and wish.action != "retry":
+        raise WrongState(f"job {row['id']} undoes another job", remedy="Retry it: it then continues where it failed")
     if state not in JOB_TERMINAL and wish.keeps:
         what = "retried" if wish.action == "retry" else "run again from a step"
         raise WrongState(f"job {row['id']} is {state}", remedy=f"Only a finished job can be {what}; cancel it first")
@@ -256,7 +264,7 @@ def _submission(row: asyncpg.Record, plan: Plan, wish: Wish, new: _New) -> Submi
         caller=row["caller"],
         idempotency_key=new.idempotency_key(wish.action, row["id"]),
         labels=None if row["labels"] is None else msgspec.json.decode(row["labels"]),
-        priority=min(row["priority"], new.priority_max),
+        priority=row["priority"] if plan.is_undo else min(row["priority"], new.priority_max),
         deadline_s=row["deadline_s"],
         ttl_s=row["ttl_s"],
         correlation_id=new.request_id or row["correlation_id"] or own,
@@ -284,10 +292,17 @@ async def _old_rows(connection: asyncpg.Connection, name: str, job_id: UUID, pla
 
 
 def _rows(
-    plan: Plan, old: list[Kept], wish: Wish, changed: Sequence[str], row: asyncpg.Record, holds: Hold = NO_HOLD
+    plan: Plan,
+    old: list[Kept],
+    wish: Wish,
+    changed: Sequence[str],
+    row: asyncpg.Record,
+    undone: frozenset[int],
+    holds: Hold = NO_HOLD,
 ) -> tuple[list[Kept], Restart]:
     """Compute the rows that the new job starts with. Refuses if no step is left to run."""
     restart = restart_from(plan, old, wish.from_step, changed) if wish.from_step is not None else NOTHING
+    restart = replace(restart, nodes=restart.nodes | undone) if undone else restart
     rows = retry_rows(plan, old, restart, holds)
     if all(one.state in STEP_DONE for one in rows):
         raise WrongState(f"every step of job {row['id']} is done", remedy="Use rerun to run it again, or a part of it")
@@ -300,8 +315,13 @@ async def keep(
     """Give a job that this transaction made the finished steps of another job of its plan."""
     submission = submission._replace(holds=answer.holds)
     old = await _old_rows(connection, "step_rows", job_id, submission.plan)
-    rows = retry_rows(submission.plan, old, holds=submission.holds)
-    await _keep(connection, job_id, submission, rows, source)
+    try:
+        own = await owned(connection, job_id, JobState.FAILED, submission.plan)
+    except WrongState:
+        # It is not decided which effects stand, so nothing is kept.
+        own = Owned(frozenset(range(len(submission.plan.nodes))))
+    rows = retry_rows(submission.plan, old, Restart(own.undone), submission.holds)
+    await _keep(connection, job_id, submission, rows, source, own)
 
 
 async def _keep(
@@ -310,6 +330,7 @@ async def _keep(
     submission: Submission,
     new: Sequence[Kept],
     source: str,
+    own: Owned,
     from_step: str | None = None,
     restart: Restart = NOTHING,
 ) -> None:
@@ -349,9 +370,16 @@ async def _keep(
             )
         )
     told: dict[str, Any] = {"of": str(job_id), "states": {str(row.no): row.state for row in new}}
-    if from_step is not None:
+    stands = [row.no for row in new if row.state in STEP_DONE and (row.node, row.index) in own.moves]
+    if effects := await moved(connection, job_id, new_id, stands):
+        told |= {"effects": effects}
+    if from_step is not None or own.undone:
         # The child jobs of these steps start afresh too (`child_kin`).
-        told |= {"from": from_step, "fresh": sorted(restart.nodes)}
+        told |= (
+            {"fresh": sorted(restart.nodes)}
+            if from_step is None
+            else {"from": from_step, "fresh": sorted(restart.nodes)}
+        )
     await connection.execute(sql("retry_event"), new_id, source, encode(told), submission.correlation_id)
     queues = {plan.nodes[row.node].queue for row in new if row.state is StepState.QUEUED}
     connection.ring(WorkQueued(tuple(sorted(queues))), RouteDue())

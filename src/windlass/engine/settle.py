@@ -25,10 +25,11 @@ from uuid import UUID
 import asyncpg
 
 from windlass.core import settle as law
-from windlass.core.draft import Draft, Job, Step, touched_by
+from windlass.core.draft import Draft, Job, Step, passes_over, touched_by
 from windlass.core.outcome import Report, Success
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
+from windlass.engine.undo import is_late, note_late
 from windlass.store import drafts
 from windlass.store.database import Database
 from windlass.store.plans import PLANS, read_plan
@@ -107,7 +108,7 @@ async def settle(
         if contended is None or not contended.has_any(placed):
             found = await _remembered(connection, placed) or await _load(connection, placed, is_trusting=True)
             settled = _decide(found, placed, spreads)
-            if not any(map(is_touched, found)):
+            if not any(map(is_touched, found)) and not _late(found, placed, settled):
                 try:
                     await drafts.write(connection, found)
                     if contended is not None:
@@ -135,7 +136,21 @@ async def _settle_locked(
         found = await _load(connection, reports)
         settled = _decide(found, reports, spreads)
         await drafts.write(connection, found)
+        if late := _late(found, reports, settled):
+            await note_late(connection, late)
     return settled
+
+
+def _late(found: Sequence[Draft], reports: Sequence[Report], settled: Settled) -> list[tuple[Draft, Report]]:
+    """Return the refused reports about attempts that were in progress when their jobs ended."""
+    if all(settled.took_effect):
+        return []
+    ended = {draft.job.id: draft for draft in found if draft.is_finished}
+    pairs = zip(reports, settled.took_effect, strict=True)
+    refused = [
+        (draft, report) for report, took in pairs if not took and (draft := ended.get(report.job_id)) is not None
+    ]
+    return [(draft, report) for draft, report in refused if is_late(draft, report)]
 
 
 async def _placed(connection: asyncpg.Connection, reports: Sequence[Report]) -> list[Report]:
@@ -194,8 +209,10 @@ async def _remembered(connection: asyncpg.Connection, reports: Sequence[Report])
 
 def _alone(plan: Plan, node: int) -> tuple[Plan, tuple[int, ...]] | None:
     """Return the plan and the next steps, if each needs only this step: then they are unchanged since birth."""
-    after = tuple(plan.successors[node])
-    return None if any(len(plan.nodes[no].needs) > 1 for no in after) else (plan, after)
+    after = plan.successors[node]
+    # In a resumed undo the node that follows may have ended before.
+    is_shared = plan.is_undo or any(len(plan.nodes[no].needs) > 1 for no in after)
+    return None if is_shared else (plan, after)
 
 
 async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is_trusting: bool = False) -> list[Draft]:
@@ -223,6 +240,9 @@ async def _load(connection: asyncpg.Connection, reports: Iterable[Report], *, is
             touched = touched_by(plan, report.no, report.node, is_success=is_success)
         wanted.setdefault(report.job_id, set()).update(touched)
     found = await drafts.load(connection, wanted, lambda plan_hash: read_plan(connection, plan_hash))
+    if whole := {draft.job.id: range(draft.job.steps_total) for draft in found if passes_over(draft)}:
+        more = await drafts.load(connection, whole, lambda plan_hash: read_plan(connection, plan_hash))
+        found = [*(draft for draft in found if draft.job.id not in whole), *more]
     for draft in found:
         for report in children.get(draft.job.id, ()):
             _add_child(draft, report)

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from windlass.core.caller import PRIORITY_MAX
+from windlass.core.caller import CRITICAL, PRIORITY_MAX
 from windlass.core.errors import BadInput
 from windlass.core.hold import NO_HOLD, Hold
 from windlass.core.plan import Plan
@@ -71,7 +71,7 @@ class Submission(NamedTuple):
 
     def check(self) -> None:
         """Refuse values that the tables cannot hold or that make no sense."""
-        if not -PRIORITY_MAX <= self.priority <= PRIORITY_MAX:
+        if not -PRIORITY_MAX <= self.priority <= (CRITICAL if self.plan.is_undo else PRIORITY_MAX):
             raise BadInput(f"priority {self.priority} is not between -{PRIORITY_MAX} and {PRIORITY_MAX}")
         for name, value in (("deadline", self.deadline_s), ("ttl", self.ttl_s)):
             if value is not None and value <= 0:

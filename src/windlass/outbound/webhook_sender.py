@@ -113,15 +113,16 @@ def document(row: Any, public_url: str = "", *, has_tracebacks: bool = False) ->
         "labels": labels or {},
         "error": error if has_tracebacks else without_frames(error),
         "failed_step": (error or {}).get("step") or None,
-        "created_at": _time(row["created_at"]),
-        "finished_at": _time(row["finished_at"]),
+        "created_at": time_text(row["created_at"]),
+        "finished_at": time_text(row["finished_at"]),
         "links": {"self": place, "output": f"{place}/output", "events": f"{place}/events"},
     }
-    notice = {"type": f"job.{state.lower()}", "timestamp": _time(row["finished_at"]), "data": data}
+    notice = {"type": f"job.{state.lower()}", "timestamp": time_text(row["finished_at"]), "data": data}
     return msgspec.json.encode(notice)
 
 
-def _time(at: datetime) -> str:
+def time_text(at: datetime) -> str:
+    """Return a time as webhooks write it."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

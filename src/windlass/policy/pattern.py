@@ -1,12 +1,14 @@
 """Checks regular expressions and paths of a policy, so that a bad one is refused when the document is read.
 
-Scanners run the expressions with an engine that takes linear time. That engine knows neither back references nor
-looking around, so both are refused here. The other limits refuse honest mistakes.
+Scanners run the expressions with RE2, which takes linear time. It knows neither back references nor looking around, so
+both are refused here, and so is everything else that it cannot compile. The other limits refuse honest mistakes.
 """
 
 from __future__ import annotations
 
 import re
+
+from windlass.policy.scan.engine import compile_pattern
 
 PATTERN_CHARS_MAX = 256
 ALTERNATIONS_MAX = 5
@@ -32,6 +34,10 @@ def pattern_fault(text: str) -> str | None:
         return f"has more than {ALTERNATIONS_MAX} alternations"
     if _has_nested_repeat(bare):
         return "repeats a group that has a repetition inside"
+    try:
+        compile_pattern(text)
+    except ValueError as error:
+        return f"cannot be used by the scanners: {error}"
     return None
 
 

@@ -53,6 +53,7 @@ from windlass.policy.document import (
 )
 from windlass.policy.keys import RULE_ID
 from windlass.policy.question import CallerFacts, ContentFacts, DelegationChain, FindingFact, Question, fold, topic_of
+from windlass.policy.scan.names import FAMILIES, installed_names
 from windlass.policy.value_reader import ValueReader
 from windlass.recipe.yaml_text import read_document
 
@@ -60,14 +61,13 @@ POLICY_BYTES_MAX = 2 << 20
 RULES_MAX = 10_000
 TESTS_MAX = 20_000
 REMEDIATIONS_MAX = 20
-KNOWN_SCANNERS = frozenset({"secret", "pii", "injection"})
 
 Parts = dict[str, Any]
 Placed = list[tuple[str, Parts]]
 
 
-def read_policy(source: str | bytes, *, scanners: Collection[str] = KNOWN_SCANNERS) -> PolicyDocument:
-    """Read a document. `scanners` are the names of the scanners that rules may use. Raises BadPolicy."""
+def read_policy(source: str | bytes, *, scanners: Collection[str] | None = None) -> PolicyDocument:
+    """Read a document. Rules may name the installed scanners, or only the given ones. Raises BadPolicy."""
     size = len(source.encode(errors="surrogatepass") if isinstance(source, str) else source)
     if size > POLICY_BYTES_MAX:
         raise BadPolicy(f"a policy of {size:,} bytes; at most {POLICY_BYTES_MAX:,} are allowed")
@@ -80,12 +80,12 @@ def read_policy(source: str | bytes, *, scanners: Collection[str] = KNOWN_SCANNE
     if isinstance(value, dict) and isinstance(value.get("version"), int):
         # `version: 7` means the text, as people write it.
         value = {**value, "version": str(value["version"])}
-    return _DocumentReader(ValueReader(lines), frozenset(scanners)).document(value)
+    return _DocumentReader(ValueReader(lines), scanners).document(value)
 
 
-def read_question(value: Any, *, scanners: Collection[str] = KNOWN_SCANNERS) -> Question:
+def read_question(value: Any, *, scanners: Collection[str] | None = None) -> Question:
     """Read a request, with the keys of a test's `request`. Raises BadPolicy that names the key."""
-    reader = _DocumentReader(ValueReader({}), frozenset(scanners))
+    reader = _DocumentReader(ValueReader({}), scanners)
     return reader.question(reader.read.section("request", value, "request"), "request")
 
 
@@ -108,7 +108,7 @@ class _KnownRules:
 class _DocumentReader:
     """Turns the plain values of sections into typed values, and checks what concerns several keys."""
 
-    def __init__(self, read: ValueReader, scanners: frozenset[str]) -> None:
+    def __init__(self, read: ValueReader, scanners: Collection[str] | None) -> None:
         self.read = read
         self._scanners = scanners
 
@@ -281,8 +281,12 @@ class _DocumentReader:
 
     def _check_scanners(self, place: str, names: Iterable[str]) -> None:
         for name in sorted(names):
-            if name not in self._scanners:
-                raise self.read.bad(place, f"there is no scanner {name!r}: {nearest(name, self._scanners)}")
+            if self._scanners is None and name in FAMILIES:
+                continue
+            # The packages are asked only for a name that is not built in.
+            known = installed_names() if self._scanners is None else self._scanners
+            if name not in known:
+                raise self.read.bad(place, f"there is no scanner {name!r}: {nearest(name, known)}")
 
     def _tenant(self, parts: Parts) -> TenantPolicy:
         mcp = parts.pop("mcp", None)

@@ -52,6 +52,8 @@ class AuditEvent(StrEnum):
     POLICY_ROLLED_BACK = "policy_rolled_back"
     POLICY_BYPASSED = "policy_bypassed"
     KERNEL_SET = "kernel_set"
+    APPROVAL_VOTED = "approval_voted"
+    APPROVAL_USED = "approval_used"
 
 
 @dataclass(frozen=True, slots=True)

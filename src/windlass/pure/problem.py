@@ -9,6 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windlass.core.errors import (
+    ApprovalLocked,
+    ApprovalNotActionable,
+    ApprovalOutdated,
+    ApprovalResolved,
+    ApprovalStale,
+    ApprovalTerminalRun,
     BadCsrf,
     BadExpression,
     BadInput,
@@ -94,6 +100,12 @@ _ROWS = (
     Kind(PolicyChanged, 409, "Another policy is in force", "Read the version in force, and publish on top of it."),
     Kind(WrongState, 409, "Not in this state", "Look at the job's status."),
     Kind(OutputQuarantined, 409, "The output is quarantined", "Ask an operator to review it, or run the job again."),
+    Kind(ApprovalResolved, 409, "The approval is decided already", "Read the approval: it names its result."),
+    Kind(ApprovalTerminalRun, 409, "The job has ended", "Nothing is left to decide."),
+    Kind(ApprovalStale, 409, "Something else would run", "Read the approval again, then decide."),
+    Kind(ApprovalOutdated, 409, "The policy has changed", "Decide on the new request that took its place."),
+    Kind(ApprovalNotActionable, 409, "The approval cannot be decided now", "Read the approval: it says why."),
+    Kind(ApprovalLocked, 409, "The job is busy", "Send the vote again.", True, 1),
     Kind(TooLarge, 413, "Too large", "Send less; the limit is named."),
     Kind(UrlTooLong, 414, "The URL is too long", "Send a shorter URL; the limit is named."),
     Kind(HeadTooLarge, 431, "The headers are too large", "Send fewer or shorter headers; the limit is named."),

@@ -68,6 +68,8 @@ class App:
         there = self.steps.setdefault(step.name, step)
         if there is not step and there.function is not step.function:
             raise _twice("handlers", step.name, there.where, step.where)
+        if step.undo is not None:
+            self._add_step(step.undo)
 
     def _add_recipe(self, recipe: Recipe) -> None:
         there = self.recipes.get(recipe.name)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from windlass.core.errors import BadRecipe
-from windlass.core.plan import Node, NodeKind
+from windlass.core.plan import EffectKind, Node, NodeKind, Undo
 from windlass.core.queue import MAIN_PROCESSING
 from windlass.core.retry import Retry
+from windlass.recipe.approving import TERM_KEYS, expires_s, terms_json
 from windlass.recipe.duration import duration_s
 from windlass.recipe.options import (
     check_amount,
@@ -28,17 +29,23 @@ from windlass.recipe.options import (
     read_retry,
     read_text,
 )
+from windlass.recipe.undoing import check_effect, check_undo, read_undo, undo_of
 
 # The default timeout of an attempt.
 TIMEOUT_S = 3600.0
 # The options that only a task has; they are also keys of documents.
 _OF_TASKS = ("provider", "concurrency", "limit", "takes", "places", "cost")
+# What a document says about the effect of a task.
+_OF_EFFECTS = ("undo", "undo_when", "effect")
+# The kinds whose steps no worker runs, and that are not jobs of their own.
+_UNWORKED = (NodeKind.TIMER, NodeKind.EVENT, NodeKind.APPROVAL)
 # The keys of a document's step, by its kind.
 DOCUMENT_KEYS: dict[NodeKind, tuple[str, ...]] = {
-    NodeKind.TASK: ("queue", "retry", "timeout", "wait", *_OF_TASKS),
-    NodeKind.RECIPE: ("ttl",),
-    NodeKind.TIMER: (),
-    NodeKind.EVENT: ("timeout",),
+    NodeKind.TASK: ("queue", "retry", "timeout", "wait", "savepoint", *_OF_TASKS, *_OF_EFFECTS),
+    NodeKind.RECIPE: ("ttl", "savepoint"),
+    NodeKind.TIMER: ("savepoint",),
+    NodeKind.EVENT: ("timeout", "savepoint"),
+    NodeKind.APPROVAL: (*TERM_KEYS, "savepoint"),
 }
 
 
@@ -54,6 +61,9 @@ class StepOptions(TypedDict, total=False):
     places: int | None
     cost: float | None
     wait: str | float | None
+    undo: Any
+    undo_when: str | None
+    effect: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +82,11 @@ class Asks:
     cost: float | None = None
     wait_s: float | None = None
     ttl_s: float | None = None
+    # The terms of an approval, as a plan holds them (`recipe/approving.py`).
+    approval: dict[str, Any] | None = None
+    undo: Undo | None = None
+    effect: EffectKind | None = None
+    savepoint: bool = False
 
 
 def asks_of(options: StepOptions, place: str, *, provider: str | None, queue: str) -> Asks:
@@ -97,6 +112,8 @@ def asks_of(options: StepOptions, place: str, *, provider: str | None, queue: st
         places=check_amount(said["places"], f"{place}.places") if "places" in said else None,
         cost=check_cost(said["cost"], f"{place}.cost") if "cost" in said else None,
         wait_s=length_s(said["wait"], f"{place}.wait", "a wait") if "wait" in said else None,
+        undo=undo_of(said.get("undo"), said.get("undo_when"), place),
+        effect=check_effect(said.get("effect"), place),
     )
 
 
@@ -113,8 +130,14 @@ def asks_in(step: Mapping[str, Any], kind: NodeKind, place: str) -> Asks:
         takes=step.get("takes"),
         places=step.get("places"),
         cost=step.get("cost"),
-        wait_s=_length(step, _wait_key(kind), place),
+        wait_s=expires_s(step.get("expires"), place)
+        if kind is NodeKind.APPROVAL
+        else _length(step, _wait_key(kind), place),
         ttl_s=_length(step, "ttl", place),
+        approval=terms_json(step, place) if kind is NodeKind.APPROVAL else None,
+        undo=read_undo(step.get("undo"), step.get("undo_when"), place),
+        effect=check_effect(step.get("effect"), place),
+        savepoint=_flag(step, "savepoint", place),
     )
 
 
@@ -134,9 +157,13 @@ def node_values(asks: Asks, kind: NodeKind, place: str) -> dict[str, Any]:
         "cost": None if asks.cost is None else check_cost(asks.cost, f"{place}.cost"),
         "wait_s": None if asks.wait_s is None else check_length(asks.wait_s, waits, "a wait"),
         "ttl_s": None if asks.ttl_s is None else check_length(asks.ttl_s, f"{place}.ttl", "a ttl"),
+        "approval": asks.approval,
+        "undo": check_undo(asks.undo, asks.effect, f"{place}.undo"),
+        "effect": asks.effect,
+        "savepoint": asks.savepoint,
     }
-    # No worker runs a timer or an event, so the plan omits the options that only a worker uses.
-    idle = ("queue", "retry", "timeout_s") if kind in (NodeKind.TIMER, NodeKind.EVENT) else ()
+    # No worker runs a timer, an event or an approval, so the plan omits the options that only a worker uses.
+    idle = ("queue", "retry", "timeout_s") if kind in _UNWORKED else ()
     return {name: getattr(plain, name) if value is None or name in idle else value for name, value in values.items()}
 
 
@@ -146,9 +173,16 @@ def check_asks(asks: Asks, kind: NodeKind, place: str) -> None:
         if getattr(asks, option) is not None and kind is not NodeKind.TASK:
             has = option if option in ("takes", "places") else f"a {option}"
             raise BadRecipe(f"only a step that a worker runs has {has}", place=f"{place}.{option}")
+    for option in ("undo", "effect"):
+        if getattr(asks, option) is not None and kind is not NodeKind.TASK:
+            raise BadRecipe(
+                f"only a step that a worker runs has an {option}",
+                place=f"{place}.{option}",
+                remedy="The steps of a child job have their own undo, which runs with that of this job",
+            )
     if asks.ttl_s is not None and kind is not NodeKind.RECIPE:
         raise BadRecipe("only a recipe that is used as a step has a ttl", place=f"{place}.ttl")
-    if asks.wait_s is not None and kind not in (NodeKind.TASK, NodeKind.EVENT):
+    if asks.wait_s is not None and kind not in (NodeKind.TASK, NodeKind.EVENT, NodeKind.APPROVAL):
         raise BadRecipe("only a step that waits for an answer from outside has a wait", place=f"{place}.wait")
     if asks.provider is not None:
         check_provider(asks.provider, f"{place}.provider")
@@ -173,7 +207,14 @@ def check_asks(asks: Asks, kind: NodeKind, place: str) -> None:
 
 
 def _wait_key(kind: NodeKind) -> str:
-    return "timeout" if kind is NodeKind.EVENT else "wait"
+    return {NodeKind.EVENT: "timeout", NodeKind.APPROVAL: "expires"}.get(kind, "wait")
+
+
+def _flag(step: Mapping[str, Any], key: str, place: str) -> bool:
+    value = step.get(key, False)
+    if not isinstance(value, bool):
+        raise BadRecipe(f"this is true or false, not {value!r}", place=f"{place}.{key}")
+    return value
 
 
 def _length(step: Mapping[str, Any], key: str, place: str) -> float | None:

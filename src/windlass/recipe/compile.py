@@ -90,6 +90,8 @@ def compile_plan(draft: RecipeDraft, known: Known | None = None) -> Plan:
         output=output.tree,
         on_failure=draft.on_failure,
         ttl_s=None if draft.ttl_s is None else check_length(draft.ttl_s, "ttl", "a ttl"),
+        undo=draft.undo,
+        undo_order=draft.undo_order,
     )
     if len(plan.canonical) > PLAN_BYTES_MAX:
         raise TooLarge(f"a plan of {len(plan.canonical):,} bytes; at most {PLAN_BYTES_MAX:,} are allowed")
@@ -126,13 +128,16 @@ def _sentence(text: str) -> str:
 def _compile_step(draft: StepDraft) -> _Compiled:
     check_name(draft.name, _STEP_NAME, f"steps.{draft.name}", "a step's name")
     place = f"steps.{draft.name}"
-    if draft.kind is not NodeKind.TIMER:
+    if draft.kind in _RUNS:
         what, key = _RUNS[draft.kind]
         check_name(draft.run, _LONG_NAME, f"{place}.{key}", f"{'an' if key == 'wait_for' else 'a'} {what}'s name")
         check_name(draft.asks.queue, _LONG_NAME, f"{place}.queue", "a queue's name")
-    elif draft.each is not None:
+    elif draft.kind is NodeKind.TIMER and draft.each is not None:
         raise BadRecipe("a timer cannot be a fan-out", place=f"{place}.each")
     check_asks(draft.asks, draft.kind, place)
+    if draft.asks.undo is not None:
+        check_name(draft.asks.undo.run, _LONG_NAME, f"{place}.undo", "a handler's name")
+        check_name(draft.asks.undo.queue, _LONG_NAME, f"{place}.undo.queue", "a queue's name")
     _check_built_in(draft, place)
     is_event = draft.kind is NodeKind.EVENT
     given = f"{place}.{'match' if is_event else 'with'}"
@@ -194,6 +199,9 @@ def _check_runs(steps: list[_Compiled], known: Known) -> None:
     """Check that known handlers and child recipes exist and get the arguments that they take."""
     for step in steps:
         draft = step.draft
+        if (undo := draft.asks.undo) is not None and known.handlers is not None and undo.run not in known.handlers:
+            hint = _hint(undo.run, known.handlers)
+            raise BadRecipe(f"no handler is called {undo.run!r}", place=f"{step.place}.undo", remedy=hint)
         if draft.kind is NodeKind.TASK and draft.run == PROVIDER_HANDLER:
             check_arguments(
                 draft.with_ or {}, PROVIDER_PARAMETERS, f"{step.place}.with", f"provider {draft.asks.provider}"

@@ -9,9 +9,9 @@
       stitch:       {run: stitch, with: {shots: "${steps.render.outputs}"}, when: "${steps.write_script.outputs.ok}"}
     output: "${steps.stitch.outputs}"
 
-A step has `run` (a handler), `recipe` (another recipe, as a child job), `sleep` (a timer) or `wait_for` (an event). A
-step that only names a `provider` calls that provider. A document describes its steps completely: the options of a
-handler's decorator do not apply.
+A step has `run` (a handler), `recipe` (another recipe, as a child job), `sleep` (a timer), `wait_for` (an event) or
+`approve` (a question to people). A step that only names a `provider` calls that provider. A document describes its
+steps completely: the options of a handler's decorator do not apply.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from windlass.core.errors import BadRecipe
 from windlass.core.expression import closing_brace
 from windlass.core.plan import PROVIDER_HANDLER, NodeKind, OnFailure, Plan
+from windlass.recipe.approving import approval_with
 from windlass.recipe.asks import DOCUMENT_KEYS, asks_in
 from windlass.recipe.compile import compile_plan
 from windlass.recipe.description import description_of
@@ -29,21 +30,24 @@ from windlass.recipe.draft import Known, RecipeDraft, StepDraft
 from windlass.recipe.duration import duration_s
 from windlass.recipe.options import check_keys, read_mapping, read_text
 from windlass.recipe.schema import schema_from_document
+from windlass.recipe.undoing import check_mode, check_order
 from windlass.recipe.yaml_text import Lines, line_of, read_document
 
-_TOP_KEYS = ("recipe", "description", "inputs", "steps", "output", "on_failure", "ttl")
+_TOP_KEYS = ("recipe", "description", "inputs", "steps", "output", "on_failure", "ttl", "undo", "undo_order")
 _SHARED_KEYS = ("when", "after")
 _KEYS = {
     NodeKind.TASK: ("run", "with", "each", *_SHARED_KEYS),
     NodeKind.RECIPE: ("recipe", "with", "each", *_SHARED_KEYS),
     NodeKind.TIMER: ("sleep", *_SHARED_KEYS),
     NodeKind.EVENT: ("wait_for", "match", "each", *_SHARED_KEYS),
+    NodeKind.APPROVAL: ("approve", "show", "each", *_SHARED_KEYS),
 }
 _KIND_KEY = {
     NodeKind.TASK: "run",
     NodeKind.RECIPE: "recipe",
     NodeKind.TIMER: "sleep",
     NodeKind.EVENT: "wait_for",
+    NodeKind.APPROVAL: "approve",
 }
 
 
@@ -93,6 +97,8 @@ def _draft(body: Any) -> RecipeDraft:
         output=document.get("output"),
         on_failure=_on_failure(document.get("on_failure", "finish")),
         ttl_s=None if document.get("ttl") is None else duration_s(document["ttl"], "ttl"),
+        undo=check_mode(document.get("undo", "auto")),
+        undo_order=check_order(document.get("undo_order", "completion")),
     )
 
 
@@ -110,6 +116,8 @@ def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
         seconds = step["sleep"]
         is_template = isinstance(seconds, str) and "${" in seconds
         with_ = {"seconds": seconds if is_template else duration_s(seconds, f"{place}.sleep")}
+    if kind is NodeKind.APPROVAL:
+        with_ = approval_with(step["approve"], step.get("show"), place)
     return StepDraft(
         name=name,
         kind=kind,
@@ -124,7 +132,7 @@ def _step(name: str, step: Mapping[str, Any]) -> StepDraft:
 
 def _run(step: Mapping[str, Any], kind: NodeKind, place: str) -> str:
     key = _KIND_KEY[kind]
-    if kind is NodeKind.TIMER:
+    if kind in (NodeKind.TIMER, NodeKind.APPROVAL):
         return ""
     return PROVIDER_HANDLER if key not in step else read_text(step[key], f"{place}.{key}")
 
@@ -135,7 +143,9 @@ def _kind(step: Mapping[str, Any], place: str) -> NodeKind:
         return NodeKind.TASK
     if len(kinds) != 1:
         found = "none of them" if not kinds else " and ".join(_KIND_KEY[kind] for kind in kinds)
-        raise BadRecipe(f"a step has one of run, recipe, sleep and wait_for, and this has {found}", place=place)
+        raise BadRecipe(
+            f"a step has one of run, recipe, sleep, wait_for and approve, and this has {found}", place=place
+        )
     return kinds[0]
 
 

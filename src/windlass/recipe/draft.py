@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from windlass.core.plan import NodeKind, OnFailure
+from windlass.core.plan import NodeKind, OnFailure, UndoMode, UndoOrder
 from windlass.recipe.asks import Asks
 
 
@@ -34,6 +34,8 @@ class RecipeDraft:
     output: Any = None
     on_failure: OnFailure = OnFailure.FINISH
     ttl_s: float | None = None
+    undo: UndoMode = UndoMode.AUTO
+    undo_order: UndoOrder = UndoOrder.COMPLETION
 
 
 @dataclass(frozen=True, slots=True)

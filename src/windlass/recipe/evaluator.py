@@ -34,7 +34,7 @@ import msgspec
 from windlass.core.errors import BadExpression, Unavailable
 from windlass.core.expression import Expression, parse_expression
 from windlass.core.template import Scope, Template
-from windlass.recipe.cel_process import CelProcess
+from windlass.recipe.framed_process import FramedProcess
 from windlass.recipe.turns import Turns
 
 CPU_S = 0.1
@@ -80,8 +80,8 @@ class Evaluator:
         self._owner = os.getpid()
         # Guards the fields below; no thread waits for a child while it holds the lock.
         self._lock = threading.Lock()
-        self._idle: list[CelProcess] = []
-        self._busy: set[CelProcess] = set()
+        self._idle: list[FramedProcess] = []
+        self._busy: set[FramedProcess] = set()
         self._turns: Turns[tuple[Future[Any], Any, tuple[Any, ...]]] = Turns(PER_CALLER_MAX)
         # Callers whose expressions have killed children.
         self._deadly: dict[str, None] = {}
@@ -244,20 +244,20 @@ class Evaluator:
             self._give_back(child)
             return replies
 
-    def _next(self, caller: str) -> CelProcess | None:
+    def _next(self, caller: str) -> FramedProcess | None:
         """Return the idle child for this caller, if there is one."""
         kept = 1 if caller in self._deadly else 0
         if len(self._idle) <= kept:
             return None
         return next((child for child in self._idle if child.is_ready), self._idle[0])
 
-    def _take(self, caller: str) -> CelProcess:
+    def _take(self, caller: str) -> FramedProcess:
         with self._lock:
             if self._is_closed:
                 raise Unavailable("the expression evaluator is closed")
             child = self._next(caller)
             if child is None:
-                child = CelProcess(_COMMAND)
+                child = FramedProcess(_COMMAND)
             else:
                 self._idle.remove(child)
             self._busy.add(child)
@@ -269,7 +269,7 @@ class Evaluator:
             )
         return child
 
-    def _give_back(self, child: CelProcess) -> None:
+    def _give_back(self, child: FramedProcess) -> None:
         with self._lock:
             self._busy.discard(child)
             is_kept = not self._is_closed and len(self._idle) < CHILDREN_MAX
@@ -279,7 +279,7 @@ class Evaluator:
             child.process.kill()
             child.kill()
 
-    def _bury(self, child: CelProcess, caller: str) -> int:
+    def _bury(self, child: FramedProcess, caller: str) -> int:
         """Kill a child, and start a spare one for the next caller."""
         with self._lock:
             self._busy.discard(child)
@@ -287,7 +287,7 @@ class Evaluator:
             if len(self._deadly) > _DEADLY_MAX:
                 del self._deadly[next(iter(self._deadly))]
             if child.is_ready and not self._idle and not self._is_closed:
-                self._idle.append(CelProcess(_COMMAND))
+                self._idle.append(FramedProcess(_COMMAND))
         return child.kill()
 
 

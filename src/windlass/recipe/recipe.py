@@ -19,6 +19,7 @@ from windlass.recipe.schema import input_names, required_names, schema_from_hint
 from windlass.recipe.signature import check_function, read_signature
 from windlass.recipe.step import Step
 from windlass.recipe.trace import bound, current_trace, fanned, outside, tracing
+from windlass.recipe.undoing import check_mode, check_order
 from windlass.recipe.user_code import described
 
 
@@ -95,6 +96,8 @@ class FunctionRecipe(Recipe):
         name: str | None = None,
         on_failure: OnFailure | str = OnFailure.FINISH,
         ttl: str | float | None = None,
+        undo: str = "auto",
+        undo_order: str = "completion",
     ) -> None:
         check_function(function, "recipe")
         functools.update_wrapper(self, function)
@@ -107,6 +110,7 @@ class FunctionRecipe(Recipe):
         except ValueError:
             raise BadRecipe(f"{on_failure!r} is not finish or stop", place="on_failure") from None
         self.ttl_s = None if ttl is None else duration_s(ttl, "ttl")
+        self.undo, self.undo_order = check_mode(undo), check_order(undo_order)
 
     @property
     def plan(self) -> Plan:
@@ -126,7 +130,8 @@ class FunctionRecipe(Recipe):
     @property
     def steps(self) -> Mapping[str, Step]:
         """The handlers of the recipe, by name."""
-        return {run: used for (kind, run), used in self._read[1].items() if kind is NodeKind.TASK}
+        found = {run: used for (kind, run), used in self._read[1].items() if kind is NodeKind.TASK}
+        return found | {step.undo.name: step.undo for step in found.values() if step.undo is not None}
 
     @property
     def children(self) -> Mapping[str, Recipe]:
@@ -159,7 +164,9 @@ class FunctionRecipe(Recipe):
             with tracing(self.name) as trace:
                 output = self._called(parameters)
                 steps, output = trace.finish(output)
-            plan = compile_plan(RecipeDraft(self.name, steps, schema, output, self.on_failure, self.ttl_s))
+            plan = compile_plan(
+                RecipeDraft(self.name, steps, schema, output, self.on_failure, self.ttl_s, self.undo, self.undo_order)
+            )
         except BadRecipe as error:
             error.message = f"{error.message} (in recipe {self.name}, {self.where})"
             raise
@@ -210,13 +217,21 @@ class DocumentRecipe(Recipe):
 def recipe(function: Callable[..., Any], /) -> FunctionRecipe: ...
 @overload
 def recipe(
-    *, name: str | None = None, on_failure: OnFailure | str = OnFailure.FINISH, ttl: str | float | None = None
+    *,
+    name: str | None = None,
+    on_failure: OnFailure | str = OnFailure.FINISH,
+    ttl: str | float | None = None,
+    undo: str = "auto",
+    undo_order: str = "completion",
 ) -> Callable[[Callable[..., Any]], FunctionRecipe]: ...
 def recipe(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a recipe. Its parameters are the inputs, and the steps it calls are the graph. Its return value
     is the job's output. `on_failure="stop"` cancels the other branches as soon as a step has failed for good.
     `ttl="7d"` limits the lifetime of its jobs; the default is 24 hours plus the waits that the recipe declares. The
     docstring is the recipe's description.
+
+    If a job ends badly, the effects of its steps are undone, the newest first. `undo="ask"` lets a person decide;
+    `undo_order="graph"` undoes independent branches together.
     """
     if function is not None:
         return FunctionRecipe(function)

@@ -47,6 +47,9 @@ class Step:
         self.parks = parks
         queue = BACKGROUND_PROCESSING if cpu else MAIN_PROCESSING
         self.asks = asks_of(options, place, provider=provider, queue=queue)
+        undo = options.get("undo")
+        # The step that undoes this one: a worker that has this handler has that one too.
+        self.undo: Step | None = undo if isinstance(undo, Step) else None
         if self.name.startswith("windlass."):
             raise BadRecipe("names that begin with windlass. are reserved for built-in handlers", place=place)
         if cpu and self.is_async:
@@ -123,6 +126,10 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     most `limit` steps with one `concurrency` key (`"render:{inputs.user}"`) run at once; a step that `takes` 3 counts
     as three. `cost` is the maximum cost of an attempt, which is reserved in the budgets before it runs. `wait` limits
     the wait for an answer from outside.
+
+    `undo` is the step that removes this step's effect if the job ends badly. It gets this step's arguments and its
+    `output`. With `undo_when="started"` it also runs for a step that began and did not complete. `effect` says how
+    lasting the effect is: "reversible", "expiring" or "final".
     """
     if function is not None:
         return Step(function)

@@ -34,7 +34,19 @@ Row = Any
 HIDDEN_KEY = "$hidden"
 _TEXT = f"{MESSAGE}. {REMEDY}"
 # The keys that the engine writes into the payload of an event; all other keys come from a step.
-_ENGINE_KEYS = ("because", "company", "fresh", "from", "how", "of", "states", "until", "waiting_for", "worker")
+_ENGINE_KEYS = (
+    "because",
+    "company",
+    "effects",
+    "fresh",
+    "from",
+    "how",
+    "of",
+    "states",
+    "until",
+    "waiting_for",
+    "worker",
+)
 _OF_EVENT = {"step.log": Content.LOG, "step.progress": Content.PROGRESS, "step.preview": Content.PREVIEW}
 _SAID = (Content.ERROR, *_OF_EVENT.values())
 
@@ -71,6 +83,9 @@ ENDED = Shape("state", "step_state", {"input": (Content.INPUT,), "output": (Cont
 # Pieces of outputs.
 PIECE = Shape("job_state", "state", dict.fromkeys(("short", "body", "ref", "output"), (Content.OUTPUT,)))
 
+# An approval: the values that it shows are made from the outputs of other steps.
+APPROVAL = Shape("job_state", "step_state", {"input": (Content.INPUT,), "arguments": (Content.ITEM,)})
+
 STATEMENTS: dict[str, Shape] = {
     **dict.fromkeys(("read_job", "read_jobs", "read_jobs_trouble", "graph_jobs", "stream_jobs"), JOB),
     **dict.fromkeys(("list_caller", "list_caller_trouble", "list_caller_label", "list_caller_failed_step"), JOB),
@@ -79,9 +94,10 @@ STATEMENTS: dict[str, Shape] = {
     ),
     **dict.fromkeys(("read_steps", "read_nodes", "graph_steps", "graph_waits", "attempt_step", "stream_steps"), STEP),
     **dict.fromkeys(("step_outputs_many", "step_fan_outputs", "graph_fan_outputs", "graph_output"), STEP),
-    **dict.fromkeys(("step_rows", "step_states"), STEP),
+    **dict.fromkeys(("step_rows", "step_states", "undo_look", "undo_arguments"), STEP),
     **dict.fromkeys(("read_events", "read_events_newest", "feed_of_jobs"), EVENT),
     **dict.fromkeys(("attempt_begins", "attempt_ends", "attempt_logs"), EVENT),
+    **dict.fromkeys(("approval_get", "approval_page", "approval_of_job"), APPROVAL),
     "audit_errors": JOB,
     "feed_page": FEED,
     **dict.fromkeys(("dead_letters", "dead_letters_caller", "overview_error"), LETTER),

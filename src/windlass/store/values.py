@@ -53,7 +53,7 @@ async def outputs_of_many(
                 texts[key] = [child["output"] for child in children]
             elif row["output"] is not None:
                 texts[key] = row["output"]
-    values = {key: await _value(artifacts, text) for key, text in texts.items()}
+    values = {key: await value_of(artifacts, text) for key, text in texts.items()}
     return [
         {name: values[key] for name in names if (key := (job_id, plan.number[name])) in values}
         for job_id, plan, names in wanted
@@ -76,9 +76,10 @@ async def output_of(
     return await resolver.resolve_async(template, scope(inputs, outputs), caller)
 
 
-async def _value(artifacts: Artifacts, text: str | list[str]) -> Any:
+async def value_of(artifacts: Artifacts, text: str | list[str]) -> Any:
+    """Return the value of an output, or of each output of a list. A large one is fetched."""
     if isinstance(text, list):
-        return [await _value(artifacts, one) for one in text]
+        return [await value_of(artifacts, one) for one in text]
     value = msgspec.json.decode(text)
     ref = ref_in(value)
     return value if ref is None else msgspec.json.decode(await artifacts.get(ref))

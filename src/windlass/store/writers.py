@@ -14,11 +14,13 @@ import asyncpg
 
 from windlass.core.draft import Draft
 from windlass.core.effect import AddChildren, MoveExpiry, StartJob
+from windlass.store.approvals import ApprovalWriter
 from windlass.store.columns import encode
 from windlass.store.provider_jobs import WorkWriter
 from windlass.store.signals import WaitWriter
 from windlass.store.slots import SlotWriter
 from windlass.store.statements import sql
+from windlass.store.undo import UndoWriter
 from windlass.store.verdicts import VerdictWriter
 
 
@@ -99,7 +101,7 @@ class SweepWriter:
         """Cancel them with two statements per job; the sweep of a wide job takes long."""
         for draft in drafts:
             await connection.execute(sql("draft_sweep"), draft.job.id, draft.source)
-            await connection.execute(sql("inbox_cancel_children"), draft.job.id)
+            await connection.execute(sql("inbox_cancel_children"), draft.job.id, not draft.keeps_effects)
 
 
 class ParentWriter:
@@ -123,10 +125,13 @@ WRITERS: tuple[Writer, ...] = (
     VerdictWriter(),
     ChildWriter(),
     ChildJobWriter(),
+    # Before the sweep, which forgets the workers of the attempts in progress.
+    UndoWriter(),
     SweepWriter(),
     ParentWriter(),
     WorkWriter(),
     WaitWriter(),
+    ApprovalWriter(),
     SlotWriter(),
 )
 

@@ -1,4 +1,4 @@
-"""The instruments, by name, and the `Observer` that updates them.
+"""The `Observer` that updates the instruments (telemetry/instrument.py).
 
 Nothing here may grow with the requests of callers. A label never contains an id, a caller or a path with an id. Names
 of recipes, steps and queues are distinguished up to LABELS_MAX, then counted together as `other`.
@@ -7,166 +7,23 @@ of recipes, steps and queues are distinguished up to LABELS_MAX, then counted to
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
-from prometheus_client.registry import Collector
 
-from windlass.core.states import JobState
 from windlass.telemetry.histogram import LabelledHistogram, Series
-from windlass.telemetry.instrument import LABELS_MAX as LABELS_MAX
-from windlass.telemetry.instrument import OTHER, Instrument, Labels
+from windlass.telemetry.instrument import INSTRUMENTS, Instrument
+from windlass.telemetry.tallies import OTHER, Attempts, Labels, Tallies
 from windlass.telemetry.traces import Tracer
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-_STEP_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
-_COMMIT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30)
-_LAG_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3600)
-_HTTP_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-
-
-# The whole list; docs/reference/metrics.md is generated from it. Metrics from the database are the same in every
-# process; the others are those of the answering process.
-INSTRUMENTS: dict[str, Instrument] = {
-    "windlass_jobs_total": Instrument(
-        "counter", "Jobs by recipe and state: QUEUED counts submissions, the others endings.", ("recipe", "status")
-    ),
-    "windlass_jobs_received_total": Instrument(
-        "counter", "Submitted jobs, by the topic that policies see.", ("topic",)
-    ),
-    "windlass_jobs_completed_total": Instrument("counter", "Ended jobs, by topic and ending.", ("topic", "status")),
-    "windlass_safety_denied_total": Instrument("counter", "Jobs that the policy denied, by topic.", ("topic",)),
-    "windlass_job_seconds": Instrument(
-        "summary", "From a job's submission to its end, by recipe and ending.", ("recipe", "status")
-    ),
-    "windlass_queue_depth": Instrument("gauge", "Steps that wait in a queue for a worker.", ("queue",)),
-    "windlass_queue_age_seconds": Instrument("gauge", "Age of the oldest job with a step in the queue.", ("queue",)),
-    "windlass_queue_is_capped": Instrument(
-        "gauge", "1 if the queue holds more steps than are counted (queue_depth_max).", ("queue",)
-    ),
-    "windlass_feed_lag_seconds": Instrument(
-        "gauge", "How long an open transaction delays streams, audit and webhooks."
-    ),
-    "windlass_engines": Instrument("gauge", "Processes whose engine loops ran in the last 30 s."),
-    "windlass_step_seconds": Instrument(
-        "histogram", "How long handlers ran, by how the attempt ended.", ("recipe", "step", "outcome"), _STEP_S
-    ),
-    "windlass_attempts_total": Instrument("counter", "Attempts by how they ended.", ("recipe", "outcome")),
-    "windlass_scheduling_lag_seconds": Instrument(
-        "histogram", "From a job's submission to the start of its first handler.", (), _LAG_S
-    ),
-    "windlass_claims_total": Instrument("counter", "Claims, including claims that found nothing."),
-    "windlass_claim_steps": Instrument("histogram", "Steps taken by one claim.", (), _SIZES),
-    "windlass_submit_jobs": Instrument("histogram", "Jobs made by one commit.", (), _SIZES),
-    "windlass_settle_reports": Instrument("histogram", "Attempts settled by one commit.", (), _SIZES),
-    "windlass_commit_seconds": Instrument(
-        "histogram", "Duration of a commit, including the round trip.", ("operation",), _COMMIT_S
-    ),
-    "windlass_pool_connections": Instrument("gauge", "Connections to PostgreSQL, busy or idle.", ("state",)),
-    "windlass_loop_actions_total": Instrument("counter", "Actions of the engine's duties.", ("duty",)),
-    "windlass_loop_seconds": Instrument("histogram", "How long one turn of a duty took.", ("duty",), _COMMIT_S),
-    "windlass_http_requests_total": Instrument(
-        "counter",
-        "Requests answered, by route as written in the API document.",
-        ("method", "route", "status", "operation"),
-    ),
-    "windlass_http_seconds": Instrument(
-        "histogram", "Time until the response began.", ("method", "route", "operation"), _HTTP_S
-    ),
-    "windlass_limited_total": Instrument("counter", "Requests answered with 429, by reason.", ("reason",)),
-    "windlass_stream_clients": Instrument(
-        "gauge", "Open event streams, of one job or of all jobs of a caller.", ("kind",)
-    ),
-    "windlass_stream_dropped_total": Instrument("counter", "Streams that were cut off, by reason.", ("reason",)),
-    "windlass_webhooks_total": Instrument("counter", "Webhook deliveries tried, by result.", ("result",)),
-    "windlass_policy_version": Instrument(
-        "gauge", "The version of the policy that this process judges by; it counts publishes. 0: none."
-    ),
-    "windlass_policy_loads_total": Instrument(
-        "counter", "Versions of the policy that this process compiled, or could not use.", ("result",)
-    ),
-    "windlass_membership_total": Instrument("counter", "Requests to the Membership service, by result.", ("result",)),
-    "windlass_breaker_open": Instrument("gauge", "1 while a circuit breaker blocks requests.", ("name",)),
-    "windlass_provider_webhooks_total": Instrument(
-        "counter", "Webhooks from providers, by result.", ("provider", "result")
-    ),
-    "windlass_provider_calls_total": Instrument(
-        "counter", "Requests to providers, by call and result.", ("provider", "call", "result")
-    ),
-    "windlass_provider_slots": Instrument(
-        "gauge", "Steps that hold or wait for a provider's slot.", ("provider", "state")
-    ),
-    "windlass_safety_unavailable_total": Instrument(
-        "counter", "Questions about jobs to which the safety kernel gave no verdict.", ("topic",)
-    ),
-    "cordum_scheduler_input_fail_open_total": Instrument(
-        "counter", "Jobs that ran because the safety kernel was silent and the fail mode is open.", ("topic",)
-    ),
-    "windlass_provider_concurrency": Instrument("gauge", "Slots of a provider.", ("provider",)),
-}
-
-
 # Observed so often that Prometheus's own histogram would cost too much.
 _SPREADS = frozenset({"windlass_step_seconds", "windlass_scheduling_lag_seconds", "windlass_http_seconds"})
-
-
-class Tallies(Collector):
-    """Jobs by recipe and state, as last read from the database."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-        self._rows: list[tuple[str, str, int, float]] = []
-
-    def show(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
-        """Set the rows to show: recipe, state, count, seconds."""
-        self._rows = list(rows)
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics. Called by the registry."""
-        together: dict[tuple[str, str], tuple[int, float]] = {}
-        for recipe, state, count, seconds in self._rows:
-            key = (self._labels.of(recipe)[0], state)
-            counted, took_s = together.get(key, (0, 0.0))
-            together[key] = (counted + count, took_s + seconds)
-        about = INSTRUMENTS["windlass_jobs_total"]
-        jobs = CounterMetricFamily("windlass_jobs", about.about, labels=about.labels)
-        about = INSTRUMENTS["windlass_job_seconds"]
-        seconds_ = SummaryMetricFamily("windlass_job_seconds", about.about, labels=about.labels)
-        for (recipe, state), (count, took_s) in together.items():
-            jobs.add_metric([recipe, state], count)
-            if state != "QUEUED":
-                seconds_.add_metric([recipe, state], count_value=count, sum_value=took_s)
-        yield jobs
-        yield seconds_
-        yield from _by_topic({key: count for key, (count, _) in together.items()})
-
-
-def _by_topic(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
-    """Yield the same counts under the words of policies."""
-    about = INSTRUMENTS["windlass_jobs_received_total"]
-    received = CounterMetricFamily("windlass_jobs_received", about.about, labels=about.labels)
-    about = INSTRUMENTS["windlass_jobs_completed_total"]
-    completed = CounterMetricFamily("windlass_jobs_completed", about.about, labels=about.labels)
-    about = INSTRUMENTS["windlass_safety_denied_total"]
-    refused = CounterMetricFamily("windlass_safety_denied", about.about, labels=about.labels)
-    for (recipe, state), count in counts.items():
-        topic = f"job.{recipe}"
-        if state == JobState.QUEUED:
-            received.add_metric([topic], count)
-            continue
-        completed.add_metric([topic, state], count)
-        if state == JobState.DENIED:
-            refused.add_metric([topic], count)
-    yield received
-    yield completed
-    yield refused
 
 
 # The counters that collectors derive from other counts.
@@ -181,26 +38,6 @@ _DERIVED = frozenset(
 )
 
 
-class Attempts(Collector):
-    """Attempts by recipe and outcome, derived from the series of their durations."""
-
-    def __init__(self, step_s: LabelledHistogram, labels: Labels) -> None:
-        self._step_s = step_s
-        self._labels = labels
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics. Called by the registry."""
-        counts: dict[tuple[str, str], int] = {}
-        for (recipe, _, outcome), series in self._step_s.series.items():
-            key = (self._labels.of(recipe)[0], outcome)
-            counts[key] = counts.get(key, 0) + series.count
-        about = INSTRUMENTS["windlass_attempts_total"]
-        family = CounterMetricFamily("windlass_attempts", about.about, labels=about.labels)
-        for labels, count in counts.items():
-            family.add_metric(labels, count)
-        yield family
-
-
 class Meters:
     """All instruments of a process. It is an `Observer`, with further methods for the API and its parts."""
 
@@ -212,7 +49,7 @@ class Meters:
         self._queues = Labels()
         # The queues shown so far, by their labels.
         self._shown: Iterable[tuple[str, ...]] = ()
-        self._tallies = Tallies(self._recipes)
+        self._tallies = Tallies(self._recipes, INSTRUMENTS)
         registry.register(self._tallies)
         made: dict[str, Any] = {name: _make(name, one, registry) for name, one in INSTRUMENTS.items()}
         self._depth: Gauge = made["windlass_queue_depth"]
@@ -221,7 +58,7 @@ class Meters:
         self._feed_lag: Gauge = made["windlass_feed_lag_seconds"]
         self._engines: Gauge = made["windlass_engines"]
         self._step_s: LabelledHistogram = made["windlass_step_seconds"]
-        registry.register(Attempts(self._step_s, self._recipes))
+        registry.register(Attempts(self._step_s, self._recipes, INSTRUMENTS))
         self._lag_s = made["windlass_scheduling_lag_seconds"].of()
         self._claims: Counter = made["windlass_claims_total"]
         self._claim_steps: Histogram = made["windlass_claim_steps"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -27,10 +27,12 @@ from windlass.app.job import Job
 from windlass.app.settings import Settings
 from windlass.app.windlass import Windlass
 from windlass.client.views import Event, JobView, StepDocument
-from windlass.core.errors import NotFound
+from windlass.core.approval import ApprovalState, Choice, Voter
+from windlass.core.caller import LOCAL
+from windlass.core.errors import NotFound, WrongState
 from windlass.core.outcome import Failure, Fault, Report, Success
 from windlass.core.states import JOB_TERMINAL, JobState, StepState
-from windlass.engine import signals
+from windlass.engine import approvals, signals
 from windlass.engine.loops.runner import Loops
 from windlass.engine.settle import settle
 from windlass.recipe.evaluator import shared_evaluator
@@ -47,6 +49,7 @@ from windlass.testing.postgres import fresh_database
 from windlass.testing.scripted import Asked, Respond
 from windlass.testing.stage import CONCURRENCY, Stage
 from windlass.views import explain, read
+from windlass.views.approvals import of_job as approvals_of
 
 # A recipe without an end after this many turns (an endless snooze, say) is stopped.
 TURNS_MAX = 10_000
@@ -89,7 +92,8 @@ class Harness:
             for name in sorted({node.provider for node in recipe.plan.nodes if node.provider}):
                 self._stage.adapter(name)
             self._hands.forget_handlers()
-            await self._hands.enlist(sorted({node.queue for node in recipe.plan.nodes}))
+            undos = {node.undo.queue for node in recipe.plan.nodes if node.undo is not None}
+            await self._hands.enlist(sorted(undos | {node.queue for node in recipe.plan.nodes}))
 
     def stub(self, step: Step | str, function: Callable[..., Any]) -> None:
         """From now on let `function` do this step. It must take the same arguments, or any."""
@@ -157,6 +161,23 @@ class Harness:
         """Send the job an event; the same `id` again changes nothing."""
         self._sent += 1
         return await signals.send(self.db, _id(job), name, body, id=id or f"test-{self._sent}", sender="test")
+
+    async def approve(self, job: Job | UUID, *, by: str, roles: Sequence[str] = (), reason: str = "") -> ApprovalState:
+        """Approve what the job waits for, as this caller; return the approval's state after it."""
+        return await self._vote(job, Choice.APPROVE, by, roles, reason)
+
+    async def reject(self, job: Job | UUID, *, by: str, roles: Sequence[str] = (), reason: str = "") -> ApprovalState:
+        """Reject what the job waits for, as this caller; return the approval's state after it."""
+        return await self._vote(job, Choice.REJECT, by, roles, reason)
+
+    async def _vote(self, job: Job | UUID, choice: Choice, by: str, roles: Sequence[str], reason: str) -> ApprovalState:
+        await self.run()
+        found = await approvals_of(self.db, LOCAL, _id(job))
+        waiting = [one.id for one in found if one.state is ApprovalState.PENDING]
+        if not waiting:
+            raise WrongState(f"job {_id(job)} waits for no approval")
+        voter = Voter(by, frozenset(roles), may_decide=True)
+        return await approvals.vote(self.db, approvals.Cast(waiting[-1], voter, choice, reason))
 
     async def view(self, job: Job | UUID) -> JobView:
         """Return the job as `Job.view` and the client show it."""

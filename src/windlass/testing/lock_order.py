@@ -16,10 +16,12 @@ RANKS = (
     ("draft_prolong",),
     ("verdict_good", "verdict_put"),
     ("draft_children",),
+    ("undo_attempts_put", "undo_put"),
     ("draft_sweep", "inbox_cancel_children"),
     ("inbox_put",),
     ("work_moved", "work_recorded", "work_swept", "event_known"),
     ("waits_clear", "waits_drop", "waits_put"),
+    ("approval_clear", "approval_leave", "approval_end", "approval_put"),
     # Later statements that write these rows find them locked.
     ("slot_lock_all",),
     ("slot_lock",),

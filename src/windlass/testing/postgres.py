@@ -21,10 +21,11 @@ _templates: list[str] = []
 # Referring tables before the tables that they refer to.
 TABLES = (
     "provider_jobs", "provider_events", "providers", "slots", "slot_changes", "costs", "budgets", "signals", "waits",
-    "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits", "keys",
-    "caller_aliases", "callers", "tallies", "minutes", "redriven", "cursors", "engines", "inbox", "events", "steps",
-    "jobs", "workers", "capabilities", "recipes", "plans", "verdicts", "policies", "kernels",
-    "policy_shadows", "policy_examples", "velocity", "places",
+    "votes", "approvals", "webhooks", "audit", "audit_notes", "tickets", "console_sessions", "console_tokens", "limits",
+    "keys", "caller_aliases", "callers", "tallies", "minutes", "redriven", "undos", "undo_attempts", "undo_moved",
+    "undo_kept", "cursors", "engines", "inbox", "events", "steps", "jobs", "workers", "capabilities", "recipes",
+    "plans", "verdicts", "policies", "kernels", "policy_shadows", "policy_examples",
+    "velocity", "places",
 )  # fmt: skip
 # Deleting a few rows takes a thirtieth of the time of truncating, but leaves dead rows for vacuum.
 _TRUNCATE_OVER_BYTES = 4 * 1024 * 1024

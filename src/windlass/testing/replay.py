@@ -158,11 +158,12 @@ class Replay:
         self.moved[no] = event["at"]
 
     def is_begun(self, no: int, source: StepState, target: StepState, payload: dict[str, Any]) -> bool:
-        """Tell whether the move begins an attempt: of a worker, of a child job, or of an awaited event."""
+        """Tell whether the move begins an attempt: of a worker, of a child job, or of a wait for an event or people."""
         if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == WaitKind.CHILD):
             return True
-        is_event = self.plan.nodes[self.node_of(no)].kind is NodeKind.EVENT
-        return is_event and source is S.READY and target in (S.PARKED, S.COMPLETED)
+        kind = self.plan.nodes[self.node_of(no)].kind
+        is_awaited = kind in (NodeKind.EVENT, NodeKind.APPROVAL)
+        return is_awaited and source is S.READY and target in (S.PARKED, S.COMPLETED)
 
     def park(self, no: int, payload: dict[str, Any]) -> None:
         """Check that a wait is as long as requested."""
@@ -186,8 +187,9 @@ class Replay:
 
     def is_free(self, no: int) -> bool:
         """Tell whether all dependencies of the step are done."""
-        needs = self.plan.nodes[self.node_of(no)].needs
-        return all(self.states[self.plan.number[name]] in STEP_DONE for name in needs)
+        node = self.plan.nodes[self.node_of(no)]
+        are_done = all(self.states[self.plan.number[name]] in STEP_DONE for name in node.needs)
+        return are_done and all(self.states[self.plan.number[name]] in STEP_TERMINAL for name in node.follows)
 
     def gather(self, no: int, target: StepState) -> None:
         """Check that a fan-out ends only after the last of its children."""
@@ -219,7 +221,7 @@ class Replay:
             inputs = msgspec.json.decode(self.job["input"])
             seconds = node.with_["seconds"]
             return float(inputs["seconds"] if isinstance(seconds, str) else seconds)
-        if what.startswith(WaitKind.EVENT):
+        if what.startswith((WaitKind.EVENT, WaitKind.APPROVAL)):
             return node.wait_s
         if what.startswith(WaitKind.EXTERNAL):
             limits = [one.within_s for one in said if isinstance(one, Parked)]

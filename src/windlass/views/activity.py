@@ -1,7 +1,7 @@
 """What an open job is doing, in one word. The job's state shows its progress, but not what it waits for.
 
     paused     a caller paused it
-    waiting    a step waits for an event, which a person or a program sends
+    waiting    a step waits for an event, which a person or a program sends, or the job or a step for an approval
     running    an attempt is under way, or a provider or a child job works for a step
     queued     a step is ready: it waits for a worker, a slot, or money
     sleeping   only time has to pass: a timer, or the next attempt
@@ -72,7 +72,7 @@ async def doing(connection: asyncpg.Connection, ids: Sequence[UUID]) -> dict[UUI
             state=row["state"],
             waiting_for=row["waiting_for"],
         )
-        told = f"{WaitKind.EVENT}:{event}" if word is Activity.WAITING else row["waiting_for"]
+        told = event if word is Activity.WAITING else row["waiting_for"]
         found[row["id"]] = Doing(word, None if word is Activity.PAUSED else told)
     return found
 

@@ -20,6 +20,7 @@ from windlass.pure.job_failed import fault_text
 from windlass.store.database import Database
 from windlass.store.plans import plan_of
 from windlass.store.statements import sql
+from windlass.views.explain_approval import approval_reason
 from windlass.views.explain_line import line_reason, work_reason
 from windlass.views.handlers import missing_of
 from windlass.views.read import JobView, StepView, job, steps
@@ -64,7 +65,8 @@ async def why(db: Database, job_id: UUID, step: str | None = None, *, limit: int
 async def reason_of(db: Database, view: JobView, plan: Plan, row: StepView) -> Reason:
     """Explain one step that was already read. Reads only the steps that it needs."""
     async with db.connection() as connection:
-        needs = [plan.number[name] for name in plan.nodes[row.node].needs] if row.state is StepState.BLOCKED else []
+        before = (*plan.nodes[row.node].needs, *plan.nodes[row.node].follows)
+        needs = [plan.number[name] for name in before] if row.state is StepState.BLOCKED else []
         found = await connection.fetch(sql("attempt_states"), view.id, needs) if needs else []
         return await _reason(connection, view, plan, {one["no"]: StepState(one["state"]) for one in found}, row)
 
@@ -74,19 +76,26 @@ async def _reason(
 ) -> Reason:
     name = step_name(plan, row)
     if row.state is StepState.BLOCKED:
-        unmet = [n for n in plan.nodes[row.node].needs if states[plan.number[n]] not in STEP_DONE]
-        return Reason(name, row.state, f"needs {', '.join(unmet)}", {"needs": unmet})
+        node = plan.nodes[row.node]
+        unmet = [n for n in node.needs if states[plan.number[n]] not in STEP_DONE]
+        ahead = [n for n in node.follows if states[plan.number[n]] not in STEP_TERMINAL]
+        parts = [f"needs {', '.join(unmet)}"] if unmet else []
+        parts += [f"comes after {', '.join(ahead)}"] if ahead else []
+        return Reason(name, row.state, "; ".join(parts), {"needs": [*unmet, *ahead]})
     if row.state is StepState.QUEUED:
         return await _queued(connection, view, name, row, plan.nodes[row.node].run)
     if row.state in STEP_TERMINAL:
-        return Reason(name, row.state, _ended(row), {"error": row.error} if row.error else {})
+        end = _stands(plan, row.node) if row.state is StepState.ABANDONED and plan.is_undo else _ended(row)
+        return Reason(name, row.state, end, {"error": row.error} if row.error else {})
     timed: dict[str, Any] = {"wake_at": row.wake_at} if row.wake_at else {}
-    told = None
+    found = None
     if row.state is StepState.HELD:
-        told = await _held(connection, view, row)
+        found = await _held(connection, view, row)
     elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.EXTERNAL):
-        told = await work_reason(connection, view.id, row.no, _until(row))
-    because, detail = (_waiting(view, row), {}) if told is None else told
+        found = await work_reason(connection, view.id, row.no, _until(row))
+    elif row.state is StepState.PARKED and (row.waiting_for or "").startswith(WaitKind.APPROVAL):
+        found = await approval_reason(connection, view.id, row.no)
+    because, detail = (_waiting(view, row), {}) if found is None else found
     if (ends := _ends_before(view, row)) is not None:
         because += f"; the job {ends[0]} before, at {ends[1]:%Y-%m-%d %H:%M:%S} UTC"
         timed["job_ends_at"] = ends[1]
@@ -112,8 +121,8 @@ async def _queued(connection: asyncpg.Connection, view: JobView, name: str, row:
     if found := await missing_of(connection, {(queue, handler): None}):
         [one] = found
         detail |= {"handler": handler, "since": one.since, "worker": one.worker and str(one.worker)}
-        told = f"no live worker of queue {queue} has the handler {handler}; {one.last}"
-        return Reason(name, row.state, told, detail)
+        because = f"no live worker of queue {queue} has the handler {handler}; {one.last}"
+        return Reason(name, row.state, because, detail)
     many = "1,000 or more" if ahead >= 1000 else str(ahead)
     if is_apart(row.queue):
         return Reason(name, row.state, f"waits for its turn; {many} ahead of it; {_apart(row)}", detail)
@@ -126,17 +135,23 @@ _HOLDS = {
     Hold.ROUTE: "the engine has yet to resolve its condition or fan-out",
     Hold.POLICY: "the policy throttles the job and is asked again soon",
     Hold.APPROVAL: "the policy asks for an approval of the job",
+    Hold.ATTEMPT: "attempts of the job that it undoes may still act",
+    Hold.ASK: "a person must allow the undo: windlass undo, or cancel this job to keep the effects",
 }
 
 
 async def _held(connection: asyncpg.Connection, view: JobView, row: StepView) -> tuple[str, dict[str, Any]]:
     """Explain why the step is held: one sentence for each hold. The granter acts only when SLOT is the last hold."""
     holds = Hold(row.holds)
-    if holds == Hold.SLOT and (told := await line_reason(connection, view.id, row.no)) is not None:
-        because, detail = told
+    if holds == Hold.SLOT and (found := await line_reason(connection, view.id, row.no)) is not None:
+        because, detail = found
         return because, {"holds": holds.names, **detail}
-    told_by_kernel = await _kernel_reason(connection, view.id) if Hold.POLICY in holds else None
-    sentences = {**_HOLDS, **({} if told_by_kernel is None else {Hold.POLICY: told_by_kernel})}
+    if Hold.APPROVAL in holds and (found := await approval_reason(connection, view.id, None)) is not None:
+        because, detail = found
+        others = [_HOLDS[hold] for hold in Hold if hold in holds and hold not in (Hold.APPROVAL, Hold.ROUTE)]
+        return "; ".join([because, *others]), {"holds": holds.names, **detail}
+    of_kernel = await _kernel_reason(connection, view.id) if Hold.POLICY in holds else None
+    sentences = {**_HOLDS, **({} if of_kernel is None else {Hold.POLICY: of_kernel})}
     return "; ".join(sentences[hold] for hold in Hold if hold in holds), {"holds": holds.names}
 
 
@@ -152,6 +167,11 @@ async def _kernel_reason(connection: asyncpg.Connection, job_id: UUID) -> str | 
 
 def _apart(row: StepView) -> str:
     return f"it runs apart, because workers died while they ran it ({row.losses} times)"
+
+
+def _stands(plan: Plan, node: int) -> str:
+    users = ", ".join(plan.nodes[node].needs)
+    return f"its effect stands: the undo of {users}, which used it, failed; retry this job to continue"
 
 
 def _ended(row: StepView) -> str:

@@ -73,6 +73,10 @@ class JobView:
     # When it last changed, and when it was read.
     updated_at: datetime | None = None
     read_at: datetime | None = None
+    # The last job that undoes it, the state of that job (and `asked`), and whether its effects were kept on purpose.
+    undo_job_id: UUID | None = None
+    undo_state: str | None = None
+    has_kept_effects: bool = False
 
     @property
     def is_finished(self) -> bool:

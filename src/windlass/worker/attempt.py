@@ -40,6 +40,7 @@ class Attempt:
         "process",
         "task",
         "tell",
+        "undo_key",
         "why",
     )
 
@@ -49,6 +50,8 @@ class Attempt:
         self.prepared: Prepared | None = None
         # The outputs of other steps that the arguments refer to.
         self.outputs: dict[str, Any] = {}
+        # The idempotency key of an undo step.
+        self.undo_key: str | None = None
         self.context: Context | None = None
         # The task that runs the handler, while it runs.
         self.task: asyncio.Task[None] | None = None

@@ -55,6 +55,10 @@ class Binding:
             keywords = {name: self._converted(name, value) for name, value in keywords.items()}
         return keywords if self._context_name is None else {**keywords, self._context_name: ctx}
 
+    def known(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the values that the function takes. An undo handler names only what it needs."""
+        return given if self._takes_any else {name: value for name, value in given.items() if name in self._names}
+
     def _converted(self, name: str, value: Any) -> Any:
         if name not in self._convert:
             return value

@@ -96,6 +96,7 @@ class Task:
     checkpoint: str | None
     timeout_s: float
     request_id: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,7 @@ class Child:
             request_id=task.request_id,
             outside=refuse_cpu,
             spend=lambda cost: self._send(Spent(cost)),
+            key=task.key,
         )
         enter(ctx)
         try:

@@ -100,6 +100,7 @@ class Context:
         "_checkpoint",
         "_cost",
         "_ends_s",
+        "_key",
         "_logger",
         "_outside",
         "_say",
@@ -124,6 +125,7 @@ class Context:
         request_id: str | None = None,
         outside: Callable[[], Outside] | None = None,
         spend: Callable[[Cost], None] | None = None,
+        key: str | None = None,
     ) -> None:
         self.job_id = job_id
         self.step = step
@@ -131,6 +133,7 @@ class Context:
         self.attempt = attempt
         # The id of the request that made the job; None for a job without a request.
         self.request_id = request_id
+        self._key = key
         self._checkpoint = checkpoint
         self._ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         self._say = say
@@ -143,7 +146,12 @@ class Context:
 
     @property
     def key(self) -> str:
-        """The step's idempotency key: the same on every attempt, and unique among all steps of all jobs."""
+        """The step's idempotency key: the same on every attempt, and unique among all steps of all jobs.
+
+        The key of an undo step is `undo/` and the key of the step that it undoes.
+        """
+        if self._key is not None:
+            return self._key
         place = self.step if self.index is None else f"{self.step}[{self.index}]"
         return f"{self.job_id}/{place}"
 

@@ -119,6 +119,7 @@ class Executor:
             say=lambda words: notes.say(key, words),
             request_id=claimed.seen.correlation_id,
             outside=lambda: self._outside(attempt, prepared, ctx),
+            key=attempt.undo_key,
         )
         return ctx
 
@@ -187,6 +188,7 @@ class Executor:
                 claimed.checkpoint,
                 ctx.deadline,
                 claimed.seen.correlation_id,
+                attempt.undo_key,
             )
 
             def spend(cost: Cost) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from windlass.core.errors import Permanent
-from windlass.core.plan import PROVIDER_HANDLER, Plan
+from windlass.core.plan import PROVIDER_HANDLER, UNDO_HANDLER, Plan
 from windlass.core.template import Template, plan_templates
 from windlass.worker.binding import Binding
 from windlass.worker.child import Address
@@ -61,7 +61,14 @@ class _BuiltIn:
     is_cpu: bool = False
 
 
-BUILT_IN: Mapping[str, StepLike] = {PROVIDER_HANDLER: _BuiltIn(PROVIDER_HANDLER, _ask_provider)}
+async def _nothing() -> None:
+    """Stand for the undo of a child job, which the worker itself asks for (`worker/undo.py`)."""
+
+
+BUILT_IN: Mapping[str, StepLike] = {
+    PROVIDER_HANDLER: _BuiltIn(PROVIDER_HANDLER, _ask_provider),
+    UNDO_HANDLER: _BuiltIn(UNDO_HANDLER, _nothing),
+}
 
 
 class Handler:
@@ -89,13 +96,14 @@ class Handler:
 class Prepared:
     """A node of a plan, ready to run. `handler` is None when this worker does not have the node's function."""
 
-    __slots__ = ("handler", "is_constant", "name", "plan", "run", "template")
+    __slots__ = ("handler", "is_constant", "is_undo", "name", "plan", "run", "template")
 
     def __init__(self, plan: Plan, node: int, handler: Handler | None) -> None:
         self.plan = plan
         self.name = plan.nodes[node].name
         self.run = plan.nodes[node].run
         self.handler = handler
+        self.is_undo = plan.nodes[node].undoes is not None or self.run == UNDO_HANDLER
         self.template: Template = plan_templates(plan).nodes[node].with_
         template = self.template
         reads = template.inputs or template.uses_all_inputs

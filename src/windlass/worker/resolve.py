@@ -24,6 +24,7 @@ from windlass.store.database import Database
 from windlass.store.outage import is_transient
 from windlass.store.values import outputs_of_many, scope
 from windlass.worker.handler import Prepared
+from windlass.worker.undo import UndoSteps
 
 REMEMBERED_MAX = 5_000
 REMEMBERED_MAX_CHARS = 2_048
@@ -47,6 +48,7 @@ class Arguments:
         self._db = db
         self._artifacts = artifacts
         self._resolver = resolver
+        self.undo = UndoSteps(db, artifacts, resolver)
         # Outputs as JSON text, by job and step number. A succeeded step never changes; but a failover may lose its
         # success, so a lost connection clears them.
         self._remembered: dict[tuple[UUID, int], str] = {}

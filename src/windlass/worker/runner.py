@@ -22,11 +22,12 @@ from windlass.store.plans import PLANS, plan_of
 from windlass.worker import fault
 from windlass.worker.attempt import Attempt, Why
 from windlass.worker.execute import Executor, observe
-from windlass.worker.handler import Handlers, Prepared
+from windlass.worker.handler import Handler, Handlers, Prepared
 from windlass.worker.lanes import Lanes
 from windlass.worker.notes import Key, Notes
 from windlass.worker.resolve import Arguments, NotResolved, is_away, unreadable
 from windlass.worker.settler import Settler
+from windlass.worker.undo import UndoCall
 
 # How long a cancelled handler may take to clean up; less than the rescuer waits before it steps in.
 GRACE_S = 3.0
@@ -207,7 +208,7 @@ class Runner:
         """Whether the attempt was told to stop before it began. If so, conclude it here."""
         if attempt.why is None or attempt.is_over:
             return attempt.is_over
-        self._conclude(attempt, None)
+        self._conclude(attempt, None, has_ended=True)
         return True
 
     # Running.
@@ -238,14 +239,17 @@ class Runner:
 
     def _came_back(self, attempt: Attempt, outcome: Outcome | None) -> bool:
         if attempt.is_over:
+            self._report_late(attempt, outcome)
             return False
-        self._conclude(attempt, outcome)
+        self._conclude(attempt, outcome, has_ended=True)
         return not attempt.has_waited
 
     async def _outcome(self, attempt: Attempt) -> Outcome | None:
         prepared = attempt.prepared
         assert prepared is not None and prepared.handler is not None
         try:
+            if prepared.is_undo:
+                return await self._undo(attempt, prepared, prepared.handler)
             if prepared.template.expressions:
                 arguments = await self._arguments.evaluate(attempt.claimed, prepared, attempt.outputs)
             else:
@@ -254,6 +258,23 @@ class Runner:
         except NotResolved as error:
             return error.failure
         return await self._executor.execute(attempt, prepared, prepared.handler, arguments)
+
+    async def _undo(self, attempt: Attempt, prepared: Prepared, handler: Handler) -> Outcome | None:
+        """Run an undo step. Its arguments come from another job, whose rows are read until the database answers."""
+        tries = 0
+        found: UndoCall | Outcome | None = None
+        while found is None:
+            try:
+                found = await self._arguments.undo.call(attempt.claimed.job_id, attempt.claimed.no, prepared)
+            except Exception as error:
+                if not is_away(error):
+                    return unreadable(error)
+                tries += 1
+                await asyncio.sleep(READ_AGAIN.wait_s(tries, 0.0))
+        if not isinstance(found, UndoCall):
+            return found
+        attempt.undo_key = found.key
+        return await self._executor.execute(attempt, prepared, handler, handler.binding.known(found.arguments))
 
     def _timed_out(self, attempt: Attempt) -> None:
         self.stop(attempt, Why.TIMEOUT)
@@ -270,8 +291,16 @@ class Runner:
 
     # Ending.
 
-    def _conclude(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        """Decide the outcome to report, and report it after the attempt's last notes."""
+    def _report_late(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        """Report the end of a handler that did not stop when told, if its effect can be undone."""
+        if attempt.why is Why.NOT_OURS and _can_be_undone(attempt):
+            self._settler.add(attempt.claimed.report(outcome if isinstance(outcome, Success) else Released()))
+
+    def _conclude(self, attempt: Attempt, outcome: Outcome | None, *, has_ended: bool = False) -> None:
+        """Decide the outcome to report, and report it after the attempt's last notes.
+
+        `has_ended` says that the handler has returned, so that it cannot act any more.
+        """
         attempt.end()
         match attempt.why:
             case None:
@@ -279,7 +308,9 @@ class Runner:
             case Why.TIMEOUT:
                 decided = fault.timeout(attempt.claimed.timeout_s)
             case Why.NOT_OURS:
-                decided = None
+                # An undo waits until the handler has ended, and a late success is undone too.
+                is_told = has_ended and _can_be_undone(attempt)
+                decided = (outcome if isinstance(outcome, Success) else Released()) if is_told else None
             case Why.DRAIN:
                 # A result that arrived at the last moment counts. A failure may come from the interruption.
                 decided = Released() if outcome is None or isinstance(outcome, Failure) else outcome
@@ -331,3 +362,9 @@ class Runner:
     def _leave(self, attempt: Attempt) -> None:
         self.running.pop(attempt.key, None)
         self._on_room()
+
+
+def _can_be_undone(attempt: Attempt) -> bool:
+    """Return whether the attempt's step has an undo. An attempt whose plan was not read yet never began."""
+    plan = PLANS.get(attempt.claimed.plan_hash)
+    return plan is not None and plan.nodes[attempt.claimed.node].undo is not None

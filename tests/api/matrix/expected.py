@@ -1,7 +1,7 @@
 """Every route, who may use it, and what its rightful user is answered: written by hand, beside the code, not from it.
 
-A letter names the callers: `-` all, `*` any good key, R jobs:read, W jobs:write, U audit:read, P policy:read,
-Q policy:write, A admin; I is jobs:write of an internal service, or an admin.
+A letter names the callers: `-` all, `*` any good key, R jobs:read, W jobs:write, U audit:read, D approvals:decide,
+P policy:read, Q policy:write, A admin; I is jobs:write of an internal service, or an admin.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Row:
 
 
 HELLO = {"recipe": "hello"}
+UNKNOWN = "01890000-0000-7000-8000-000000000000"
 KEY = {"caller": "new", "name": "new"}
 ASKED = {"request": {"topic": "job.hello"}}
 # It lets the jobs of all other rows pass.
@@ -77,6 +78,8 @@ ROWS: dict[str, Row] = {
     "jobs.why": Row("R", 200, "queued"),
     "jobs.decisions": Row("R", 200, "queued"),
     "jobs.cancel": Row("W", 200, "queued"),
+    "jobs.undo": Row("R", 200, "queued"),
+    "jobs.start_undo": Row("W", 409, "queued"),
     "jobs.pause": Row("W", 200, "queued"),
     "jobs.resume": Row("W", 200, "queued"),
     "jobs.retry": Row("W", 202, "failed"),
@@ -109,6 +112,11 @@ ROWS: dict[str, Row] = {
     # Only `windlass up` has a demo.
     "demo.kill_worker": Row("A", 404),
     "demo.run": Row("A", 404),
+    # The matrix has no job that asks people: an approval that nobody may see is not found.
+    "approvals.list": Row("*", 200),
+    "approvals.get": Row("*", 404, path={"approval_id": UNKNOWN}),
+    "approvals.approve": Row("D", 404, body={}, path={"approval_id": UNKNOWN}),
+    "approvals.reject": Row("D", 404, body={}, path={"approval_id": UNKNOWN}),
     "keys.list": Row("A", 200),
     "keys.create": Row("A", 201, body=KEY),
     "keys.revoke": Row("A", 204, path={"key_id": "{key_id}"}),
@@ -134,6 +142,7 @@ ASKERS: dict[str, frozenset[str]] = {
     "user": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
     "service": frozenset({Scope.JOBS_READ, Scope.JOBS_WRITE}),
     "auditor": frozenset({Scope.AUDIT_READ}),
+    "decider": frozenset({Scope.APPROVALS_DECIDE}),
     "policy reader": frozenset({Scope.POLICY_READ}),
     "policy writer": frozenset({Scope.POLICY_WRITE}),
     "admin": frozenset({Scope.ADMIN}),
@@ -144,6 +153,7 @@ NEEDS = {
     "W": Scope.JOBS_WRITE,
     "I": Scope.JOBS_WRITE,
     "U": Scope.AUDIT_READ,
+    "D": Scope.APPROVALS_DECIDE,
     "P": Scope.POLICY_READ,
     "Q": Scope.POLICY_WRITE,
     "A": Scope.ADMIN,

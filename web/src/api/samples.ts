@@ -8,7 +8,16 @@ export function sampleJob(more: Partial<Schemas["JobDocument"]> = {}): Schemas["
     ...{ job_id: "j", recipe: "film", recipe_version: 1, plan: "p", status: "PROCESSING", is_paused: false, seq: 1 },
     ...{ caller: "ada", priority: 0, labels: {}, idempotency_key: null, correlation_id: null, trace_id: "" },
     ...{ progress_pct: null, progress_message: null, steps_total: 1, steps_open: 1, steps_failed: 0, links: {} },
-    ...{ failed_step: null, error: null, parent_job: null, retry_of: null, created_at: AT, started_at: null },
+    ...{
+      failed_step: null,
+      error: null,
+      parent_job: null,
+      retry_of: null,
+      effects: "none",
+      undo_job_id: null,
+      created_at: AT,
+      started_at: null,
+    },
     ...{ finished_at: null, updated_at: AT, stuck_for: null, deadline_at: null, expires_at: null, deleted_at: null },
     ...more,
   };

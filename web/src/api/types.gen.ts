@@ -4,6 +4,92 @@
  */
 
 export interface paths {
+    "/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List approvals
+         * @description Returns the approvals that the caller requested or may decide, the newest first.
+         *
+         *     A page may have fewer items than `limit`. To get the next page, send `next` as `cursor` with the same filter.
+         */
+        get: operations["approvals.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an approval
+         * @description Returns what exactly will run, the rule that asks, the people who may decide, and the votes so far.
+         */
+        get: operations["approvals.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve
+         * @description Votes for what will run. Once enough people have, it runs, once.
+         *
+         *     Scope: `approvals:decide`.
+         */
+        post: operations["approvals.approve"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approvals/{approval_id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject
+         * @description Votes against what would run. One such vote ends the approval.
+         *
+         *     Scope: `approvals:decide`.
+         */
+        post: operations["approvals.reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/audit": {
         parameters: {
             query?: never;
@@ -815,6 +901,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobs/{job_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a job's undo
+         * @description Returns which effects are undone, in order. Before the job has ended: what a cancel would undo now.
+         *
+         *     Scope: `jobs:read`.
+         */
+        get: operations["jobs.undo"];
+        put?: never;
+        /**
+         * Undo a finished job
+         * @description Lets an undo go that waits for a person, or undoes the effects of any finished job that still stand.
+         *
+         *     Scope: `jobs:write`.
+         */
+        post: operations["jobs.start_undo"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobs/{job_id}/webhook": {
         parameters: {
             query?: never;
@@ -1555,6 +1669,137 @@ export interface components {
          */
         Activity: "running" | "waiting" | "queued" | "sleeping" | "paused";
         /**
+         * ApprovalDocument
+         * @description An approval: what exactly will run, who may decide, and the votes so far.
+         */
+        ApprovalDocument: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Decided At */
+            decided_at: string | null;
+            /**
+             * Edge
+             * @description `node` if the recipe asks; else the policy's edge, such as `submit`.
+             */
+            edge: string;
+            /** Escalate At */
+            escalate_at: string | null;
+            /** Escalated At */
+            escalated_at: string | null;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Index
+             * @description The step's place in its fan-out.
+             */
+            index: number | null;
+            /**
+             * Inputs
+             * @description The inputs of the job.
+             */
+            inputs: unknown;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            job_status: components["schemas"]["JobState"];
+            /** Labels */
+            labels: {
+                [key: string]: string;
+            };
+            /**
+             * Left S
+             * @description The seconds until it expires; 0 once it is decided.
+             */
+            left_s: number;
+            /**
+             * May Decide
+             * @description Whether the caller of this request may vote now.
+             */
+            may_decide: boolean;
+            /**
+             * Need
+             * @description How many people must approve.
+             */
+            need: number;
+            /**
+             * No
+             * @description The step that asks; null if the whole job must be approved.
+             */
+            no: number | null;
+            on_reject: components["schemas"]["OnReject"];
+            /**
+             * Plan
+             * @description The hash of the plan that will run.
+             */
+            plan: string;
+            /** Policy */
+            policy: number | null;
+            /** Question */
+            question: string;
+            /**
+             * Reason
+             * @description The rule's words.
+             */
+            reason: string;
+            /** Recipe */
+            recipe: string;
+            /** Requester */
+            requester: string;
+            /**
+             * Rule
+             * @description The rule of the policy that asks.
+             */
+            rule: string | null;
+            /**
+             * Show
+             * @description The values that the recipe shows with its question.
+             */
+            show: unknown;
+            state: components["schemas"]["ApprovalState"];
+            /** Step */
+            step: string | null;
+            /**
+             * Subject
+             * @description The digest of everything that the approval is bound to.
+             */
+            subject: string;
+            /** Votes */
+            votes: components["schemas"]["VoteDocument"][];
+            /** Who */
+            who: components["schemas"]["VotersDocument"][];
+            /** Why Not */
+            why_not: string | null;
+        };
+        /**
+         * ApprovalPage
+         * @description Approvals, the newest first.
+         */
+        ApprovalPage: {
+            /** Items */
+            items: components["schemas"]["ApprovalDocument"][];
+            /** Next */
+            next: string | null;
+        };
+        /**
+         * ApprovalState
+         * @description The states of an approval. All but PENDING and APPROVED are final.
+         * @enum {string}
+         */
+        ApprovalState: "PENDING" | "APPROVED" | "REJECTED" | "EXPIRED" | "INVALIDATED" | "USED";
+        /**
          * ApprovalTermsDocument
          * @description How an approval is given.
          */
@@ -1640,7 +1885,7 @@ export interface components {
          * @description The kinds of audit records.
          * @enum {string}
          */
-        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed" | "policy_published" | "policy_rolled_back";
+        AuditEvent: "job_submitted" | "job_completed" | "job_failed" | "job_cancelled" | "job_controlled" | "job_deleted" | "bulk_applied" | "rate_limit_hit" | "auth_rejected" | "key_created" | "key_revoked" | "caller_adopted" | "webhook_redelivered" | "webhook_dead" | "provider_event_applied" | "budget_set" | "budget_removed" | "console_signed_in" | "console_signed_out" | "demo_worker_killed" | "timeline_changed" | "policy_published" | "policy_rolled_back" | "policy_bypassed" | "kernel_set" | "approval_voted" | "approval_used";
         /**
          * AuditPage
          * @description Records in the requested order. Send `next` as `after`, or with `desc` as `before`, to continue.
@@ -1898,6 +2143,12 @@ export interface components {
              * @default
              */
             reason: string;
+            /**
+             * Undo
+             * @description Whether the effects of finished steps are undone. False keeps them.
+             * @default true
+             */
+            undo: boolean;
         };
         /**
          * ChildrenDocument
@@ -1912,6 +2163,12 @@ export interface components {
              */
             status: number[];
         };
+        /**
+         * Choice
+         * @description The two votes.
+         * @enum {string}
+         */
+        Choice: "approve" | "reject";
         /**
          * CompleteDocument
          * @description The result of a callback.
@@ -2320,7 +2577,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "safety_unavailable" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -2415,6 +2672,12 @@ export interface components {
             /** Target */
             target: string;
         };
+        /**
+         * Effects
+         * @description What became of the effects of a job's steps.
+         * @enum {string}
+         */
+        Effects: "none" | "standing" | "undoing" | "undone" | "failed";
         /**
          * EventDocument
          * @description An event of a job.
@@ -2525,7 +2788,7 @@ export interface components {
          * @description What happened to a job, or to one of its steps.
          * @enum {string}
          */
-        EventType: "job.submitted" | "job.kept" | "job.paused" | "job.resumed" | "job.pending" | "job.approval_required" | "job.queued" | "job.dispatching" | "job.processing" | "job.preview" | "job.completed" | "job.failed" | "job.denied" | "job.timeout" | "job.cancelled" | "job.expired" | "job.output_quarantined" | "step.blocked" | "step.ready" | "step.held" | "step.queued" | "step.running" | "step.parked" | "step.completed" | "step.skipped" | "step.failed" | "step.cancelled" | "step.denied" | "step.quarantined" | "step.abandoned" | "step.fanned" | "step.progress" | "step.preview" | "step.checkpoint" | "step.log";
+        EventType: "job.submitted" | "job.kept" | "job.paused" | "job.resumed" | "job.pending" | "job.approval_required" | "job.queued" | "job.dispatching" | "job.processing" | "job.preview" | "job.completed" | "job.failed" | "job.denied" | "job.timeout" | "job.cancelled" | "job.expired" | "job.output_quarantined" | "step.blocked" | "step.ready" | "step.held" | "step.queued" | "step.running" | "step.parked" | "step.completed" | "step.skipped" | "step.failed" | "step.cancelled" | "step.denied" | "step.quarantined" | "step.abandoned" | "step.fanned" | "step.progress" | "step.preview" | "step.checkpoint" | "step.log" | "approval.requested" | "approval.voted" | "approval.escalated" | "approval.decided";
         /**
          * FanDocument
          * @description The progress of a fan-out.
@@ -2632,7 +2895,7 @@ export interface components {
          * @description The name of a hold, as users see it. Every hold has one.
          * @enum {string}
          */
-        HoldName: "paused" | "slot" | "route" | "policy" | "approval";
+        HoldName: "paused" | "slot" | "route" | "policy" | "approval" | "attempt" | "ask";
         /**
          * HolderDocument
          * @description A step that holds a slot of the provider.
@@ -2671,6 +2934,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2736,6 +3001,11 @@ export interface components {
             /** Trace Id */
             trace_id: string;
             /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
+            /**
              * Updated At
              * Format: date-time
              * @description The time of the job's last event.
@@ -2762,6 +3032,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2824,6 +3096,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -2849,6 +3126,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -2911,6 +3190,11 @@ export interface components {
             stuck_for: number | null;
             /** Trace Id */
             trace_id: string;
+            /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
             /**
              * Updated At
              * Format: date-time
@@ -3053,6 +3337,8 @@ export interface components {
             name: string;
             /** Revoked At */
             revoked_at: string | null;
+            /** Roles */
+            roles: string[];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /** Tier */
@@ -3093,6 +3379,14 @@ export interface components {
              * @example nightly indexing
              */
             name: string;
+            /**
+             * Roles
+             * @description Roles of its holder, for approvals.
+             * @example [
+             *       "lead"
+             *     ]
+             */
+            roles?: string[] | null;
             /**
              * Scopes
              * @default [
@@ -3137,6 +3431,8 @@ export interface components {
             deadline_at: string | null;
             /** Deleted At */
             deleted_at: string | null;
+            /** @description What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`. */
+            effects: components["schemas"]["Effects"];
             /** Error */
             error: unknown;
             /** Expires At */
@@ -3200,6 +3496,11 @@ export interface components {
             /** Trace Id */
             trace_id: string;
             /**
+             * Undo Job Id
+             * @description The job that undoes this one's effects.
+             */
+            undo_job_id: string | null;
+            /**
              * Updated At
              * Format: date-time
              * @description The time of the job's last event.
@@ -3239,6 +3540,11 @@ export interface components {
             /** Key Id */
             key_id: string | null;
             role: components["schemas"]["Role"];
+            /**
+             * Roles
+             * @description The roles by which an approval may name the caller.
+             */
+            roles: string[];
             /**
              * Scopes
              * @description As `Scope`; a Membership service may name others.
@@ -3300,6 +3606,8 @@ export interface components {
             name: string;
             /** Revoked At */
             revoked_at: string | null;
+            /** Roles */
+            roles: string[];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /** Tier */
@@ -3355,13 +3663,19 @@ export interface components {
          * @description The party that does a node's work.
          * @enum {string}
          */
-        NodeKind: "task" | "recipe" | "timer" | "event";
+        NodeKind: "task" | "recipe" | "timer" | "event" | "approval";
         /**
          * OnFailure
          * @description The fate of a job's other branches after a step has failed for good.
          * @enum {string}
          */
         OnFailure: "finish" | "stop";
+        /**
+         * OnReject
+         * @description The fate of a step whose approval was rejected.
+         * @enum {string}
+         */
+        OnReject: "fail" | "continue";
         /**
          * OutputDecision
          * @description The decisions about an output, from the most lenient to the strictest.
@@ -3713,7 +4027,7 @@ export interface components {
              * @example not_found
              * @enum {string}
              */
-            code: "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
+            code: "approval_already_resolved" | "approval_not_actionable" | "approval_retryable_lock" | "approval_stale_request" | "approval_stale_snapshot" | "approval_terminal_run" | "bad_csrf" | "bad_expression" | "bad_input" | "bad_media" | "bad_policy" | "bad_range" | "bad_recipe" | "bad_request" | "bad_setting" | "bad_signature" | "bad_url" | "broken" | "busy" | "conflict" | "count_changed" | "database_unavailable" | "destination_denied" | "forbidden" | "head_too_large" | "illegal_move" | "membership_unavailable" | "method_not_allowed" | "not_found" | "output_quarantined" | "policy_changed" | "provider_unavailable" | "rate_limited" | "refused" | "safety_denied" | "safety_unavailable" | "server_unavailable" | "too_large" | "too_many_streams" | "too_slow" | "unauthenticated" | "unavailable" | "url_too_long" | "wait_timeout" | "wrong_state";
             /** Detail */
             detail: string;
             /** Errors */
@@ -4464,7 +4778,7 @@ export interface components {
          * @description The rights that a key may have.
          * @enum {string}
          */
-        Scope: "jobs:read" | "jobs:write" | "audit:read" | "priority:high" | "policy:read" | "policy:write" | "admin";
+        Scope: "jobs:read" | "jobs:write" | "audit:read" | "approvals:decide" | "priority:high" | "policy:read" | "policy:write" | "admin";
         /**
          * SessionDocument
          * @description The signed-in caller, and the facts that the page needs about the server.
@@ -4834,6 +5148,92 @@ export interface components {
             waiting: number;
         };
         /**
+         * UndoDocument
+         * @description The undo of a job: what would run, what runs, or what ran, in order.
+         */
+        UndoDocument: {
+            effects: components["schemas"]["Effects"];
+            /**
+             * Final
+             * @description Finished steps whose effects nothing removes.
+             */
+            final: string[];
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /** Steps */
+            steps: components["schemas"]["UndoStepDocument"][];
+            /** @description `ask`: a person must allow the undo of a job that ends badly. */
+            undo: components["schemas"]["UndoMode"];
+            /** Undo Job Id */
+            undo_job_id: string | null;
+            /**
+             * Undo Jobs
+             * @description All undo jobs; a resumed undo and a late success have their own.
+             */
+            undo_jobs: string[];
+            undo_order: components["schemas"]["UndoOrder"];
+        };
+        /**
+         * UndoMode
+         * @description Who starts the undo of a job that ended badly.
+         * @enum {string}
+         */
+        UndoMode: "auto" | "ask";
+        /**
+         * UndoOrder
+         * @description The order in which the effects of a job are undone.
+         * @enum {string}
+         */
+        UndoOrder: "completion" | "graph";
+        /**
+         * UndoStarted
+         * @description The undo job of a job. `is_new` is false if it was under way already.
+         */
+        UndoStarted: {
+            /** Is New */
+            is_new: boolean;
+            /**
+             * Job Id
+             * Format: uuid
+             */
+            job_id: string;
+            /**
+             * Undo Job Id
+             * Format: uuid
+             */
+            undo_job_id: string;
+        };
+        /**
+         * UndoStepDocument
+         * @description An effect of a job and its undo.
+         */
+        UndoStepDocument: {
+            /**
+             * Needs
+             * @description The effects that must be undone before, because they use this one.
+             */
+            needs: string[];
+            /**
+             * No
+             * @description The number of the step whose effect is undone.
+             */
+            no: number;
+            /**
+             * Run
+             * @description The handler that undoes it; `windlass.undo` for a child job.
+             */
+            run: string;
+            /** @description The state of the undo step. Null: no undo job has it yet. */
+            status: components["schemas"]["StepState"] | null;
+            /** Step */
+            step: string;
+            /** Undo Job Id */
+            undo_job_id: string | null;
+        };
+        /**
          * VelocityDocument
          * @description The velocity limit of the rule that decides.
          */
@@ -4893,13 +5293,57 @@ export interface components {
             version: string;
         };
         /**
+         * VoteDocument
+         * @description A vote that counts. Each caller has one.
+         */
+        VoteDocument: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Caller */
+            caller: string;
+            choice: components["schemas"]["Choice"];
+            /** Note */
+            note: string;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * VoteRequest
+         * @description A vote on an approval.
+         */
+        VoteRequest: {
+            /**
+             * Note
+             * @description For the other people who decide.
+             * @default
+             */
+            note: string;
+            /**
+             * Reason
+             * @description For the requester and the record.
+             * @default
+             */
+            reason: string;
+            /**
+             * Subject
+             * @description `subject` as the voter read it. If something else would run, the vote is refused.
+             */
+            subject?: string | null;
+        };
+        /**
          * VotersDocument
-         * @description A group of people who may approve.
+         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
          */
         VotersDocument: {
             /** Callers */
             callers: string[];
-            /** Escalate After S */
+            /**
+             * Escalate After S
+             * @description After this time the people below belong to it too.
+             */
             escalate_after_s: number | null;
             /** Escalate Callers */
             escalate_callers: string[];
@@ -4931,7 +5375,7 @@ export interface components {
          * @description What a PARKED step waits for.
          * @enum {string}
          */
-        WaitKind: "retry" | "snooze" | "timer" | "fan" | "child" | "external" | "event";
+        WaitKind: "retry" | "snooze" | "timer" | "fan" | "child" | "external" | "event" | "approval";
         /**
          * WaiterDocument
          * @description The next step to get a slot.
@@ -5135,6 +5579,497 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "approvals.list": {
+        parameters: {
+            query?: {
+                /** @description Only approvals in one of these states. */
+                state?: components["schemas"]["ApprovalState"][];
+                /** @description Only approvals that the caller requested. */
+                mine?: boolean;
+                /** @description Only approvals that the caller may decide now. */
+                decidable?: boolean;
+                limit?: number;
+                /** @description `next` of the last page. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalPage"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "approvals.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An approval. */
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "approvals.approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An approval. */
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["VoteRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `approval_already_resolved`: The approval is decided already; `approval_not_actionable`: The approval cannot be decided now; `approval_retryable_lock`: The job is busy; `approval_stale_request`: Something else would run; `approval_stale_snapshot`: The policy has changed; `approval_terminal_run`: The job has ended. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "approvals.reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An approval. */
+                approval_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["VoteRequest"] | null;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `approval_already_resolved`: The approval is decided already; `approval_not_actionable`: The approval cannot be decided now; `approval_retryable_lock`: The job is busy; `approval_stale_request`: Something else would run; `approval_stale_snapshot`: The policy has changed; `approval_terminal_run`: The job has ended. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_media`: Unsupported media type. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_input`: The request is not valid. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "audit.list": {
         parameters: {
             query?: {
@@ -6035,6 +6970,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -6073,6 +7009,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
                      */
@@ -7140,6 +8077,7 @@ export interface operations {
                      *           "created_at": "2026-11-16T02:55:30.077Z",
                      *           "deadline_at": null,
                      *           "deleted_at": null,
+                     *           "effects": "none",
                      *           "error": null,
                      *           "expires_at": "2026-11-17T02:55:30.077Z",
                      *           "failed_step": null,
@@ -7177,6 +8115,7 @@ export interface operations {
                      *           "steps_total": 1,
                      *           "stuck_for": null,
                      *           "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *           "undo_job_id": null,
                      *           "updated_at": "2026-11-16T02:55:30.091Z",
                      *           "waiting_for": null
                      *         }
@@ -7310,6 +8249,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -7348,6 +8288,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.085Z"
                      *     }
                      */
@@ -7925,6 +8866,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:30.077Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:30.077Z",
                      *       "failed_step": null,
@@ -7962,6 +8904,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e247f9157792be9084c786ed2e37",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:30.091Z"
                      *     }
                      */
@@ -8356,6 +9299,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": {
                      *         "code": "cancelled",
                      *         "message": "cancelled by the caller"
@@ -8394,6 +9338,7 @@ export interface operations {
                      *       "steps_total": 8,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.239Z"
                      *     }
                      */
@@ -9719,6 +10664,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.216Z",
                      *       "failed_step": null,
@@ -9754,6 +10700,7 @@ export interface operations {
                      *       "steps_total": 4,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
                      */
@@ -9922,6 +10869,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.198Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.198Z",
                      *       "failed_step": null,
@@ -9960,6 +10908,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
                      */
@@ -10105,6 +11054,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.216Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.216Z",
                      *       "failed_step": null,
@@ -10140,6 +11090,7 @@ export interface operations {
                      *       "steps_total": 4,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e248111573599a26c0848088a616",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.219Z"
                      *     }
                      */
@@ -10297,6 +11248,7 @@ export interface operations {
                      *       "created_at": "2026-11-16T02:55:36.198Z",
                      *       "deadline_at": null,
                      *       "deleted_at": null,
+                     *       "effects": "none",
                      *       "error": null,
                      *       "expires_at": "2026-11-17T02:55:36.198Z",
                      *       "failed_step": null,
@@ -10335,6 +11287,7 @@ export interface operations {
                      *       "steps_total": 1,
                      *       "stuck_for": null,
                      *       "trace_id": "01a1e24811067282bc289399477a092b",
+                     *       "undo_job_id": null,
                      *       "updated_at": "2026-11-16T02:55:36.198Z"
                      *     }
                      */
@@ -11000,6 +11953,264 @@ export interface operations {
                 };
             };
             /** @description `rate_limited`: Over the limit; `too_many_streams`: Too many open streams. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "effects": "undoing",
+                     *       "final": [],
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "steps": [
+                     *         {
+                     *           "needs": [],
+                     *           "no": 1,
+                     *           "run": "refund",
+                     *           "status": "COMPLETED",
+                     *           "step": "charge",
+                     *           "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *         },
+                     *         {
+                     *           "needs": [
+                     *             "charge"
+                     *           ],
+                     *           "no": 0,
+                     *           "run": "release",
+                     *           "status": "RUNNING",
+                     *           "step": "reserve",
+                     *           "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *         }
+                     *       ],
+                     *       "undo": "auto",
+                     *       "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f",
+                     *       "undo_jobs": [
+                     *         "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *       ],
+                     *       "undo_order": "completion"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UndoDocument"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `broken`: Internal error. */
+            500: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `database_unavailable`: The database is unavailable; `membership_unavailable`: The Membership service is unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "jobs.start_undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A job. */
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "is_new": true,
+                     *       "job_id": "01a1e247-f915-7792-be90-84c786ed2e37",
+                     *       "undo_job_id": "01a1e247-fa20-7a11-9c52-0b6a3c1d2e4f"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UndoStarted"];
+                };
+            };
+            /** @description `bad_request`: The request cannot be read. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: Unauthorized. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `bad_csrf`: Invalid CSRF token; `forbidden`: The key does not allow this. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_state`: Not in this state. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: Too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rate_limited`: Over the limit. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];

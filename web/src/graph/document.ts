@@ -16,6 +16,7 @@ const DOER: Readonly<Record<NodeKind, string | null>> = {
   recipe: "child job",
   timer: "timer",
   event: "from outside",
+  approval: "people",
 };
 const BETWEEN: readonly Look[] = ["pending", "queued", "ready", "retrying"];
 

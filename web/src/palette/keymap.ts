@@ -36,6 +36,14 @@ export const KEY_GROUPS: readonly KeyGroup[] = [
     ],
   },
   {
+    name: "Approvals",
+    lines: [
+      { keys: ["j", "k"], does: "Next and previous" },
+      { keys: ["a"], does: "Approve" },
+      { keys: ["r"], does: "Reject" },
+    ],
+  },
+  {
     name: "A job",
     lines: [
       { keys: ["1", "2", "3", "4", "5"], does: "Its views" },

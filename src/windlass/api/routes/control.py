@@ -26,7 +26,10 @@ async def cancel(
     """Ends the job now and refuses later reports of its steps. A finished job stays as it is: `changed` is false."""
     await noted(parts, caller, job_id, "cancel", request_id)
     reason = "" if wish is None else wish.reason
-    changed = await control.cancel(parts.db, job_id, reason=reason, source=caller.caller_id, request_id=request_id)
+    undo = wish is None or wish.undo
+    changed = await control.cancel(
+        parts.db, job_id, reason=reason, source=caller.caller_id, request_id=request_id, undo=undo
+    )
     return await _changed(parts, job_id, changed)
 
 

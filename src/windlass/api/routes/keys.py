@@ -37,6 +37,7 @@ async def create(wish: KeyRequest, caller: Caller, parts: Has, request_id: Reque
         caller_type=wish.caller_type,
         tier=wish.tier,
         scopes=frozenset(wish.scopes),
+        roles=frozenset(wish.roles or ()),
         expires_in_s=wish.expires_in,
         by=caller.caller_id,
         request_id=request_id,

@@ -19,5 +19,6 @@ async def me(caller: Caller) -> Me:
         role=caller.role,
         tier=caller.tier,
         scopes=sorted(map(str, caller.scopes)),
+        roles=sorted(caller.all_roles),
         key_id=caller.key_id,
     )

@@ -20,19 +20,14 @@ from windlass.pure.audit import AuditEvent
 
 router = guarded_router("jobs")
 _CODES = ("not_found", "wrong_state", "conflict", "bad_input", "too_large", "bad_media", "busy")
-_ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"model": RerunPlan, "description": "A dry run: what would run again, and what is kept."}
+_ROUTE: dict[str, Any] = {
+    "status_code": 202,
+    "response_model": JobAccepted,
+    "responses": {200: {"model": RerunPlan, "description": "A dry run: what would run again, and what is kept."}},
 }
 
 
-@router.post(
-    "/jobs/{job_id}/retry",
-    operation_id="jobs.retry",
-    status_code=202,
-    response_model=JobAccepted,
-    responses=_ANSWERS,
-    summary="Retry a failed job",
-)
+@router.post("/jobs/{job_id}/retry", operation_id="jobs.retry", summary="Retry a failed job", **_ROUTE)
 @guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=_CODES)
 async def retry(
     job_id: JobId,
@@ -48,14 +43,7 @@ async def retry(
     return await _answer(parts, caller, job_id, asked, checked_key(idempotency_key), request_id, is_dry=is_dry)
 
 
-@router.post(
-    "/jobs/{job_id}/rerun",
-    operation_id="jobs.rerun",
-    status_code=202,
-    response_model=JobAccepted,
-    responses=_ANSWERS,
-    summary="Run a job again",
-)
+@router.post("/jobs/{job_id}/rerun", operation_id="jobs.rerun", summary="Run a job again", **_ROUTE)
 @guard(Scope.JOBS_WRITE, operation="write", by_depth=True, codes=_CODES)
 async def rerun(
     job_id: JobId,

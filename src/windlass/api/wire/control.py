@@ -15,6 +15,7 @@ class CancelRequest(Asked):
     """Why a job is cancelled. The job's events contain the reason."""
 
     reason: LongText = ""
+    undo: bool = Field(default=True, description="Whether the effects of finished steps are undone. False keeps them.")
 
 
 class RetryRequest(Asked):

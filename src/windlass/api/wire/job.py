@@ -13,6 +13,7 @@ from windlass.api.wire.money import Money
 from windlass.api.wire.problem import Denial, Problem
 from windlass.api.wire.wire import Asked, Duration, Text, Time, Told, rfc3339
 from windlass.core.states import JobState
+from windlass.core.undo import Effects
 from windlass.documents.job import job_values as job_values
 from windlass.documents.job import listed_values
 from windlass.views.activity import Activity, Doing
@@ -90,6 +91,11 @@ class JobDocument(Told):
     error: Any
     parent_job: UUID | None
     retry_of: UUID | None
+    effects: Effects = Field(
+        description="What became of the effects of the job's steps. `none`: no undo was needed. `standing`: they were "
+        "kept, or a person must allow the undo. `undoing`, `undone`, `failed`: the state of `undo_job_id`."
+    )
+    undo_job_id: UUID | None = Field(description="The job that undoes this one's effects.")
     created_at: Time
     started_at: Time | None
     finished_at: Time | None

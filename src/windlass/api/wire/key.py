@@ -26,6 +26,7 @@ class Me(Told):
     role: Role
     tier: str | None
     scopes: list[str] = Field(description="As `Scope`; a Membership service may name others.")
+    roles: list[str] = Field(description="The roles by which an approval may name the caller.")
     key_id: str | None
 
 
@@ -38,6 +39,9 @@ class KeyRequest(Asked):
     tier: Text | None = None
     scopes: list[Annotated[Scope, Strict(False)]] = Field(
         default=[Scope.JOBS_READ, Scope.JOBS_WRITE], min_length=1, max_length=len(Scope)
+    )
+    roles: list[Text] | None = Field(
+        default=None, max_length=32, description="Roles of its holder, for approvals.", examples=[["lead"]]
     )
     expires_in: Duration | None = Field(default=None, description="Without it, the key lives until it is revoked.")
 
@@ -56,6 +60,7 @@ class KeyDocument(Told):
     caller_type: KeyType
     tier: str | None
     scopes: list[Scope]
+    roles: list[str]
     name: str
     created_at: Time
     created_by: str

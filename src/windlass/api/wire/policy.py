@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from windlass.api.wire.approval import VotersDocument
 from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told
 from windlass.core.verdict import Decision, Edge, OutputDecision
 from windlass.engine.replay import DAYS_MAX, JOBS_MAX
@@ -224,16 +225,6 @@ class RemediationDocument(Told):
     replacement_capability: str
     add_labels: dict[str, str]
     remove_labels: list[str]
-
-
-class VotersDocument(Told):
-    """A group of people who may approve."""
-
-    roles: list[str]
-    callers: list[str]
-    escalate_after_s: float | None
-    escalate_roles: list[str]
-    escalate_callers: list[str]
 
 
 class ApprovalTermsDocument(Told):

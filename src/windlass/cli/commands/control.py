@@ -1,4 +1,4 @@
-"""The commands that act on jobs: cancel, retry, rerun, pause, resume, delete."""
+"""The commands that act on jobs: cancel, undo, retry, rerun, pause, resume, delete."""
 
 from __future__ import annotations
 
@@ -19,15 +19,40 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ru
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    for function in (cancel, retry, rerun, pause, resume, delete):
+    for function in (cancel, undo, retry, rerun, pause, resume, delete):
         command(app, function.__name__, panel=PANEL, has_json=True)(function)
 
 
 async def cancel(
-    at: Ambient, job: Jobs, reason: Annotated[str, typer.Option(help="A reason, stored with the job.")] = ""
+    at: Ambient,
+    job: Jobs,
+    reason: Annotated[str, typer.Option(help="A reason, stored with the job.")] = "",
+    with_undo: Annotated[
+        bool, typer.Option("--undo/--no-undo", help="Undo the effects of finished steps, or keep them.")
+    ] = True,
 ) -> None:
-    """Cancel jobs: their open steps are cancelled, and running steps are asked to stop."""
-    await _each(at, job, "cancel", "cancelled", {"reason": reason})
+    """Cancel jobs: their open steps are cancelled, and running steps are asked to stop. Effects are undone."""
+    await _each(at, job, "cancel", "cancelled", {"reason": reason, "undo": with_undo})
+
+
+async def undo(
+    at: Ambient,
+    job: Jobs,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show what is undone, in order.")] = False,
+) -> None:
+    """Undo finished jobs: run the undo of every effect that stands, or allow an undo that waits for a person."""
+    from windlass.cli.session import client
+
+    async with client(at) as ask:
+        for job_id in await _found(ask, job):
+            document = await ask.call("GET" if plan else "POST", f"/jobs/{job_id}/undo")
+            if at.as_json:
+                at.screen.record(document)
+            elif plan:
+                _show_undo(at, job_id, document)
+            else:
+                word = "is undone by" if document["is_new"] else "is being undone already by"
+                at.screen.line(f"{job_id} {word} {document['undo_job_id']}")
 
 
 async def retry(at: Ambient, job: Jobs, dry_run: DryRun = False) -> None:
@@ -112,6 +137,16 @@ async def _again(
                 _show(at, job_id, document)
             else:
                 at.screen.line(f"{job_id} {done} as {document['job_id']}")
+
+
+def _show_undo(at: Ambient, job_id: UUID, told: dict[str, Any]) -> None:
+    at.screen.line(f"{job_id} effects: {told['effects']}, order: {told['undo_order']}")
+    for place, step in enumerate(told["steps"], 1):
+        at.screen.line(f"  {place:>3}  {step['step']:<24} {step['run']:<24} {step['status'] or 'would run'}")
+    if told["final"]:
+        at.screen.line(f"  final: {', '.join(told['final'])}")
+    if not told["steps"]:
+        at.screen.line("  nothing to undo")
 
 
 def _show(at: Ambient, job_id: UUID, told: dict[str, Any]) -> None:

@@ -29,9 +29,9 @@ async def listing(at: Ambient) -> None:
     from windlass.cli.screen import one_line
     from windlass.cli.session import document
 
-    if (told := await document(at, "/dead-letters")) is None:
+    if (listed := await document(at, "/dead-letters")) is None:
         return
-    found = told["items"]
+    found = listed["items"]
     at.screen.table(
         ("fingerprint", "jobs", "recipe", "step", "code", "last", "message"),
         [
@@ -98,19 +98,21 @@ async def _deal(
         fingerprint = _named((await ask.call("GET", "/dead-letters"))["items"], text)
         path = f"/dead-letters/{quote(fingerprint, safe='')}/{action}"
         # The client does not send this again after a lost answer: the second answer would list no jobs.
-        told = await ask.call("POST", path, wish, is_safe=False)
+        answer = await ask.call("POST", path, wish, is_safe=False)
     if at.as_json:
-        at.screen.document(told)
+        at.screen.document(answer)
         return
-    count = f"{'at least ' if told['is_more'] else ''}{told['matched']:,} job{'' if told['matched'] == 1 else 's'}"
-    if told["dry_run"]:
+    count = (
+        f"{'at least ' if answer['is_more'] else ''}{answer['matched']:,} job{'' if answer['matched'] == 1 else 's'}"
+    )
+    if answer["dry_run"]:
         at.screen.line(f"{count} would be {'run again' if action == 'redrive' else 'discarded'}")
         return
-    for one in told["done"]:
+    for one in answer["done"]:
         made = f" as {one['new_job_id']}" if one["new_job_id"] else ""
         at.screen.line(f"{one['job_id']} {'run again' if action == 'redrive' else 'discarded'}{made}")
-    for one in told["refused"]:
+    for one in answer["refused"]:
         at.screen.line(f"{one['job_id']} was left: {one['code']}")
-    left = told["matched"] - len(told["done"]) - len(told["refused"])
+    left = answer["matched"] - len(answer["done"]) - len(answer["refused"])
     if left > 0:
         at.screen.note(f"{left:,} more are left; repeat the command")

@@ -27,9 +27,12 @@ async def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="jobs:read, jobs:write, audit:read, priority:high, policy:read, policy:write or admin; repeatable. "
-            "Default: the first two."
+            help="jobs:read, jobs:write, audit:read, approvals:decide, policy:read, policy:write, priority:high or "
+            "admin; repeatable. Default: the first two."
         ),
+    ] = None,
+    role: Annotated[
+        list[str] | None, typer.Option(help="A role of the caller, by which approvals may name it; repeatable.")
     ] = None,
     tier: Annotated[str | None, typer.Option(help="The tier of limits.")] = None,
     kind: Annotated[str, typer.Option("--type", help="user or service.")] = "user",
@@ -42,7 +45,7 @@ async def create(
     from windlass.cli.session import client
 
     expires_in = parse_seconds("--expires", expires)
-    given = {"tier": tier, "scopes": scope or None, "expires_in": expires_in}
+    given = {"tier": tier, "scopes": scope or None, "roles": role or None, "expires_in": expires_in}
     wish: dict[str, Any] = {"caller": caller, "name": name or caller, "caller_type": kind}
     wish |= {option: value for option, value in given.items() if value is not None}
     async with client(at) as ask:

@@ -56,9 +56,9 @@ async def listing(at: Ambient) -> None:
     """List every provider: its slots, its waiting steps, and whether it answers."""
     from windlass.cli.session import document
 
-    if (told := await document(at, "/providers")) is None:
+    if (listed := await document(at, "/providers")) is None:
         return
-    found = told["items"]
+    found = listed["items"]
     at.screen.table(
         ("provider", "held", "waiting", "rate", "breaker", "next", "error"),
         [
@@ -126,13 +126,13 @@ async def sweep(
     rows = [
         (
             whose.replace("_", " "),
-            told["external_id"] or "",
-            told["key"] or "",
-            told["status"] or "",
-            told["since"] or "",
-            told["note"],
+            work["external_id"] or "",
+            work["key"] or "",
+            work["status"] or "",
+            work["since"] or "",
+            work["note"],
         )
-        for whose, told in ((whose, _stray(one)) for whose, one in strays)
+        for whose, work in ((whose, _stray(one)) for whose, one in strays)
     ]
     at.screen.table(("what", "external id", "key", "status", "since", "note"), rows)
     for remark in found.remarks:
@@ -157,9 +157,9 @@ async def budgets(at: Ambient) -> None:
     """List every budget: its limit, the amount spent, and the amount reserved by running attempts."""
     from windlass.cli.session import document
 
-    if (told := await document(at, "/budgets")) is None:
+    if (listed := await document(at, "/budgets")) is None:
         return
-    found = told["items"]
+    found = listed["items"]
     columns = ("scope", "name", "most", "spent", "reserved", "left")
     at.screen.table(columns, [tuple(str(one[column]) for column in columns) for one in found])
     if not found:

@@ -24,6 +24,7 @@ async def me(call: LocalRequest) -> Any:
         "role": str(Role.ADMIN),
         "tier": None,
         "scopes": [str(Scope.ADMIN)],
+        "roles": [str(Role.ADMIN)],
         "key_id": None,
     }
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from windlass.app.windlass import Windlass
-from windlass.cli.local import admin, jobs, policies
+from windlass.cli.local import admin, approvals, jobs, policies
 from windlass.cli.local.call import LocalRequest
 from windlass.client.async_client import AsyncClient
 from windlass.client.exchange import Answer, Ask, Give, Got, Lost, More, Pause, Wish
@@ -46,10 +46,15 @@ _HANDLERS: dict[str, Handler] = {
     f"POST /jobs/{_ID}/webhook/redeliver": jobs.redeliver,
     f"POST /jobs/{_ID}/cancel": jobs.cancel,
     f"POST /jobs/{_ID}/pause": jobs.pause,
+    f"GET /jobs/{_ID}/undo": jobs.undo_plan,
+    f"POST /jobs/{_ID}/undo": jobs.start_undo,
     f"POST /jobs/{_ID}/resume": jobs.resume,
     f"POST /jobs/{_ID}/(?P<action>retry|rerun)": jobs.run_again,
     "GET /dead-letters": jobs.list_dead_letters,
     "POST /dead-letters/(?P<fingerprint>[^/]+)/(?P<action>redrive|discard)": jobs.deal,
+    "GET /approvals": approvals.list_approvals,
+    f"GET /approvals/{_ID.replace('job_id', 'approval_id')}": approvals.approval,
+    f"POST /approvals/{_ID.replace('job_id', 'approval_id')}/(?P<action>approve|reject)": approvals.decide,
     "GET /recipes": admin.list_recipes,
     "GET /recipes/(?P<name>[^/]+)": admin.recipe,
     "GET /workers": admin.workers,

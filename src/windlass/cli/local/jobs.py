@@ -14,8 +14,9 @@ from windlass.documents.again import dead_letter_values, rerun_values
 from windlass.documents.decision import decisions_values
 from windlass.documents.job import bulk_values, job_values, listed_values
 from windlass.documents.step import event_values, graph_values, reasons_values, step_values
+from windlass.documents.undo import undo_values
 from windlass.documents.values import encoded
-from windlass.engine import control, redrive, rerun, signals
+from windlass.engine import control, redrive, rerun, signals, undo
 from windlass.engine.bulk import BULK_MAX
 from windlass.pure.cursor import decode_page, encode_page
 from windlass.pure.frame import frame
@@ -25,6 +26,7 @@ from windlass.store.plans import plan_of
 from windlass.views import dead_letters, explain, job_graph, listing, read
 from windlass.views.decisions import decisions as decisions_of
 from windlass.views.output_text import output_text
+from windlass.views.undo import undo_view
 
 EVENTS_PAGE = 500
 # How often a stream polls for new events. A bell announces the end of a job at once.
@@ -157,8 +159,22 @@ async def decisions(call: LocalRequest) -> Any:
 async def cancel(call: LocalRequest) -> Any:
     """Cancel the job."""
     await call.job()
-    reason = (call.body or {}).get("reason", "")
-    return await _changed(call, await control.cancel(call.db, call.job_id, reason=reason))
+    body = call.body or {}
+    reason, is_undone = body.get("reason", ""), body.get("undo", True)
+    return await _changed(call, await control.cancel(call.db, call.job_id, reason=reason, undo=is_undone))
+
+
+async def undo_plan(call: LocalRequest) -> Any:
+    """Return the undo of the job: what would run, runs or ran."""
+    job = await call.job()
+    return undo_values(job, await undo_view(call.db, job.id))
+
+
+async def start_undo(call: LocalRequest) -> Any:
+    """Undo the job, or let its undo go."""
+    await call.job()
+    found = await undo.start(call.db, call.job_id)
+    return {"job_id": call.job_id, "undo_job_id": found.undo_job, "is_new": found.is_new}
 
 
 async def pause(call: LocalRequest) -> Any:

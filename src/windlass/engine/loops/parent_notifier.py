@@ -58,10 +58,12 @@ class ParentNotifier(EngineDuty):
         rows = await self._db.run(lambda connection: connection.fetch(sql("inbox_take"), BATCH_MAX))
         if not rows:
             return Done(0)
-        cancelled = [row["job_id"] for row in rows if row["source"] == "parent"]
-        for start in range(0, len(cancelled), CANCELS_MAX):
-            some = cancelled[start : start + CANCELS_MAX]
-            await control.cancel_each(self._db, some, reason="its parent job ended", source=self.name)
+        for undo in (True, False):
+            told = [row for row in rows if row["source"] == "parent"]
+            cancelled = [row["job_id"] for row in told if msgspec.json.decode(row["outcome"]).get("undo", True) is undo]
+            for start in range(0, len(cancelled), CANCELS_MAX):
+                some, reason = cancelled[start : start + CANCELS_MAX], "its parent job ended"
+                await control.cancel_each(self._db, some, reason=reason, source=self.name, undo=undo)
         reports = []
         for row in rows:
             # Jobs spawned by a handler have no waiting parent step.

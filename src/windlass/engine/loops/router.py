@@ -40,7 +40,7 @@ from windlass.core.plan import NodeKind, Plan
 from windlass.core.route import Await, Call, Fan, Resolution, Run, Skip, Sleep, Unresolvable
 from windlass.core.template import Resolver, Template, as_condition, as_items, as_key, plan_templates
 from windlass.core.visibility import Reader
-from windlass.engine import rerun
+from windlass.engine import approvals, rerun
 from windlass.engine.backlog import FREE_MAX, Backlog
 from windlass.engine.children import Line, hand_down, kept_children
 from windlass.engine.door import enter, gated
@@ -276,6 +276,8 @@ class Router(EngineDuty):
             arguments = await self._resolver.resolve_async(templates.with_, values, row["caller"])
             if node.kind is NodeKind.EVENT:
                 return _await(arguments)
+            if node.kind is NodeKind.APPROVAL:
+                return approvals.ask(self._new_id(), arguments)
             return _sleep(arguments) if node.kind is NodeKind.TIMER else Call(arguments)
         except Refused as error:
             code = "bad_expression" if isinstance(error, BadExpression) else error.code
@@ -343,9 +345,11 @@ class Router(EngineDuty):
             found = await drafts.load(connection, wanted, lambda h: read_plan(connection, h))
             by_job = {draft.job.id: draft for draft in found}
             early = await Early.load(connection, self._awaited(resolved, by_job))
+            asks = await approvals.asked(connection, resolved, by_job)
             for row, resolution in resolved:
                 if (draft := by_job.get(row["job_id"])) is not None:
                     draft.source = self.name
+                    resolution = asks.get((row["job_id"], row["no"]), resolution)
                     if isinstance(resolution, Await):
                         early.route(draft, row["no"], resolution)
                     else:

@@ -95,16 +95,16 @@ class FalAdapter(ProviderAdapter):
         """Poll the request, and fetch its result once it has ended."""
         place = _place(external_id)
         try:
-            told = (await self._line.take("GET", f"{place}/status")).table()
+            document = (await self._line.take("GET", f"{place}/status")).table()
         except NotFound:
             return unknown("FAL does not know this request")
-        word = str(told.get("status") or "").lower()
+        word = str(document.get("status") or "").lower()
         if word in _WORDS:
-            position = told.get("queue_position")
+            position = document.get("queue_position")
             return Said(_WORDS[word], message=f"{position} before it" if isinstance(position, int) else None)
         if word != "completed":
             return unknown(f"FAL says {word[:40]!r}")
-        return self._ended(external_id, await self._line.ask("GET", place), told)
+        return self._ended(external_id, await self._line.ask("GET", place), document)
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
         """Ask FAL to stop the request. The model may ignore it."""
@@ -141,16 +141,16 @@ class FalAdapter(ProviderAdapter):
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
         """Parse a webhook. FAL reports the end only."""
-        told = Answer(200, headers, body).table()
-        id, model = told.get("request_id"), query.get("model")
+        document = Answer(200, headers, body).table()
+        id, model = document.get("request_id"), query.get("model")
         if not isinstance(id, str) or not id:
             raise BadAnswer("the webhook names no request_id")
         external_id = f"{model}#{id}" if model else None
-        key, word, payload = query.get("key"), told.get("status"), told.get("payload")
+        key, word, payload = query.get("key"), document.get("status"), document.get("payload")
         if word == "OK" and payload is not None:
             said = succeeded(payload, self._cost(model or "", {}))
         elif word == "ERROR":
-            said = self._failure(payload if payload else told.get("error"), 422, told.get("error"))
+            said = self._failure(payload if payload else document.get("error"), 422, document.get("error"))
         else:
             # The request is done, but its result did not fit into the message.
             return WebhookNews("", external_id, Said(ProviderStatus.RUNNING), key, needs_look=external_id is not None)
@@ -161,7 +161,7 @@ class FalAdapter(ProviderAdapter):
         await self._line.close()
         await self._keys.close()
 
-    def _ended(self, external_id: str, answer: Answer, told: Mapping[str, Any]) -> Said:
+    def _ended(self, external_id: str, answer: Answer, document: Mapping[str, Any]) -> Said:
         """Interpret the model's answer.
 
         FAL passes on the model's status, so a 4xx here is about the work and not about us.
@@ -169,7 +169,7 @@ class FalAdapter(ProviderAdapter):
         model = external_id.partition("#")[0]
         if answer.is_fine:
             return succeeded(
-                answer.json(), self._cost(model, {**told, "units": answer.headers.get("x-fal-billable-units")})
+                answer.json(), self._cost(model, {**document, "units": answer.headers.get("x-fal-billable-units")})
             )
         if answer.status == 404:
             return unknown("FAL does not have the answer to this request")
@@ -185,18 +185,18 @@ class FalAdapter(ProviderAdapter):
             return Said(ProviderStatus.RUNNING)
         return self._failure(value, answer.status, None)
 
-    def _failure(self, value: Any, status: int, told: object) -> Said:
+    def _failure(self, value: Any, status: int, document: object) -> Said:
         codes = codes_in(value)
-        message = self._line.clean(message_in(value) or (told if isinstance(told, str) else ""))
+        message = self._line.clean(message_in(value) or (document if isinstance(document, str) else ""))
         if _STOPPED in codes:
             return cancelled(message)
         is_own = isinstance(value, dict) and "error_type" in value
         return failed(message, codes=codes, is_retryable=is_own or not isinstance(value, dict) or status >= 500)
 
-    def _cost(self, model: str, told: Mapping[str, Any]) -> Cost:
-        metrics = told.get("metrics")
+    def _cost(self, model: str, document: Mapping[str, Any]) -> Cost:
+        metrics = document.get("metrics")
         seconds = decimal_of(metrics.get("inference_time")) if isinstance(metrics, dict) else None
-        units = decimal_of(told.get("units"))
+        units = decimal_of(document.get("units"))
         return self.calculate_cost(model, Usage(seconds=seconds or Decimal(0), items=units or Decimal(0)))
 
 
@@ -244,13 +244,13 @@ class PublishedKeys:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
         try:
-            told = (await self._line.take("GET", self._path)).table()
+            document = (await self._line.take("GET", self._path)).table()
         except ProviderError as error:
             if self._keys:
                 return  # the earlier keys are still valid
             raise BadSignature(f"the keys of {self._line!r} cannot be fetched: {error.message}") from None
         found = []
-        for key in told.get("keys") or []:
+        for key in document.get("keys") or []:
             if isinstance(key, dict) and key.get("crv") == "Ed25519" and isinstance(key.get("x"), str):
                 text = key["x"]
                 found.append(Ed25519PublicKey.from_public_bytes(urlsafe_b64decode(text + "=" * (-len(text) % 4))))

@@ -115,9 +115,11 @@ class HttpAdapter(ProviderAdapter):
         filled = {name: _filled(value, given) for name, value in self._body.items()}
         body = {name: value for name, value in filled.items() if value is not None or name == "input"}
         headers = {self._key_header: request.key} if self._key_header else {}
-        told = (await self._line.take(route.method, route.at(model=request.model), json=body, headers=headers)).table()
-        said = self._said(told)
-        id = self._id(told)
+        document = (
+            await self._line.take(route.method, route.at(model=request.model), json=body, headers=headers)
+        ).table()
+        said = self._said(document)
+        id = self._id(document)
         if said.status.is_terminal:
             return Started(id, await self._with_result(id, said) if id else said)
         if id is None:
@@ -128,10 +130,10 @@ class HttpAdapter(ProviderAdapter):
         """Poll the work, and fetch its result if the status does not contain it."""
         route = self._need(self._status, "status")
         try:
-            told = (await self._line.take(route.method, route.at(id=external_id))).table()
+            document = (await self._line.take(route.method, route.at(id=external_id))).table()
         except NotFound:
             return unknown("the provider does not know this work")
-        return await self._with_result(external_id, self._said(told))
+        return await self._with_result(external_id, self._said(document))
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
         """Ask the provider to stop the work."""
@@ -147,11 +149,11 @@ class HttpAdapter(ProviderAdapter):
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
         """Parse a webhook, which has the shape of the status answer."""
-        told = Answer(200, headers, body).table()
-        event = _at(told, self._fields["event"])
-        said, id = self._said(told), self._id(told)
+        document = Answer(200, headers, body).table()
+        event = _at(document, self._fields["event"])
+        said, id = self._said(document), self._id(document)
         is_elsewhere = said.status is ProviderStatus.SUCCEEDED and self._result is not None
-        if is_elsewhere and _at(told, self._fields["output"]) is None:
+        if is_elsewhere and _at(document, self._fields["output"]) is None:
             return WebhookNews(
                 _text(event), id, Said(ProviderStatus.RUNNING), query.get("key"), needs_look=id is not None
             )
@@ -161,10 +163,10 @@ class HttpAdapter(ProviderAdapter):
         """Look up the work by its key."""
         route = self._need(self._find, "find")
         try:
-            told = (await self._line.take(route.method, route.at(key=key))).json()
+            document = (await self._line.take(route.method, route.at(key=key))).json()
         except NotFound:
             return None
-        for one in self._items(told):
+        for one in self._items(document):
             # A service that ignores the query lists everything, so the key must be in the entry.
             if _at(one, self._fields["key"]) == key and (id := self._id(one)) is not None:
                 return id
@@ -173,9 +175,9 @@ class HttpAdapter(ProviderAdapter):
     async def list_jobs(self, since: datetime) -> list[Listed]:
         """List the provider's work."""
         route = self._need(self._list, "list")
-        told = (await self._line.take(route.method, route.at(since=f"{since.timestamp():.3f}"))).json()
+        document = (await self._line.take(route.method, route.at(since=f"{since.timestamp():.3f}"))).json()
         found = []
-        for one in self._items(told):
+        for one in self._items(document):
             created_at, id = _time(_at(one, self._fields["created_at"])), self._id(one)
             if id is not None and (created_at is None or created_at >= since):
                 status = status_of(_at(one, self._fields["status"]), self._statuses)
@@ -194,45 +196,45 @@ class HttpAdapter(ProviderAdapter):
         answer = await self._line.take(self._result.method, self._result.at(id=id))
         return Said(said.status, output=json_text(answer.json()), cost=said.cost)
 
-    def _said(self, told: Mapping[str, Any]) -> Said:
-        word = _at(told, self._fields["status"])
+    def _said(self, document: Mapping[str, Any]) -> Said:
+        word = _at(document, self._fields["status"])
         status = status_of(word, self._statuses)
         match status:
             case ProviderStatus.SUCCEEDED:
-                return succeeded(_at(told, self._fields["output"]), self._cost(told))
+                return succeeded(_at(document, self._fields["output"]), self._cost(document))
             case ProviderStatus.FAILED:
-                error = _at(told, self._fields["error"])
+                error = _at(document, self._fields["error"])
                 message = self._line.clean(message_in(error))
-                return failed(message, codes=[*codes_in(error), error], cost=self._cost(told))
+                return failed(message, codes=[*codes_in(error), error], cost=self._cost(document))
             case ProviderStatus.CANCELLED:
-                return cancelled(self._line.clean(message_in(_at(told, self._fields["error"]))))
+                return cancelled(self._line.clean(message_in(_at(document, self._fields["error"]))))
             case ProviderStatus.UNKNOWN:
                 return unknown(f"the provider says {str(word)[:40]!r}")
-        preview = _at(told, self._fields["preview"])
+        preview = _at(document, self._fields["preview"])
         return Said(
             status,
-            progress_pct=percent_of(_at(told, self._fields["progress"])),
-            message=shown(self._line.clean(_text(_at(told, self._fields["message"])))) or None,
+            progress_pct=percent_of(_at(document, self._fields["progress"])),
+            message=shown(self._line.clean(_text(_at(document, self._fields["message"])))) or None,
             preview=None if preview is None else json_text(preview),
         )
 
-    def _cost(self, told: Mapping[str, Any]) -> Cost:
+    def _cost(self, document: Mapping[str, Any]) -> Cost:
         usage = Usage(
-            seconds=decimal_of(_at(told, self._fields["seconds"])) or Decimal(0),
-            tokens_in=count_of(_at(told, self._fields["tokens_in"])),
-            tokens_out=count_of(_at(told, self._fields["tokens_out"])),
+            seconds=decimal_of(_at(document, self._fields["seconds"])) or Decimal(0),
+            tokens_in=count_of(_at(document, self._fields["tokens_in"])),
+            tokens_out=count_of(_at(document, self._fields["tokens_out"])),
         )
-        amount = decimal_of(_at(told, self._fields["cost"]))
+        amount = decimal_of(_at(document, self._fields["cost"]))
         if amount is not None:
             return self.cost(amount, usage)
-        return self.calculate_cost(_text(_at(told, self._fields["model"])), usage)
+        return self.calculate_cost(_text(_at(document, self._fields["model"])), usage)
 
-    def _id(self, told: Any) -> str | None:
-        id = _at(told, self._fields["id"])
+    def _id(self, document: Any) -> str | None:
+        id = _at(document, self._fields["id"])
         return str(id) if isinstance(id, str | int) and not isinstance(id, bool) and str(id) else None
 
-    def _items(self, told: Any) -> list[Any]:
-        items = told if isinstance(told, list) else _at(told, self._fields["items"])
+    def _items(self, document: Any) -> list[Any]:
+        items = document if isinstance(document, list) else _at(document, self._fields["items"])
         if not isinstance(items, list):
             raise BadAnswer(f"the list of work has no {self._fields['items']!r}")
         return items

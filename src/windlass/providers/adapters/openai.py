@@ -96,32 +96,32 @@ class OpenAIAdapter(ProviderAdapter):
         if request.model:
             body["model"] = request.model
         headers = {"idempotency-key": request.key}
-        told = (await self._line.take("POST", _PATHS[endpoint], json=body, headers=headers)).table()
-        return Started(None, self._done(endpoint, request.model, told))
+        document = (await self._line.take("POST", _PATHS[endpoint], json=body, headers=headers)).table()
+        return Started(None, self._done(endpoint, request.model, document))
 
     async def get_job_status(self, external_id: str) -> Said:
         """Return the status of a batch, with its results once it is done."""
         try:
-            told = (await self._line.take("GET", f"batches/{path_part(external_id)}")).table()
+            document = (await self._line.take("GET", f"batches/{path_part(external_id)}")).table()
         except NotFound:
             return unknown("there is no such batch")
-        word = told.get("status")
+        word = document.get("status")
         match status_of(word, _STATUSES):
             case ProviderStatus.SUCCEEDED:
-                return await self._results(told)
+                return await self._results(document)
             case ProviderStatus.FAILED:
-                return self._batch_failure(told)
+                return self._batch_failure(document)
             case ProviderStatus.CANCELLED:
                 return cancelled()
             case ProviderStatus.UNKNOWN:
                 return unknown(f"the batch is {str(word)[:40]!r}")
             case status:
-                return Said(status, progress_pct=_progress(told.get("request_counts")))
+                return Said(status, progress_pct=_progress(document.get("request_counts")))
 
     async def cancel_job(self, external_id: str) -> ProviderStatus:
         """Cancel a batch, which takes up to ten minutes to stop."""
         try:
-            told = (await self._line.take("POST", f"batches/{path_part(external_id)}/cancel")).table()
+            document = (await self._line.take("POST", f"batches/{path_part(external_id)}/cancel")).table()
         except NotFound:
             return ProviderStatus.UNKNOWN
         except ProviderError as error:
@@ -129,18 +129,18 @@ class OpenAIAdapter(ProviderAdapter):
                 raise
             # OpenAI answers so for a batch that has ended.
             return (await self.get_job_status(external_id)).status
-        return status_of(told.get("status"), _STATUSES)
+        return status_of(document.get("status"), _STATUSES)
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
         """Parse an event of a batch. Other events yield UNKNOWN."""
-        told = Answer(200, headers, body).table()
-        data = told.get("data")
+        document = Answer(200, headers, body).table()
+        data = document.get("data")
         id = data.get("id") if isinstance(data, dict) else None
         if not isinstance(id, str) or not id:
             raise BadAnswer("the event has no data.id")
-        has_ended = told.get("type") in _ENDED
+        has_ended = document.get("type") in _ENDED
         said = Said(ProviderStatus.RUNNING if has_ended else ProviderStatus.UNKNOWN)
-        event = told.get("id")
+        event = document.get("id")
         return WebhookNews(event if isinstance(event, str) else "", id, said, query.get("key"), needs_look=has_ended)
 
     async def find_job(self, key: str) -> str | None:
@@ -170,18 +170,18 @@ class OpenAIAdapter(ProviderAdapter):
             raise InvalidRequest("cannot tell the endpoint: give `messages`, `input`, `prompt` or `requests`")
         return str(found)
 
-    def _done(self, endpoint: str, asked: str, told: dict[str, Any]) -> Said:
-        model = told.get("model")
-        usage = _usage(told)
+    def _done(self, endpoint: str, asked: str, document: dict[str, Any]) -> Said:
+        model = document.get("model")
+        usage = _usage(document)
         if endpoint == "images":
-            images = _listed(told, "data")
+            images = _listed(document, "data")
             usage = Usage(items=Decimal(len(images)), tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
             output: dict[str, Any] = {"images": images}
         elif endpoint == "embeddings":
-            output = {"embeddings": _vectors(told), "model": model, "usage": told.get("usage")}
+            output = {"embeddings": _vectors(document), "model": model, "usage": document.get("usage")}
         else:
-            choices = _listed(told, "choices")
-            output = {"text": _text_of(choices), "choices": choices, "model": model, "usage": told.get("usage")}
+            choices = _listed(document, "choices")
+            output = {"text": _text_of(choices), "choices": choices, "model": model, "usage": document.get("usage")}
         return succeeded(output, self.calculate_cost(model if isinstance(model, str) else asked, usage))
 
     # Batches
@@ -192,9 +192,9 @@ class OpenAIAdapter(ProviderAdapter):
         path = f"/v1/{_PATHS[endpoint]}" if endpoint in _PATHS else str(endpoint)
         content = _lines(asked, path, request.model)
         files = {"file": ("batch.jsonl", content, "application/jsonl")}
-        told = (await self._line.take("POST", "files", files=files, data={"purpose": "batch"})).table()
+        document = (await self._line.take("POST", "files", files=files, data={"purpose": "batch"})).table()
         batch = {
-            "input_file_id": _id(told),
+            "input_file_id": _id(document),
             "endpoint": path,
             "completion_window": body.get("completion_window", "24h"),
             "metadata": {**dict(request.metadata), KEY_NAME: request.key},
@@ -202,10 +202,10 @@ class OpenAIAdapter(ProviderAdapter):
         headers = {"idempotency-key": request.key}
         return _id((await self._line.take("POST", "batches", json=batch, headers=headers)).table())
 
-    async def _results(self, told: dict[str, Any]) -> Said:
+    async def _results(self, document: dict[str, Any]) -> Said:
         lines: list[dict[str, Any]] = []
         for name in ("output_file_id", "error_file_id"):
-            file = told.get(name)
+            file = document.get(name)
             if isinstance(file, str) and file:
                 answer = await self._line.take("GET", f"files/{path_part(file)}/content")
                 lines += _read_lines(answer.body)
@@ -226,10 +226,10 @@ class OpenAIAdapter(ProviderAdapter):
         usage = Usage(calls=len(results), tokens_in=tokens_in, tokens_out=tokens_out)
         return self.cost((amount * self._batch_share).normalize() + 0, usage)
 
-    def _batch_failure(self, told: Mapping[str, Any]) -> Said:
-        if told.get("status") == "expired":
+    def _batch_failure(self, document: Mapping[str, Any]) -> Said:
+        if document.get("status") == "expired":
             return failed("the batch was not done within its time", code="batch_expired")
-        errors = told.get("errors")
+        errors = document.get("errors")
         message = self._line.clean(message_in(errors.get("data") if isinstance(errors, dict) else errors))
         # A batch fails as a whole only when its file is invalid.
         return failed(message, codes=codes_in(errors), is_retryable=False)
@@ -239,23 +239,25 @@ class OpenAIAdapter(ProviderAdapter):
         query = {"limit": str(PAGE)}
         while len(found) < most:
             try:
-                told = (await self._line.take("GET", "batches", query=query)).table()
+                document = (await self._line.take("GET", "batches", query=query)).table()
             except NotFound:
                 # Most services that speak this protocol have no batches.
                 return []
-            page = [one for one in _listed(told, "data") if isinstance(one, dict) and isinstance(one.get("id"), str)]
+            page = [
+                one for one in _listed(document, "data") if isinstance(one, dict) and isinstance(one.get("id"), str)
+            ]
             for one in page:
                 if since is not None and (at := _time(one)) is not None and at < since:
                     return found
                 found.append(one)
-            if not told.get("has_more") or not page:
+            if not document.get("has_more") or not page:
                 break
             query["after"] = page[-1]["id"]
         return found[:most]
 
 
-def _usage(told: Mapping[str, Any]) -> Usage:
-    usage = told.get("usage")
+def _usage(document: Mapping[str, Any]) -> Usage:
+    usage = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     tokens_in = count_of(usage.get("prompt_tokens")) or count_of(usage.get("input_tokens"))
     return Usage(
@@ -264,8 +266,8 @@ def _usage(told: Mapping[str, Any]) -> Usage:
     )
 
 
-def _listed(told: Mapping[str, Any], name: str) -> list[Any]:
-    found = told.get(name)
+def _listed(document: Mapping[str, Any], name: str) -> list[Any]:
+    found = document.get(name)
     if not isinstance(found, list):
         raise BadAnswer(f"the answer has no list {name!r}")
     return found
@@ -278,8 +280,8 @@ def _text_of(choices: list[Any]) -> Any:
     return message.get("content")
 
 
-def _vectors(told: Mapping[str, Any]) -> list[Any]:
-    found = _listed(told, "data")
+def _vectors(document: Mapping[str, Any]) -> list[Any]:
+    found = _listed(document, "data")
     if not all(isinstance(one, dict) and isinstance(one.get("index"), int) and "embedding" in one for one in found):
         raise BadAnswer("the answer has embeddings without an index")
     return [one["embedding"] for one in sorted(found, key=lambda one: one["index"])]
@@ -334,8 +336,8 @@ def _place(custom_id: str) -> tuple[int, int, str]:
     return (0, int(custom_id), "") if is_number else (1, 0, custom_id)
 
 
-def _id(told: Mapping[str, Any]) -> str:
-    id = told.get("id")
+def _id(document: Mapping[str, Any]) -> str:
+    id = document.get("id")
     if not isinstance(id, str) or not id:
         raise BadAnswer("the answer has no id")
     return id

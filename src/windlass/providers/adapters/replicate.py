@@ -76,8 +76,8 @@ class ReplicateAdapter(ProviderAdapter):
         if webhook is not None:
             body |= {"webhook": webhook, "webhook_events_filter": self._events}
         headers = {"idempotency-key": request.key, **self._headers}
-        told = (await self._line.take("POST", path, json=body, headers=headers)).table()
-        return Started(_id(told))
+        document = (await self._line.take("POST", path, json=body, headers=headers)).table()
+        return Started(_id(document))
 
     async def get_job_status(self, external_id: str) -> Said:
         """Get the prediction."""
@@ -97,8 +97,8 @@ class ReplicateAdapter(ProviderAdapter):
 
     def parse_webhook(self, headers: Mapping[str, str], body: bytes, query: Mapping[str, str]) -> WebhookNews:
         """Parse a webhook, which is the prediction."""
-        told = Answer(200, headers, body).table()
-        return WebhookNews("", _id(told), self._said(told), query.get("key"))
+        document = Answer(200, headers, body).table()
+        return WebhookNews("", _id(document), self._said(document), query.get("key"))
 
     async def list_jobs(self, since: datetime) -> list[Listed]:
         """List the predictions of the account, newest first, including those of other programs."""
@@ -106,8 +106,8 @@ class ReplicateAdapter(ProviderAdapter):
         path: str | None = "predictions"
         query: dict[str, str] | None = {"created_after": since.astimezone(UTC).isoformat().replace("+00:00", "Z")}
         while path is not None and len(found) < LIST_MAX:
-            told = (await self._line.take("GET", path, query=query)).table()
-            page = told.get("results")
+            document = (await self._line.take("GET", path, query=query)).table()
+            page = document.get("results")
             if not isinstance(page, list):
                 raise BadAnswer("the list of predictions has no `results`")
             for one in page:
@@ -115,38 +115,38 @@ class ReplicateAdapter(ProviderAdapter):
                 if created_at is not None and created_at < since:
                     return found
                 found.append(Listed(_id(one), status_of(one.get("status"), _STATUSES), created_at))
-            path, query = (told.get("next") or None), None
+            path, query = (document.get("next") or None), None
         return found[:LIST_MAX]
 
     async def close(self) -> None:
         """Close the connections."""
         await self._line.close()
 
-    def _said(self, told: Mapping[str, Any]) -> Said:
-        status = status_of(told.get("status"), _STATUSES)
-        message = self._line.clean(message_in(told.get("error")))
+    def _said(self, document: Mapping[str, Any]) -> Said:
+        status = status_of(document.get("status"), _STATUSES)
+        message = self._line.clean(message_in(document.get("error")))
         match status:
             case ProviderStatus.SUCCEEDED:
-                return succeeded(told.get("output"), self._cost(told))
+                return succeeded(document.get("output"), self._cost(document))
             case ProviderStatus.FAILED:
                 codes = ["content_policy"] if _FLAGGED.search(message) else []
-                return failed(message, codes=codes, cost=self._cost(told))
+                return failed(message, codes=codes, cost=self._cost(document))
             case ProviderStatus.CANCELLED:
                 return cancelled(message)
             case ProviderStatus.UNKNOWN:
-                return unknown(f"Replicate says {str(told.get('status'))[:40]!r}")
-        output = told.get("output")
+                return unknown(f"Replicate says {str(document.get('status'))[:40]!r}")
+        output = document.get("output")
         return Said(status, preview=None if output is None else json_text(output))
 
-    def _cost(self, told: Mapping[str, Any]) -> Cost:
-        metrics = told.get("metrics")
+    def _cost(self, document: Mapping[str, Any]) -> Cost:
+        metrics = document.get("metrics")
         metrics = metrics if isinstance(metrics, dict) else {}
         usage = Usage(
             seconds=decimal_of(metrics.get("predict_time")) or Decimal(0),
             tokens_in=count_of(metrics.get("input_token_count")),
             tokens_out=count_of(metrics.get("output_token_count")),
         )
-        return self.calculate_cost(str(told.get("model") or told.get("version") or ""), usage)
+        return self.calculate_cost(str(document.get("model") or document.get("version") or ""), usage)
 
 
 def _target(model: str) -> tuple[str, str]:
@@ -167,8 +167,8 @@ def _target(model: str) -> tuple[str, str]:
     return f"models/{path_parts(owner)}/predictions", ""
 
 
-def _id(told: Any) -> str:
-    id = told.get("id") if isinstance(told, dict) else None
+def _id(document: Any) -> str:
+    id = document.get("id") if isinstance(document, dict) else None
     if not isinstance(id, str) or not id:
         raise BadAnswer("a prediction without an id")
     return id

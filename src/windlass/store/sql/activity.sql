@@ -1,9 +1,14 @@
 -- The activity of open jobs. views/activity.py turns these facts into one word.
 --
--- For each job: whether it is paused, an event that it waits for, otherwise its most important step. The order is: a
--- running step, work at a provider or in a child job, a ready step, a step that waits for a time. A fan-out counts as
--- its children. Within a job lower numbers start first. So the first $2 steps that are neither blocked nor done include
--- a running step, if there is one.
+-- For each job: whether it is paused, an event or an approval that it waits for, otherwise its most important step. The
+-- order is: a running step, work at a provider or in a child job, a ready step, a step that waits for a time. A fan-out
+-- counts as its children. Within a job lower numbers start first. So the first $2 steps that are neither blocked nor
+-- done include a running step, if there is one.
+
+-- fragment: activity_approval
+-- An open request to people, of the job or of one of its steps (by approvals_open).
+(SELECT 'approval:' || a.id FROM windlass.approvals a
+ WHERE a.job_id = j.id AND a.state IN ('PENDING', 'APPROVED') ORDER BY a.no LIMIT 1)
 
 -- fragment: activity_step
 -- The most important step.
@@ -25,7 +30,10 @@ FROM (
     :of
 ) j
 LEFT JOIN LATERAL (
-    SELECT w.name FROM windlass.waits w WHERE w.job_id = j.id LIMIT 1
+    SELECT w.name FROM windlass.waits w WHERE w.job_id = j.id
+    UNION ALL
+    -- include: activity_approval
+    LIMIT 1
 ) w ON true
 LEFT JOIN LATERAL (
     SELECT s.state, split_part(s.waiting_for, ':', 1) AS waiting_for
@@ -36,7 +44,10 @@ LEFT JOIN LATERAL (
 SELECT j.id, j.is_paused, w.name AS event, s.state, s.waiting_for
 FROM windlass.jobs j
 LEFT JOIN LATERAL (
-    SELECT w.name FROM windlass.waits w WHERE w.job_id = j.id ORDER BY w.no LIMIT 1
+    (SELECT 'event:' || w.name AS name FROM windlass.waits w WHERE w.job_id = j.id ORDER BY w.no LIMIT 1)
+    UNION ALL
+    -- include: activity_approval
+    LIMIT 1
 ) w ON true
 LEFT JOIN LATERAL (
     SELECT s.state, CASE WHEN s.waiting_for = 'slot' THEN coalesce((
@@ -59,10 +70,18 @@ WHERE j.due_at IS NOT NULL
 GROUP BY 1, 2, 3, 4
 
 -- name: activity_waiting
--- The newest $3 jobs between two ids that wait for an event: any event, or the event named $4 (by waits_pkey).
-SELECT w.job_id FROM windlass.waits w
-WHERE w.job_id < $1 AND w.job_id >= $2 AND ($4::text IS NULL OR w.name = $4)
-GROUP BY w.job_id ORDER BY w.job_id DESC LIMIT $3
+-- The newest $3 jobs between two ids that wait for an event or an approval, or for the event named $4 (by waits_pkey and
+-- approvals_open).
+SELECT job_id FROM (
+    (SELECT w.job_id FROM windlass.waits w
+     WHERE w.job_id < $1 AND w.job_id >= $2 AND ($4::text IS NULL OR w.name = $4)
+     GROUP BY w.job_id ORDER BY w.job_id DESC LIMIT $3)
+    UNION
+    (SELECT a.job_id FROM windlass.approvals a
+     WHERE a.job_id < $1 AND a.job_id >= $2 AND $4 IS NULL AND a.state IN ('PENDING', 'APPROVED')
+     GROUP BY a.job_id ORDER BY a.job_id DESC LIMIT $3)
+) AS found
+ORDER BY job_id DESC LIMIT $3
 
 -- name: activity_open
 -- Open jobs, $1 at most (by jobs_due).

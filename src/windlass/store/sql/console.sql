@@ -37,7 +37,7 @@ DELETE FROM windlass.console_sessions WHERE digest IN (
 SELECT s.digest, s.caller, s.key_id, s.sealed, s.expires_at,
        s.expires_at < least(windlass.clock() + $2::float8 * interval '1 s', s.created_at + $3::float8 * interval '1 s')
                       - $4::float8 * interval '1 s' AS is_due,
-       k.caller_type, k.tier, k.scopes
+       k.caller_type, k.tier, k.scopes, k.roles
 FROM windlass.console_sessions s LEFT JOIN windlass.keys k ON k.id = s.key_id
 WHERE s.digest = ANY ($1::bytea[]) AND s.expires_at > windlass.clock()
   AND (s.key_id IS NULL

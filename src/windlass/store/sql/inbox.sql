@@ -5,9 +5,9 @@
 SELECT i.job_id, i.no, i.attempt, i.source, i.outcome FROM windlass.inbox i ORDER BY i.at, i.job_id, i.no LIMIT $1
 
 -- name: inbox_cancel_children
--- Tells the child jobs of a swept job to cancel.
+-- Tells the child jobs of a swept job to cancel; $2 says whether they undo their effects.
 INSERT INTO windlass.inbox (job_id, no, attempt, source, outcome, at)
-SELECT id, -1, 0, 'parent', '{}', windlass.clock() FROM windlass.jobs WHERE parent_job = $1 AND finished_at IS NULL
+SELECT id, -1, 0, 'parent', CASE WHEN $2 THEN '{}' ELSE '{"undo":false}' END::json, windlass.clock() FROM windlass.jobs WHERE parent_job = $1 AND finished_at IS NULL
 ON CONFLICT DO NOTHING
 
 -- name: inbox_drop

@@ -188,6 +188,11 @@ WITH old AS (
     WHERE id < rpad(lpad(to_hex(((extract(epoch FROM windlass.clock())::float8 - $1::float8) * 1000)::bigint), 12,
     '0'), 32, '0')::uuid
       AND finished_at < windlass.clock() - make_interval(secs => $1)
+      -- An undo job reads the inputs and outputs of the job that it undoes.
+      AND NOT EXISTS (
+          SELECT FROM windlass.undos u JOIN windlass.jobs undo ON undo.id = u.undo_job
+          WHERE u.job_id = jobs.id AND undo.finished_at IS NULL
+      )
     ORDER BY id LIMIT $2
     FOR UPDATE SKIP LOCKED
 ), event AS (
@@ -202,6 +207,10 @@ WITH old AS (
     DELETE FROM windlass.signals WHERE job_id IN (SELECT id FROM old)
 ), wait AS (
     DELETE FROM windlass.waits WHERE job_id IN (SELECT id FROM old)
+), approval AS (
+    DELETE FROM windlass.approvals WHERE job_id IN (SELECT id FROM old) RETURNING id
+), vote AS (
+    DELETE FROM windlass.votes WHERE approval_id IN (SELECT id FROM approval)
 ), slot AS (
     DELETE FROM windlass.slots WHERE job_id IN (SELECT id FROM old)
 ), work AS (
@@ -210,6 +219,14 @@ WITH old AS (
     DELETE FROM windlass.provider_events WHERE job_id IN (SELECT id FROM old)
 ), cost AS (
     DELETE FROM windlass.costs WHERE job_id IN (SELECT id FROM old)
+), undo AS (
+    DELETE FROM windlass.undos WHERE job_id IN (SELECT id FROM old)
+), undo_attempt AS (
+    DELETE FROM windlass.undo_attempts WHERE job_id IN (SELECT id FROM old)
+), undo_moved AS (
+    DELETE FROM windlass.undo_moved WHERE job_id IN (SELECT id FROM old)
+), undo_kept AS (
+    DELETE FROM windlass.undo_kept WHERE job_id IN (SELECT id FROM old)
 ), redriven AS (
     DELETE FROM windlass.redriven WHERE job_id IN (SELECT id FROM old)
 ), verdict AS (

@@ -2,8 +2,8 @@
 
 -- name: key_create
 -- Returns nothing if the key exists: an earlier commit, whose answer was lost, created it.
-INSERT INTO windlass.keys (id, digest, caller, caller_type, tier, scopes, name, created_at, created_by, expires_at)
-VALUES (:id, :digest, :caller, :caller_type, :tier, :scopes, :name, windlass.clock(), :created_by,
+INSERT INTO windlass.keys (id, digest, caller, caller_type, tier, scopes, roles, name, created_at, created_by, expires_at)
+VALUES (:id, :digest, :caller, :caller_type, :tier, :scopes, :roles::text[], :name, windlass.clock(), :created_by,
         windlass.clock() + make_interval(secs => :expires_in_s::float8))
 ON CONFLICT (id) DO NOTHING
 RETURNING *, true AS is_live

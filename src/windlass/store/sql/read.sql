@@ -4,7 +4,13 @@
 -- When the job last changed, by its last event, and when it was read. Found by the event's key, so that no change of a job
 -- has to write it.
 (SELECT e.at FROM windlass.events e WHERE e.job_id = j.id AND e.seq = j.event_seq) AS updated_at,
-(SELECT windlass.clock()) AS read_at
+(SELECT windlass.clock()) AS read_at,
+-- Its last undo job, that job's state, and whether it asks first. Jobs without an undo cost one probe of an index.
+(SELECT u.undo_job FROM windlass.undos u WHERE u.job_id = j.id ORDER BY u.part DESC LIMIT 1) AS undo_job_id,
+(SELECT undo.state || CASE WHEN u.is_asked THEN ' asked' ELSE '' END
+ FROM windlass.undos u JOIN windlass.jobs undo ON undo.id = u.undo_job
+ WHERE u.job_id = j.id ORDER BY u.part DESC LIMIT 1) AS undo_state,
+EXISTS (SELECT FROM windlass.undo_kept k WHERE k.job_id = j.id) AS has_kept_effects
 
 -- name: read_job
 SELECT j.*, v.version AS recipe_version,

@@ -105,7 +105,7 @@ FROM windlass.verdicts WHERE job_id = $1 ORDER BY seq
 -- fragment: verdict_question
 -- What the policy is asked about a job. The first event has the facts about its caller.
 SELECT j.id, j.recipe, j.plan, j.state, j.caller, j.priority, j.depth, j.labels, j.input, j.policy, j.gate_at,
-       j.gate_tries, e.payload -> 'caller' AS asker,
+       j.gate_tries, j.bypassed_at, e.payload -> 'caller' AS asker,
        -- The rule that asked for the approval that the job waits for.
        CASE WHEN j.gate_tries = 0 THEN (
            SELECT v.rule FROM windlass.verdicts v

@@ -19,6 +19,7 @@ from windlass.testing.sim.log import Key, Log
 from windlass.testing.sim.reruns import check_reruns
 from windlass.testing.sim.scheduler import START
 from windlass.testing.sim.suspects import check_suspects
+from windlass.testing.sim.undone import is_undo
 
 # How soon a message travels from job to job once the faults have ended.
 HEARD_WITHIN_S = 20.0
@@ -47,6 +48,7 @@ def _submissions(tables: Tables, log: Log) -> list[str]:
         if job["idempotency_key"] is not None:
             by_key[job["caller"], job["idempotency_key"]].add(job["id"])
         known = job["id"] in log.asked or job["id"] in log.retried or job["parent_job"] is not None
+        known = known or is_undo(job["plan"])
         if not known:
             wrong.append(f"job {job['id']} was never asked for")
     wrong += [f"key {key} has {len(ids)} jobs" for key, ids in by_key.items() if len(ids) > 1]
@@ -79,25 +81,27 @@ def _reports(tables: Tables, log: Log) -> list[str]:
     heard: dict[tuple[Any, bool], int] = defaultdict(int)
     steps = {(row["job_id"], row["no"]): row for rows in tables.steps.values() for row in rows}
     claimed_by = _claims(tables)
-    for told in log.told:
-        if not told.took_effect:
+    for report in log.told:
+        if not report.took_effect:
             continue
-        job_id, no, attempt = told.key
-        if told.worker is not None and str(told.worker) != claimed_by.get(told.key):
-            wrong.append(f"the report of {told.worker} ended {told.key}, which {claimed_by.get(told.key)} had claimed")
+        job_id, no, attempt = report.key
+        if report.worker is not None and str(report.worker) != claimed_by.get(report.key):
+            wrong.append(
+                f"the report of {report.worker} ended {report.key}, which {claimed_by.get(report.key)} had claimed"
+            )
         # One attempt may first report that it waits for an external answer, and then end.
-        heard[told.key, isinstance(told.outcome, Parked)] += 1
+        heard[report.key, isinstance(report.outcome, Parked)] += 1
         step = steps[job_id, no]
-        match told.outcome:
+        match report.outcome:
             case Success(output=output):
                 if (step["state"], step["attempt"], step["output"]) != (StepState.COMPLETED, attempt, output):
-                    wrong.append(f"the success of {told.key} was heard, and the step is {step['state']}")
+                    wrong.append(f"the success of {report.key} was heard, and the step is {step['state']}")
             case Failure(is_retryable=False):
                 if step["state"] != StepState.FAILED:
-                    wrong.append(f"the failure of {told.key} was heard, and the step is {step['state']}")
+                    wrong.append(f"the failure of {report.key} was heard, and the step is {step['state']}")
             case Cancel():
                 if tables.jobs[job_id]["state"] != "CANCELLED":
-                    wrong.append(f"{told.key} cancelled its job, which is {tables.jobs[job_id]['state']}")
+                    wrong.append(f"{report.key} cancelled its job, which is {tables.jobs[job_id]['state']}")
     wrong += [f"{count} reports of {key} took effect" for (key, _), count in heard.items() if count > 1]
     return wrong
 

@@ -47,6 +47,8 @@ class Log:
     asked: dict[UUID, dict[str, Any]] = field(default_factory=dict)
     # The beginnings of attempts: the worker, and when.
     started: dict[Key, list[tuple[UUID, float]]] = field(default_factory=dict)
+    # When the handlers of attempts returned; a handler whose process died never does.
+    returned: dict[Key, float] = field(default_factory=dict)
     sent: dict[Key, list[Outcome]] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
     # When a step's success was acknowledged, by (job, number).

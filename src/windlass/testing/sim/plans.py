@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from windlass.core.plan import Node, NodeKind, OnFailure, Plan
+from windlass.core.plan import Node, NodeKind, OnFailure, Plan, Undo, UndoOrder, UndoWhen
 from windlass.core.retry import Retry
 
 LEAVES = 12
@@ -20,6 +20,9 @@ _NAMES = "abcdefg"
 # A handler for each node's name; and two kinds of workers, each with a part of the handlers.
 HANDLERS = _NAMES
 PARTS = ("abcd", "defg")
+# The handlers that undo the steps: the same letters, large.
+UNDO_HANDLERS = _NAMES.upper()
+UNDO_PLANS = 24
 EVENTS = ("go", "stop")
 # Keys that steps of many jobs share, the limit of each, and the amount that a step takes.
 KEYS = (("one-${inputs.seconds}", 1, 1), ("few", 3, 1), ("few", 3, 2))
@@ -56,6 +59,26 @@ def outer_library() -> list[Plan]:
             nodes[place] = _outer_node(rng, nodes[place])
         plans.append(replace(plan, nodes=tuple(nodes)))
     return plans
+
+
+def undo_library() -> list[Plan]:
+    """Return plans whose steps can be undone; the later ones start jobs of the earlier ones."""
+    plans: list[Plan] = []
+    for number in range(UNDO_PLANS):
+        rng = random.Random(f"undo plan {number}")
+        plan = _plan(rng, f"undo_{number}", [plan.recipe for plan in plans[:8]] if number >= 8 else [])
+        nodes = tuple(_undone(rng, node) for node in plan.nodes)
+        plans.append(replace(plan, nodes=nodes, undo_order=rng.choice(list(UndoOrder))))
+    return plans
+
+
+def _undone(rng: random.Random, node: Node) -> Node:
+    if node.kind is not NodeKind.TASK or rng.random() < 0.2:
+        return node
+    when = rng.choice([UndoWhen.COMPLETED, UndoWhen.COMPLETED, UndoWhen.STARTED])
+    retry = Retry(max_attempts=rng.choice([2, 6]), base_s=0.5, cap_s=5.0)
+    undo = Undo(node.run.upper(), when, rng.choice(QUEUES), retry, node.timeout_s)
+    return replace(node, undo=undo, savepoint=rng.random() < 0.1)
 
 
 def _outer_node(rng: random.Random, node: Node) -> Node:

@@ -14,6 +14,7 @@ from windlass.store.database import Database
 from windlass.store.plans import PLANS, plan_of
 from windlass.testing.checker import Tables
 from windlass.testing.sim.log import Log
+from windlass.testing.sim.undone import undone_nodes
 from windlass.views import read
 
 _NO_WORK = ("step.cancelled", "step.abandoned")
@@ -48,7 +49,7 @@ def check_reruns(tables: Tables, log: Log) -> list[str]:
         plan = None if job is None else PLANS.get(job["plan"])
         if job is None or plan is None or old not in tables.jobs:
             continue
-        expected = _must_run(plan, step, tables.steps[old])
+        expected = _must_run(plan, {step} | undone_nodes(tables, plan, old, job), tables.steps[old])
         if told != expected:
             wrong.append(f"re-run {new} was to run {sorted(expected)}, and {sorted(told)} was told")
         rows = {row["no"]: row for row in tables.steps[new]}
@@ -69,11 +70,11 @@ def check_reruns(tables: Tables, log: Log) -> list[str]:
     return wrong
 
 
-def _must_run(plan: Plan, step: str, old: list[Any]) -> frozenset[str]:
-    """Return the step, the steps after it, and the undone steps: found forwards, while the engine finds them in its
-    tables.
+def _must_run(plan: Plan, first: set[str], old: list[Any]) -> frozenset[str]:
+    """Return these steps, the steps after them, and the unfinished steps: found forwards, while the engine finds them
+    in its tables.
     """
-    found = {step}
+    found = set(first)
     for node in plan.nodes:
         if found.intersection(node.needs):
             found.add(node.name)

@@ -20,6 +20,7 @@ from windlass.engine.providers import ProviderRow
 from windlass.store.database import Database
 from windlass.testing.checker import Tables
 from windlass.testing.postgres import TABLES, fresh_database
+from windlass.testing.sim.asking import asking_library, check_asking, is_asking, run_meddler, run_voters
 from windlass.testing.sim.cast import Stage, run_controller, run_engine, run_outsider, run_submitter, wishes_of
 from windlass.testing.sim.checker import check
 from windlass.testing.sim.crew import Crew
@@ -28,12 +29,23 @@ from windlass.testing.sim.echoes import run_echo
 from windlass.testing.sim.followed import check_followed, run_clerk, with_webhook
 from windlass.testing.sim.log import Log, overheard
 from windlass.testing.sim.outside import run_poller, run_receiver, run_signaller, run_treasurer, with_budget
-from windlass.testing.sim.plans import HANDLERS, PARTS, PLANS, library, outer_library
+from windlass.testing.sim.plans import (
+    HANDLERS,
+    OUTER_PLANS,
+    PARTS,
+    PLANS,
+    UNDO_HANDLERS,
+    UNDO_PLANS,
+    library,
+    outer_library,
+    undo_library,
+)
 from windlass.testing.sim.reckoning import check_outside, still_open
 from windlass.testing.sim.scheduler import START, Process, Scheduler
 from windlass.testing.sim.skew import SkewedIds
 from windlass.testing.sim.slots import Watch, too_often
 from windlass.testing.sim.small import small_batches
+from windlass.testing.sim.undone import check_undo
 from windlass.testing.sim.world import PROVIDERS, RECEIVER, World
 from windlass.views import explain
 
@@ -44,6 +56,8 @@ END_WITHIN_S = 3600.0
 END_WITHIN_TURNS = 6_000
 LOOK_EVERY_TURNS = 25
 POISON_CHANCE = 0.25
+# Seeds from here on run recipes whose steps can be undone. The histories of all other seeds stay as they were.
+UNDO_SEEDS = 10_000_000
 _CLEARED = [table for table in TABLES if table not in ("plans", "recipes")]
 
 
@@ -71,11 +85,18 @@ class Knobs:
     stop_chance: float
     # Whether some steps kill the processes that run them, and heartbeats outlive their workers.
     has_poison: bool = False
+    # Whether the recipes undo their effects.
+    has_undo: bool = False
 
     @classmethod
     def of(cls, seed: int) -> Knobs:
         """Return the knobs of this seed."""
-        return cls.draw(random.Random(f"seed {seed}"))
+        return cls.draw(random.Random(f"seed {seed}")).undoing(seed)
+
+    def undoing(self, seed: int) -> Knobs:
+        """Return the knobs with the recipes of this seed."""
+        has_undo = seed >= UNDO_SEEDS and not is_asking(seed)
+        return replace(self, is_outer=False, has_undo=True) if has_undo else self
 
     @classmethod
     def draw(cls, rng: random.Random) -> Knobs:
@@ -149,7 +170,7 @@ class Simulation:
         """Create a database, on the server of this DSN or on a throwaway server, and register the recipes."""
         db = await Database.open(await fresh_database(server), max_size=1)
         try:
-            plans = library() + outer_library()
+            plans = library() + outer_library() + undo_library() + asking_library()
             for plan in plans:
                 await recipes.register(db, plan)
             async with db.connection() as connection:
@@ -198,7 +219,7 @@ class _Run:
         self.seed = seed
         self.connection = connection
         rng = random.Random(f"seed {seed}")
-        self.knobs = knobs = Knobs.draw(rng)
+        self.knobs = knobs = Knobs.draw(rng).undoing(seed)
         self.rng = random.Random(rng.getrandbits(64))
         self.scheduler = Scheduler(random.Random(rng.getrandbits(64)), knobs.bell_chance)
         self.faults = Faults(
@@ -210,7 +231,10 @@ class _Run:
         self.db = SimDatabase(real, self.scheduler, self.faults, self.log)
         chances = random.Random(rng.getrandbits(64))
         self.world = World(self.scheduler, self.faults, chances, self.log, real, knobs.trouble)
-        self.stage = Stage(self.db, self.log, self.ids, _sample(self.rng, plans, is_outer=knobs.is_outer))
+        chosen = _sample(self.rng, plans, knobs)
+        self.is_asking = is_asking(seed)
+        asking = plans[PLANS + OUTER_PLANS + UNDO_PLANS :]
+        self.stage = Stage(self.db, self.log, self.ids, asking if self.is_asking else chosen)
         self.stage.cancel_chance = 0.8 if knobs.is_outer else 0.4
         if knobs.is_outer:
             self.db.watch = Watch(real, self.log, plans)
@@ -224,7 +248,8 @@ class _Run:
             await self._outside()
         is_split = self.knobs.is_split and self.knobs.workers > 1
         for number in range(self.knobs.workers):
-            self.crew.start(f"worker {number}", PARTS[number % 2] if is_split else HANDLERS)
+            handlers = PARTS[number % 2] if is_split else HANDLERS
+            self.crew.start(f"worker {number}", handlers + UNDO_HANDLERS if self.knobs.has_undo else handlers)
         for number in range(self.knobs.engines):
             self._engine(f"engine {number}", 0.0)
         while self.scheduler.turns < self.knobs.turns and not self.scheduler.crashes:
@@ -239,9 +264,12 @@ class _Run:
         self.crew.clear()
         tables = await Tables.read(self.connection)
         wrong += self.scheduler.crashes + check(tables, self.log)
+        wrong += await check_undo(self.connection, tables, self.log)
         if self.knobs.is_outer:
             wrong += await check_outside(self.connection, tables, self.log, self.world)
             wrong += self._rates()
+        if self.is_asking:
+            wrong += await check_asking(self.connection, tables)
         wrong += await check_followed(_Plain(self.connection), self.connection, tables)
         return self._outcome(tables, wrong)
 
@@ -257,6 +285,9 @@ class _Run:
         self._keep_up("controller", lambda rng: [run_controller(self.stage, rng)], 0.0)
         self._keep_up("outsider", lambda rng: [run_outsider(self.stage, rng)], 0.0)
         self._keep_up("echo", lambda rng: [run_echo(self.stage, rng)], 0.0)
+        if self.is_asking:
+            self._keep_up("voters", lambda rng: [run_voters(self.stage, rng)], 0.0)
+            self._keep_up("meddler", lambda rng: [run_meddler(self.stage, rng)], 0.0)
         if not self.knobs.is_outer:
             self._keep_up("clerk", lambda rng: [run_clerk(self.stage, rng)], 0.0)
 
@@ -393,9 +424,11 @@ class _Run:
         )
 
 
-def _sample(rng: random.Random, plans: list[Plan], *, is_outer: bool) -> list[Plan]:
-    plain, outer = plans[:PLANS], plans[PLANS:]
-    return rng.sample(outer, 3) + rng.sample(plain, 1) if is_outer else rng.sample(plain, 4)
+def _sample(rng: random.Random, plans: list[Plan], knobs: Knobs) -> list[Plan]:
+    plain, outer, rest = plans[:PLANS], plans[PLANS : PLANS + OUTER_PLANS], plans[PLANS + OUTER_PLANS :]
+    if knobs.has_undo:
+        return rng.sample(rest[:UNDO_PLANS], 4)
+    return rng.sample(outer, 3) + rng.sample(plain, 1) if knobs.is_outer else rng.sample(plain, 4)
 
 
 class _Plain(Database):

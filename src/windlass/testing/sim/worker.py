@@ -44,6 +44,7 @@ class WatchedBegun(Begun):
         super().__init__(concurrency, descriptor)
         self._keys: dict[int, Key] = {}
         self.on_mark: Callable[[Key], None] = lambda _: None
+        self.on_clear: Callable[[Key], None] = lambda _: None
         self.last: Key | None = None
         self._is_closed = False
 
@@ -57,7 +58,8 @@ class WatchedBegun(Begun):
 
     def clear(self, place: int) -> None:
         """Record that the handler has ended."""
-        self._keys.pop(place, None)
+        if (key := self._keys.pop(place, None)) is not None:
+            self.on_clear(key)
         super().clear(place)
 
     def close(self) -> None:
@@ -122,6 +124,7 @@ class WatchedWorker(Worker):
         self.handlers = handlers
         self.begun = begun
         begun.on_mark = self._begins
+        begun.on_clear = lambda key: log.returned.__setitem__(key, now())
         # Whether it has worked, and whether it has left in good order.
         self.has_worked = self.has_left = False
         self._is_claiming = False

@@ -1,4 +1,4 @@
-import { CircleX, Hand, Hourglass, Pause, Play, RotateCcw, Wallet } from "lucide-react";
+import { CircleX, Hand, Hourglass, Pause, Play, RotateCcw, Stamp, Wallet } from "lucide-react";
 import { lazy, type ReactNode, Suspense, useState } from "react";
 import { useLocation } from "wouter";
 import type { StepNo } from "../../graph/types";
@@ -167,6 +167,17 @@ function Stuck({ id, live, selected, onSelect }: BannerProps) {
         }
       >
         <strong className="font-semibold">{reason.step}</strong> {reason.because}.
+      </Strip>
+    );
+  const approval = reason.detail.approval;
+  if (typeof approval === "string")
+    return (
+      <Strip
+        look="waiting"
+        icon={<Stamp size={16} aria-hidden="true" />}
+        actions={<Button onClick={() => go(`/approvals/${approval}`)}>Open the approval</Button>}
+      >
+        <strong className="font-semibold">{reason.step || "The job"}</strong> {reason.because}.
       </Strip>
     );
   if (!isStill) return null;

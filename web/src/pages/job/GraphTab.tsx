@@ -1,16 +1,20 @@
 import { lazy, Suspense, useCallback, useRef } from "react";
 import { GraphView } from "../../graph/GraphView";
 import type { StepNo } from "../../graph/types";
+import { isOver } from "../../state";
 import { useSession } from "../../use/useSession";
 import type { TabProps } from "./JobView";
 import { loadSteps } from "./stepLoader";
-import { useStructure } from "./useJobLive";
+import { useJob, useStructure } from "./useJobLive";
 
 const KillWorker = lazy(() => import("./KillWorker"));
+const UndoPanel = lazy(() => import("./UndoPanel"));
 
 export function GraphTab({ id, live, selected, onSelect }: TabProps) {
   const structure = useStructure(live);
-  const { demo } = useSession();
+  const job = useJob(live);
+  const { demo, can } = useSession();
+  const may = can("jobs:write") ? undefined : "Your key may only read jobs";
   const asked = useRef(new Set<StepNo>());
   const onOpenFan = useCallback(
     (no: StepNo) => {
@@ -24,14 +28,21 @@ export function GraphTab({ id, live, selected, onSelect }: TabProps) {
   );
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <div className="min-h-0 flex-1">
-        <GraphView
-          structure={structure}
-          store={live.graph}
-          selected={selected}
-          onSelect={onSelect}
-          onOpenFan={onOpenFan}
-        />
+      <div className="flex min-h-0 flex-1">
+        <div className="min-w-0 flex-1">
+          <GraphView
+            structure={structure}
+            store={live.graph}
+            selected={selected}
+            onSelect={onSelect}
+            onOpenFan={onOpenFan}
+          />
+        </div>
+        {(job.effects !== "none" || (isOver(job.status) && job.status !== "COMPLETED")) && (
+          <Suspense>
+            <UndoPanel id={id} why={may} />
+          </Suspense>
+        )}
       </div>
       {demo !== null && (
         <Suspense>

@@ -48,7 +48,7 @@ export function activityOf(live: JobLive): Activity {
     else if (step.look === "retrying") found = "sleeping";
     else if (step.look === "waiting") {
       const isElsewhere = kind === "recipe" || waitsFor(fact?.waitingFor, "external");
-      found = kind === "event" ? "waiting" : isElsewhere ? "running" : "sleeping";
+      found = kind === "event" || kind === "approval" ? "waiting" : isElsewhere ? "running" : "sleeping";
     }
     if (found !== null) least = Math.min(least, WEIGHT.indexOf(found));
     if (least === 0) break;

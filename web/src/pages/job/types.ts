@@ -17,6 +17,8 @@ export type StepWork = Schemas["StepWorkDocument"];
 export type StepCost = Schemas["StepCostDocument"];
 export type LogLine = Schemas["LogDocument"];
 export type RerunPlan = Schemas["RerunPlan"];
+export type UndoPlan = Schemas["UndoDocument"];
+export type UndoStep = Schemas["UndoStepDocument"];
 
 /** An attempt. The stream's events tell less of it than the API's page. */
 export type Attempt = Pick<Schemas["AttemptDocument"], "no" | "attempt" | "outcome" | "worker" | "started_at"> &

@@ -30,6 +30,7 @@ export function firstParagraph(text: string): string {
 const KINDS: Readonly<Record<NodeKind, string>> = {
   task: "runs",
   event: "waits for event",
+  approval: "asks people",
   timer: "sleeps",
   recipe: "starts recipe",
 };

@@ -13,6 +13,7 @@ const LINES: Readonly<Record<Scope, string>> = {
   "jobs:read": "See its own jobs",
   "jobs:write": "Submit, cancel and retry its own jobs",
   "audit:read": "Read the audit",
+  "approvals:decide": "Approve or reject what others request",
   "priority:high": "Submit jobs of any priority",
   "policy:read": "Read the policy, and ask it about requests",
   "policy:write": "Publish policies and roll them back",

@@ -1,4 +1,8 @@
-"""The parent's side of the process that evaluates expressions (`cel_child.py`)."""
+"""The parent's side of a child process that answers requests over its two pipes.
+
+A frame is four bytes of length and a body. The child says that it is ready with a first frame. Expressions are
+evaluated in such a process (`cel_child.py`), and scanners of plug-ins run in one (`policy/scan/plugin_child.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,20 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
-class CelProcess:
+class FramedProcess:
     """The process and its two pipes. No operation blocks for longer than its time limit."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
+            env=environment,
             # A Ctrl-C in the terminal is for the parent; the child ends with its standard input.
             process_group=0,
         )
