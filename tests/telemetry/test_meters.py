@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from windlass.telemetry.exposition import Exposition
-from windlass.telemetry.meters import INSTRUMENTS, LABELS_MAX, OTHER, Meters
+from windlass.telemetry.meters import INSTRUMENTS, Meters
+from windlass.telemetry.tallies import LABELS_MAX, OTHER
 
 JOB = UUID("01997f00-0000-7000-8000-000000000001")
 
@@ -69,7 +70,7 @@ def move_everything(meters: Meters) -> None:
     meters.breaker("membership", True)
     meters.watch_pool(lambda: 3, lambda: 5)
     meters.show_queues({"default": (7, 1.5)}, 100)
-    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5)])
+    meters.show_tallies([("film", "QUEUED", 2, 0.0), ("film", "COMPLETED", 1, 2.5), ("film", "DENIED", 1, 0.1)])
     meters.show_installation(2, 0.25)
     meters.received("fal", "applied")
     meters.called("fal", "start", "ok")
@@ -110,8 +111,8 @@ async def test_what_is_shown_is_what_happened(meters: Meters) -> None:
     meters.claimed(0, 10, 0.001)
     meters.attempt(JOB, "film", "cut", 3, 2, "r1", None)("failed")
     found = await shown(meters)
-    assert found["windlass_jobs_total"] == {("film", "QUEUED"): 2, ("film", "COMPLETED"): 1}
-    assert found["windlass_job_seconds_sum"] == {("film", "COMPLETED"): 2.5}
+    assert found["windlass_jobs_total"] == {("film", "QUEUED"): 2, ("film", "COMPLETED"): 1, ("film", "DENIED"): 1}
+    assert found["windlass_job_seconds_sum"] == {("film", "COMPLETED"): 2.5, ("film", "DENIED"): 0.1}
     assert found["windlass_attempts_total"] == {("done", "film"): 1, ("failed", "film"): 1}
     assert found["windlass_step_seconds_count"] == {("done", "film", "cut"): 1, ("failed", "film", "cut"): 1}
     assert found["windlass_scheduling_lag_seconds_count"][()] == 1

@@ -7,7 +7,7 @@ of recipes, steps and queues are distinguished up to LABELS_MAX, then counted to
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -15,16 +15,11 @@ from typing import Any, Literal
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
-from prometheus_client.registry import Collector
 
-from windlass.core.states import JobState
 from windlass.telemetry.histogram import LabelledHistogram, Series
+from windlass.telemetry.tallies import OTHER, Attempts, Labels, Tallies
 from windlass.telemetry.traces import Tracer
 
-LABELS_MAX = 500
-LABEL_LENGTH_MAX = 128
-OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _STEP_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600)
@@ -123,76 +118,6 @@ INSTRUMENTS: dict[str, Instrument] = {
 _SPREADS = frozenset({"windlass_step_seconds", "windlass_scheduling_lag_seconds", "windlass_http_seconds"})
 
 
-class Labels:
-    """Distinguishes names up to a limit, and makes them valid labels."""
-
-    def __init__(self, most: int = LABELS_MAX) -> None:
-        self._most = most
-        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-    def of(self, *names: str) -> tuple[str, ...]:
-        """Return the names as labels; `other` for each when there are too many."""
-        known = self._known.get(names)
-        if known is None:
-            if len(self._known) >= self._most:
-                return (OTHER,) * len(names)
-            known = tuple(name[:LABEL_LENGTH_MAX].encode(errors="replace").decode() for name in names)
-            self._known[names] = known
-        return known
-
-
-class Tallies(Collector):
-    """Jobs by recipe and state, as last read from the database."""
-
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
-        self._rows: list[tuple[str, str, int, float]] = []
-
-    def show(self, rows: Iterable[tuple[str, str, int, float]]) -> None:
-        """Set the rows to show: recipe, state, count, seconds."""
-        self._rows = list(rows)
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics. Called by the registry."""
-        together: dict[tuple[str, str], tuple[int, float]] = {}
-        for recipe, state, count, seconds in self._rows:
-            key = (self._labels.of(recipe)[0], state)
-            counted, took_s = together.get(key, (0, 0.0))
-            together[key] = (counted + count, took_s + seconds)
-        about = INSTRUMENTS["windlass_jobs_total"]
-        jobs = CounterMetricFamily("windlass_jobs", about.about, labels=about.labels)
-        about = INSTRUMENTS["windlass_job_seconds"]
-        seconds_ = SummaryMetricFamily("windlass_job_seconds", about.about, labels=about.labels)
-        for (recipe, state), (count, took_s) in together.items():
-            jobs.add_metric([recipe, state], count)
-            if state != "QUEUED":
-                seconds_.add_metric([recipe, state], count_value=count, sum_value=took_s)
-        yield jobs
-        yield seconds_
-        yield from _by_topic({key: count for key, (count, _) in together.items()})
-
-
-def _by_topic(counts: Mapping[tuple[str, str], int]) -> Iterator[Metric]:
-    """Yield the same counts under the words of policies."""
-    about = INSTRUMENTS["windlass_jobs_received_total"]
-    received = CounterMetricFamily("windlass_jobs_received", about.about, labels=about.labels)
-    about = INSTRUMENTS["windlass_jobs_completed_total"]
-    completed = CounterMetricFamily("windlass_jobs_completed", about.about, labels=about.labels)
-    about = INSTRUMENTS["windlass_safety_denied_total"]
-    refused = CounterMetricFamily("windlass_safety_denied", about.about, labels=about.labels)
-    for (recipe, state), count in counts.items():
-        topic = f"job.{recipe}"
-        if state == JobState.QUEUED:
-            received.add_metric([topic], count)
-            continue
-        completed.add_metric([topic, state], count)
-        if state == JobState.DENIED:
-            refused.add_metric([topic], count)
-    yield received
-    yield completed
-    yield refused
-
-
 # The counters that collectors derive from other counts.
 _DERIVED = frozenset(
     {
@@ -203,26 +128,6 @@ _DERIVED = frozenset(
         "windlass_safety_denied_total",
     }
 )
-
-
-class Attempts(Collector):
-    """Attempts by recipe and outcome, derived from the series of their durations."""
-
-    def __init__(self, step_s: LabelledHistogram, labels: Labels) -> None:
-        self._step_s = step_s
-        self._labels = labels
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics. Called by the registry."""
-        counts: dict[tuple[str, str], int] = {}
-        for (recipe, _, outcome), series in self._step_s.series.items():
-            key = (self._labels.of(recipe)[0], outcome)
-            counts[key] = counts.get(key, 0) + series.count
-        about = INSTRUMENTS["windlass_attempts_total"]
-        family = CounterMetricFamily("windlass_attempts", about.about, labels=about.labels)
-        for labels, count in counts.items():
-            family.add_metric(labels, count)
-        yield family
 
 
 class Meters:
@@ -236,7 +141,7 @@ class Meters:
         self._queues = Labels()
         # The queues shown so far, by their labels.
         self._shown: Iterable[tuple[str, ...]] = ()
-        self._tallies = Tallies(self._recipes)
+        self._tallies = Tallies(self._recipes, INSTRUMENTS)
         registry.register(self._tallies)
         made: dict[str, Any] = {name: _make(name, one, registry) for name, one in INSTRUMENTS.items()}
         self._depth: Gauge = made["windlass_queue_depth"]
@@ -245,7 +150,7 @@ class Meters:
         self._feed_lag: Gauge = made["windlass_feed_lag_seconds"]
         self._engines: Gauge = made["windlass_engines"]
         self._step_s: LabelledHistogram = made["windlass_step_seconds"]
-        registry.register(Attempts(self._step_s, self._recipes))
+        registry.register(Attempts(self._step_s, self._recipes, INSTRUMENTS))
         self._lag_s = made["windlass_scheduling_lag_seconds"].of()
         self._claims: Counter = made["windlass_claims_total"]
         self._claim_steps: Histogram = made["windlass_claim_steps"]

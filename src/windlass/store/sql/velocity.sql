@@ -8,6 +8,11 @@ FROM unnest($1::text[], $2::int[]) AS d (counter, window_s)
 ON CONFLICT (counter, window_s) DO UPDATE SET until = excluded.until
 RETURNING v.counter, v.window_s, v.counts, extract(epoch FROM windlass.clock())::float8 AS now_s
 
+-- name: velocity_read
+-- A counter as a simulation sees it: without a lock.
+SELECT counts, extract(epoch FROM windlass.clock())::float8 AS now_s
+FROM windlass.velocity WHERE counter = $1 AND window_s = $2
+
 -- name: velocity_write
 UPDATE windlass.velocity v SET counts = d.counts, until = windlass.clock() + make_interval(secs => d.window_s * 1.1)
 FROM unnest($1::text[], $2::int[], $3::json[]) AS d (counter, window_s, counts)
