@@ -1507,7 +1507,7 @@ export interface components {
             /** Votes */
             votes: components["schemas"]["VoteDocument"][];
             /** Who */
-            who: components["schemas"]["VotersDocument"][];
+            who: components["schemas"]["ApproverGroup"][];
             /** Why Not */
             why_not: string | null;
         };
@@ -4179,10 +4179,10 @@ export interface components {
             subject?: string | null;
         };
         /**
-         * VotersDocument
+         * ApproverGroup
          * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
          */
-        VotersDocument: {
+        ApproverGroup: {
             /** Callers */
             callers: string[];
             /**
