@@ -1779,7 +1779,7 @@ export interface components {
             /** Votes */
             votes: components["schemas"]["VoteDocument"][];
             /** Who */
-            who: components["schemas"]["VotersDocument"][];
+            who: components["schemas"]["ApproverGroup"][];
             /** Why Not */
             why_not: string | null;
         };
@@ -5334,10 +5334,10 @@ export interface components {
             subject?: string | null;
         };
         /**
-         * VotersDocument
+         * ApproverGroup
          * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
          */
-        VotersDocument: {
+        ApproverGroup: {
             /** Callers */
             callers: string[];
             /**
