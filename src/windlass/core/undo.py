@@ -194,8 +194,8 @@ class _Reversed:
                     self.before[name], after[name] = set(), set()
                     passing.append(name)
                 inside: list[int | str] = [*own] or [f"{node.name}:end"]
-                for one in inside:
-                    self._edge(after, one, f"{node.name}:begin")
+                for vertex in inside:
+                    self._edge(after, vertex, f"{node.name}:begin")
                 for at in own:
                     self._edge(after, f"{node.name}:end", at)
             for name in node.needs:
