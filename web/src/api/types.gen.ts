@@ -9756,6 +9756,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "at": "2026-11-18T21:45:24.194Z",
+                     *           "attempt": null,
+                     *           "constraints": {
+                     *             "budgets": {
+                     *               "max_retries": 1
+                     *             }
+                     *           },
+                     *           "decision": "allow_with_constraints",
+                     *           "edge": "submit",
+                     *           "enforced": {
+                     *             "max_retries": "engine"
+                     *           },
+                     *           "kernel": null,
+                     *           "no": null,
+                     *           "policy": 1,
+                     *           "reason": "rule hello",
+                     *           "rule": "hello",
+                     *           "seq": 1,
+                     *           "subject": null
+                     *         }
+                     *       ],
+                     *       "policy": 1,
+                     *       "rule": "hello"
+                     *     }
+                     */
                     "application/json": components["schemas"]["DecisionList"];
                 };
             };
