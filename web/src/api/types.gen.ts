@@ -1812,7 +1812,26 @@ export interface components {
              * Who
              * @description A voter belongs to every group.
              */
-            who: components["schemas"]["VotersDocument"][];
+            who: components["schemas"]["ApproverGroup"][];
+        };
+        /**
+         * ApproverGroup
+         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
+         */
+        ApproverGroup: {
+            /** Callers */
+            callers: string[];
+            /**
+             * Escalate After S
+             * @description After this time the people below belong to it too.
+             */
+            escalate_after_s: number | null;
+            /** Escalate Callers */
+            escalate_callers: string[];
+            /** Escalate Roles */
+            escalate_roles: string[];
+            /** Roles */
+            roles: string[];
         };
         /**
          * AttemptDocument
@@ -5332,25 +5351,6 @@ export interface components {
              * @description `subject` as the voter read it. If something else would run, the vote is refused.
              */
             subject?: string | null;
-        };
-        /**
-         * ApproverGroup
-         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
-         */
-        ApproverGroup: {
-            /** Callers */
-            callers: string[];
-            /**
-             * Escalate After S
-             * @description After this time the people below belong to it too.
-             */
-            escalate_after_s: number | null;
-            /** Escalate Callers */
-            escalate_callers: string[];
-            /** Escalate Roles */
-            escalate_roles: string[];
-            /** Roles */
-            roles: string[];
         };
         /**
          * WaitDocument

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from windlass.api.wire.approval import VotersDocument
+from windlass.api.wire.approval import ApproverGroup
 from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told
 from windlass.core.verdict import Decision, Edge, OutputDecision
 from windlass.engine.replay import DAYS_MAX, JOBS_MAX
@@ -231,7 +231,7 @@ class ApprovalTermsDocument(Told):
     """How an approval is given."""
 
     need: int
-    who: list[VotersDocument] = Field(description="A voter belongs to every group.")
+    who: list[ApproverGroup] = Field(description="A voter belongs to every group.")
     expires_s: float
 
 
