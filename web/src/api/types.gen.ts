@@ -4192,7 +4192,7 @@ export interface components {
             expected?: number | null;
             /**
              * New Only
-             * @description Jobs that were submitted before are not judged again.
+             * @description Jobs that were submitted before are not judged again. Refused for the first policy.
              * @default false
              */
             new_only: boolean;
@@ -4763,7 +4763,7 @@ export interface components {
         RollbackWish: {
             /**
              * New Only
-             * @description Jobs that were submitted before are not judged again.
+             * @description Jobs that were submitted before are not judged again. Refused for the first policy.
              * @default false
              */
             new_only: boolean;
