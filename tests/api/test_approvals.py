@@ -212,9 +212,7 @@ async def test_a_policy_that_changed_meanwhile_is_asked_again(api: Rig, people: 
     await published(api, MAIL.replace("need: 2", "need: 1"))
     job_id = await api.submit("hello")
     [one] = await listed(people["grace"], decidable=True)
-    await publish(
-        api.windlass.db, {"main": MAIL.replace("need: 2", "need: 3")}, by="op", untested="a test", new_only=True
-    )
+    await published(api, MAIL.replace("need: 2", "need: 3"), new_only=True)
     stale = await decide(people["grace"], one["id"])
     assert (stale.status_code, stale.json()["code"]) == (409, "approval_stale_snapshot")
     [new] = await listed(people["grace"], decidable=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windlass.core.errors import BadPolicy, BadRecipe, NotFound, Transient, WindlassError
+from windlass.core.errors import BadPolicy, BadRecipe, Denied, Forbidden, NotFound, Transient, WindlassError
 
 
 def test_an_error_ends_with_its_remedy() -> None:
@@ -31,3 +31,9 @@ def test_every_error_has_a_code_of_its_own() -> None:
 
     kinds = {kind for kind in below(WindlassError) if kind.__module__ == "windlass.core.errors"}
     assert len({kind.code for kind in kinds}) == len(kinds)
+
+
+def test_a_denied_job_is_named_with_its_rule() -> None:
+    error = Denied("the policy denies it", job_id="job", rule="no-mail")
+    assert (error.job_id, error.rule, error.code) == ("job", "no-mail", "safety_denied")
+    assert isinstance(error, Forbidden)

@@ -11,10 +11,21 @@ from hypothesis import strategies as st
 
 from tests.core.world import World, task
 from windlass.core.birth import births, first_state
+from windlass.core.constraint import NO_CONSTRAINTS, Constraints
 from windlass.core.draft import Draft
 from windlass.core.effect import RecordVerdict, Sweep
-from windlass.core.gatekeeping import ASK_MAX_S, Ruling, ask_after_s, fault_of, hold_of, rule_on
+from windlass.core.gatekeeping import (
+    ASK_MAX_S,
+    DESTINATION,
+    Ruling,
+    ask_after_s,
+    at_destination,
+    fault_of,
+    hold_of,
+    rule_on,
+)
 from windlass.core.hold import NO_HOLD, Hold
+from windlass.core.outcome import DESTINATION_DENIED
 from windlass.core.plan import Plan
 from windlass.core.states import JobState, StepState
 from windlass.core.velocity import VelocityWindow
@@ -135,3 +146,31 @@ def test_no_window_holds_more_requests_than_were_counted(times: list[float], len
     inside = sum(ends - length_s < at <= ends for at in times)
     assert inside <= window.count(ends) <= len(times)
     assert window.count(ends + 2 * length_s) == 0
+
+
+def limited_to(*hosts: str) -> Constraints:
+    return Constraints(allowed_destinations=frozenset(hosts))
+
+
+def test_a_request_to_an_allowed_destination_keeps_its_verdict() -> None:
+    verdict = Verdict(D.ALLOW, "rule")
+    assert at_destination(verdict, NO_CONSTRAINTS, "mail", "anywhere.example") is verdict
+    assert at_destination(verdict, limited_to("*.example"), "mail", "smtp.example") is verdict
+    refusal = Verdict(D.DENY, "rule")
+    assert at_destination(refusal, limited_to("*.example"), "mail", "elsewhere.test") is refusal
+
+
+@pytest.mark.parametrize("host", ["elsewhere.test", ""])
+def test_a_request_to_another_destination_is_denied_with_its_own_code(host: str) -> None:
+    both = limited_to("smtp.example", "imap.example")
+    limited = Verdict(D.ALLOW_WITH_CONSTRAINTS, "rule", constraints=limited_to("smtp.example"))
+    found = at_destination(limited, both, "mail", host)
+    assert (found.decision, found.rule) == (D.DENY, DESTINATION)
+    assert (host or "the unknown host of mail") in found.reason
+    assert fault_of(found).code == DESTINATION_DENIED
+
+
+def test_a_job_that_never_waited_for_people_keeps_its_state_when_it_may_go_on() -> None:
+    draft = draft_of(Hold.POLICY, Hold.POLICY)
+    assert rule_on(draft, ruling(D.ALLOW))
+    assert draft.job.state is J.QUEUED

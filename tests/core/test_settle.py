@@ -12,6 +12,7 @@ from tests.core.world import BOOM, JOB, OUTPUT, START, World, child, event, task
 from windlass.core.effect import Charge, GiveUpWork, RecordWork
 from windlass.core.external import ID_MAX, WAIT_S
 from windlass.core.outcome import (
+    SAFETY_DENIED,
     Cancel,
     Cost,
     Failure,
@@ -27,7 +28,7 @@ from windlass.core.outcome import (
 from windlass.core.plan import OnFailure
 from windlass.core.retry import LOSSES_MAX, SILENT_LOSSES_MAX, SUSPECT_LOSSES, Retry
 from windlass.core.route import Await, Call, Run
-from windlass.core.settle import DATABASE_LOST, settle
+from windlass.core.settle import DATABASE_LOST, MAX_RETRIES_EXCEEDED, settle
 from windlass.core.states import JobState, StepState
 
 S, J = StepState, JobState
@@ -81,6 +82,30 @@ def test_the_last_allowed_failure_is_final() -> None:
     assert world.states() == {"a": S.FAILED}
     assert world.job.state is J.FAILED
     assert world.job.error == replace(BOOM, step="a")
+
+
+def test_a_failure_beyond_the_attempts_that_the_policy_allows_is_final() -> None:
+    world = World.of(task("a", retry=FLAT))
+    world.job.attempts_max = 2
+    world.run("a", Failure(BOOM))
+    world.pass_time(10)
+    assert world.wake(world.step("a"))
+    world.run("a", Failure(BOOM))
+    assert (world.states(), world.job.state) == ({"a": S.FAILED}, J.FAILED)
+    assert world.job.error is not None and world.job.error.code == MAX_RETRIES_EXCEEDED
+
+
+def test_a_step_that_the_policy_denies_denies_its_job() -> None:
+    world = World.of(task("a", retry=FLAT))
+    world.run("a", Failure(Fault(SAFETY_DENIED, "no"), is_retryable=False))
+    assert world.job.state is J.DENIED
+
+
+def test_a_job_ends_as_the_first_failure_says() -> None:
+    world = World.of(task("a"), task("b"))
+    world.run("a", Failure(Fault(SAFETY_DENIED, "no"), is_retryable=False))
+    world.run("b")
+    assert world.job.state is J.DENIED
 
 
 def test_a_final_failure_is_not_tried_again() -> None:

@@ -343,3 +343,9 @@ async def test_a_process_without_a_required_policy_is_not_ready(db: Database, se
 async def test_a_release_that_judges_nothing_may_not_start_after_the_first_publish(db: Database) -> None:
     await publish(db, {"main": ALLOW}, by="ann")
     assert await one(db, "SELECT oldest_schema >= 18 FROM windlass.installation")
+
+
+async def test_the_first_policy_concerns_the_open_jobs_too(db: Database) -> None:
+    with pytest.raises(BadInput, match="open jobs"):
+        await publish(db, {"main": DENY}, by="ann", new_only=True)
+    assert (await policies.read_now(db)).no == 0

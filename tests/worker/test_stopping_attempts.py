@@ -50,7 +50,7 @@ async def test_a_thread_that_cannot_be_stopped_is_waited_for_and_then_undone(yar
     release = yard.folder / "release"
     undo = Undo("hang_in_thread", queue=yard.queue)
     async with yard.working(), yard.loops():
-        (job,) = await yard.submit(node("hang_in_thread", with_={"release": str(release)}, undo=undo))
+        (job,) = await yard.submit(node("hang_in_thread", timeout_s=60.0, with_={"release": str(release)}, undo=undo))
         await until_state(yard, job, StepState.RUNNING)
         await cancel(yard.db, job)
         undo_job = (await read.job(yard.db, job)).undo_job_id

@@ -139,6 +139,10 @@ async def _put(
     db: Database, now: Now, version: PolicyVersion | None, loaded: LoadedPolicy, wish: _Wish
 ) -> Published | None:
     """Write the version on top of the one in force; None if another one is in force by now."""
+    if wish.new_only and now.no == 0:
+        # Until now no job was judged. A process that has not heard of this publish goes on making such jobs, and only
+        # the floor keeps them from being claimed.
+        raise BadInput("the first policy concerns the open jobs too", remedy="Publish it without `--new-only`")
     if version is not None and _is_same(version.head, loaded, wish):
         return Published(version.head, now.floor, False, now.no)
     names = tuple(one.name for one in loaded.texts)

@@ -161,9 +161,10 @@ class Replay:
         """Tell whether the move begins an attempt: of a worker, of a child job, or of a wait for an event or people."""
         if target is S.RUNNING or (target is S.PARKED and payload.get("waiting_for") == WaitKind.CHILD):
             return True
-        kind = self.plan.nodes[self.node_of(no)].kind
-        is_awaited = kind in (NodeKind.EVENT, NodeKind.APPROVAL)
-        return is_awaited and source is S.READY and target in (S.PARKED, S.COMPLETED)
+        if target is S.PARKED and str(payload.get("waiting_for")).startswith(WaitKind.APPROVAL):
+            return True
+        is_event = self.plan.nodes[self.node_of(no)].kind is NodeKind.EVENT
+        return is_event and source is S.READY and target in (S.PARKED, S.COMPLETED)
 
     def park(self, no: int, payload: dict[str, Any]) -> None:
         """Check that a wait is as long as requested."""

@@ -1779,7 +1779,7 @@ export interface components {
             /** Votes */
             votes: components["schemas"]["VoteDocument"][];
             /** Who */
-            who: components["schemas"]["VotersDocument"][];
+            who: components["schemas"]["ApproverGroup"][];
             /** Why Not */
             why_not: string | null;
         };
@@ -1812,7 +1812,26 @@ export interface components {
              * Who
              * @description A voter belongs to every group.
              */
-            who: components["schemas"]["VotersDocument"][];
+            who: components["schemas"]["ApproverGroup"][];
+        };
+        /**
+         * ApproverGroup
+         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
+         */
+        ApproverGroup: {
+            /** Callers */
+            callers: string[];
+            /**
+             * Escalate After S
+             * @description After this time the people below belong to it too.
+             */
+            escalate_after_s: number | null;
+            /** Escalate Callers */
+            escalate_callers: string[];
+            /** Escalate Roles */
+            escalate_roles: string[];
+            /** Roles */
+            roles: string[];
         };
         /**
          * AttemptDocument
@@ -4173,7 +4192,7 @@ export interface components {
             expected?: number | null;
             /**
              * New Only
-             * @description Jobs that were submitted before are not judged again.
+             * @description Jobs that were submitted before are not judged again. Refused for the first policy.
              * @default false
              */
             new_only: boolean;
@@ -4744,7 +4763,7 @@ export interface components {
         RollbackWish: {
             /**
              * New Only
-             * @description Jobs that were submitted before are not judged again.
+             * @description Jobs that were submitted before are not judged again. Refused for the first policy.
              * @default false
              */
             new_only: boolean;
@@ -5332,25 +5351,6 @@ export interface components {
              * @description `subject` as the voter read it. If something else would run, the vote is refused.
              */
             subject?: string | null;
-        };
-        /**
-         * VotersDocument
-         * @description A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it.
-         */
-        VotersDocument: {
-            /** Callers */
-            callers: string[];
-            /**
-             * Escalate After S
-             * @description After this time the people below belong to it too.
-             */
-            escalate_after_s: number | null;
-            /** Escalate Callers */
-            escalate_callers: string[];
-            /** Escalate Roles */
-            escalate_roles: string[];
-            /** Roles */
-            roles: string[];
         };
         /**
          * WaitDocument
@@ -9756,6 +9756,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "at": "2026-11-18T21:45:24.194Z",
+                     *           "attempt": null,
+                     *           "constraints": {
+                     *             "budgets": {
+                     *               "max_retries": 1
+                     *             }
+                     *           },
+                     *           "decision": "allow_with_constraints",
+                     *           "edge": "submit",
+                     *           "enforced": {
+                     *             "max_retries": "engine"
+                     *           },
+                     *           "kernel": null,
+                     *           "no": null,
+                     *           "policy": 1,
+                     *           "reason": "rule hello",
+                     *           "rule": "hello",
+                     *           "seq": 1,
+                     *           "subject": null
+                     *         }
+                     *       ],
+                     *       "policy": 1,
+                     *       "rule": "hello"
+                     *     }
+                     */
                     "application/json": components["schemas"]["DecisionList"];
                 };
             };

@@ -37,7 +37,7 @@ class ApprovalsQuery(Sought):
     cursor: str | None = Field(default=None, max_length=1_024, description="`next` of the last page.")
 
 
-class VotersDocument(Told):
+class ApproverGroup(Told):
     """A group of people; a voter belongs to all groups. Without roles and callers, all who may decide belong to it."""
 
     roles: list[str]
@@ -80,7 +80,7 @@ class ApprovalDocument(Told):
     rule: str | None = Field(description="The rule of the policy that asks.")
     reason: str = Field(description="The rule's words.")
     need: int = Field(description="How many people must approve.")
-    who: list[VotersDocument]
+    who: list[ApproverGroup]
     on_reject: OnReject
     votes: list[VoteDocument]
     may_decide: bool = Field(description="Whether the caller of this request may vote now.")

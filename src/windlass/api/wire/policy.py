@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from windlass.api.wire.approval import VotersDocument
+from windlass.api.wire.approval import ApproverGroup
 from windlass.api.wire.wire import Asked, LongText, Sought, Text, Time, Told
 from windlass.core.verdict import Decision, Edge, OutputDecision
 from windlass.engine.replay import DAYS_MAX, JOBS_MAX
@@ -40,7 +40,9 @@ class PublishWish(Asked):
         min_length=1, max_length=DOCUMENTS_MAX, description="They replace the documents with the same names."
     )
     only: bool = Field(default=False, description="They replace all documents.")
-    new_only: bool = Field(default=False, description="Jobs that were submitted before are not judged again.")
+    new_only: bool = Field(
+        default=False, description="Jobs that were submitted before are not judged again. Refused for the first policy."
+    )
     note: LongText | None = Field(default=None, min_length=1, description="Why it is published.")
     untested: LongText | None = Field(
         default=None, min_length=1, description="The reason to publish although tests fail or are missing."
@@ -57,7 +59,9 @@ class RollbackWish(Asked):
     """A version whose content is published again."""
 
     version: Number
-    new_only: bool = Field(default=False, description="Jobs that were submitted before are not judged again.")
+    new_only: bool = Field(
+        default=False, description="Jobs that were submitted before are not judged again. Refused for the first policy."
+    )
     note: LongText | None = Field(default=None, min_length=1, description="Why it is rolled back.")
 
 
@@ -231,7 +235,7 @@ class ApprovalTermsDocument(Told):
     """How an approval is given."""
 
     need: int
-    who: list[VotersDocument] = Field(description="A voter belongs to every group.")
+    who: list[ApproverGroup] = Field(description="A voter belongs to every group.")
     expires_s: float
 
 

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from windlass.core.plan import Plan
+import msgspec
+
+from windlass.core.plan import NodeKind, Plan
 from windlass.core.states import STEP_DONE, StepState
 from windlass.engine import rerun
 from windlass.store.database import Database
@@ -49,7 +51,9 @@ def check_reruns(tables: Tables, log: Log) -> list[str]:
         plan = None if job is None else PLANS.get(job["plan"])
         if job is None or plan is None or old not in tables.jobs:
             continue
-        expected = _must_run(plan, {step} | undone_nodes(tables, plan, old, job), tables.steps[old])
+        first = {step} | undone_nodes(tables, plan, old, job)
+        is_changed = _inputs(tables, old) != _inputs(tables, new)
+        expected = _must_run(plan, first, tables.steps[old], is_changed=is_changed)
         if told != expected:
             wrong.append(f"re-run {new} was to run {sorted(expected)}, and {sorted(told)} was told")
         rows = {row["no"]: row for row in tables.steps[new]}
@@ -70,15 +74,31 @@ def check_reruns(tables: Tables, log: Log) -> list[str]:
     return wrong
 
 
-def _must_run(plan: Plan, first: set[str], old: list[Any]) -> frozenset[str]:
-    """Return these steps, the steps after them, and the unfinished steps: found forwards, while the engine finds them
-    in its tables.
-    """
-    found = set(first)
+def _inputs(tables: Tables, job: UUID) -> dict[str, str]:
+    # As text, because True and 1 are different inputs.
+    return {name: repr(value) for name, value in msgspec.json.decode(tables.jobs[job]["input"]).items()}
+
+
+def _after(plan: Plan, names: set[str]) -> set[str]:
+    """Return these steps and the steps after them."""
+    found = set(names)
     for node in plan.nodes:
         if found.intersection(node.needs):
             found.add(node.name)
-    undone = {
+    return found
+
+
+def _must_run(plan: Plan, first: set[str], old: list[Any], *, is_changed: bool) -> frozenset[str]:
+    """Return these steps, the steps after them, the unfinished steps, and the approvals that those need, with what
+    follows them.
+
+    They are found forwards, while the engine finds them in its tables.
+    """
+    approvals = {node.name for node in plan.nodes if node.kind is NodeKind.APPROVAL}
+    found = _after(plan, first | (approvals if is_changed else set()))
+    while more := {name for name in approvals - found if found & (_after(plan, {name}) - {name})}:
+        found = _after(plan, found | more)
+    unfinished = {
         plan.nodes[row["node"]].name for row in old if row["index"] is None and StepState(row["state"]) not in STEP_DONE
     }
-    return frozenset(found | undone)
+    return frozenset(found | unfinished)

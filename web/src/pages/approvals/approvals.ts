@@ -6,7 +6,7 @@ import type { Look } from "../../state";
 import { APPROVALS_KEY, type ApprovalPage } from "../../use/useToDecide";
 
 export type Approval = Schemas["ApprovalDocument"];
-export type Voters = Schemas["VotersDocument"];
+export type Voters = Schemas["ApproverGroup"];
 export type ApprovalState = Schemas["ApprovalState"];
 export type Choice = Schemas["Choice"];
 export type View = "decide" | "mine" | "all";

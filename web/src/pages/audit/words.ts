@@ -39,8 +39,6 @@ const WORDS: Readonly<Record<AuditEvent, Word>> = {
   policy_rolled_back: { word: "Rolled a policy back", tone: "care" },
   approval_voted: { word: "Voted on an approval", tone: "care" },
   approval_used: { word: "Approval was used", tone: "good" },
-  policy_published: { word: "Published a policy", tone: "care" },
-  policy_rolled_back: { word: "Rolled a policy back", tone: "care" },
   demo_worker_killed: { word: "Killed the demo's worker", tone: "care" },
 };
 
