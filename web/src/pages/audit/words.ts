@@ -37,6 +37,8 @@ const WORDS: Readonly<Record<AuditEvent, Word>> = {
   timeline_changed: { word: "Database was failed over", tone: "care" },
   policy_published: { word: "Published a policy", tone: "care" },
   policy_rolled_back: { word: "Rolled a policy back", tone: "care" },
+  policy_bypassed: { word: "Ran a job without its kernel", tone: "bad" },
+  kernel_set: { word: "Set the kernel that judges jobs", tone: "care" },
   approval_voted: { word: "Voted on an approval", tone: "care" },
   approval_used: { word: "Approval was used", tone: "good" },
   demo_worker_killed: { word: "Killed the demo's worker", tone: "care" },
