@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from windlass.core.errors import BadPolicy, BadRecipe, Denied, Forbidden, NotFound, Transient, WindlassError
+from windlass.core.errors import (
+    BadPolicy,
+    BadRecipe,
+    Denied,
+    Forbidden,
+    NotFound,
+    SafetyUnavailable,
+    Transient,
+    Unavailable,
+    WindlassError,
+)
 
 
 def test_an_error_ends_with_its_remedy() -> None:
@@ -37,3 +47,9 @@ def test_a_denied_job_is_named_with_its_rule() -> None:
     error = Denied("the policy denies it", job_id="job", rule="no-mail")
     assert (error.job_id, error.rule, error.code) == ("job", "no-mail", "safety_denied")
     assert isinstance(error, Forbidden)
+
+
+def test_an_error_of_a_kernel_says_whether_it_was_silent() -> None:
+    error = SafetyUnavailable("no answer within 2 s", is_silent=True)
+    assert (error.is_silent, error.code) == (True, "safety_unavailable")
+    assert isinstance(error, Unavailable)

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from windlass.core.constraint import NO_CONSTRAINTS, Constraints
 from windlass.core.verdict import (
+    KERNEL_BYPASS,
+    KERNEL_WAIT,
     NO_POLICY,
     ApprovalTerms,
     Decision,
@@ -15,10 +17,12 @@ from windlass.core.verdict import (
     OutputVerdict,
     Verdict,
     Voters,
+    bypassing,
     denied,
     parse_decision,
     strictest,
     strictest_output,
+    waiting,
 )
 
 LEADS = Voters(roles=frozenset({"lead"}))
@@ -135,3 +139,11 @@ def test_no_verdict_is_stricter_than_the_strictest(verdicts: list[Verdict]) -> N
     assert all(one.decision.rank <= found.decision.rank for one in verdicts)
     assert all(one.constraints.meet(found.constraints) == found.constraints for one in verdicts)
     assert any(one.rule == found.rule for one in verdicts)
+
+
+def test_a_job_waits_for_a_kernel_that_has_not_answered_and_passes_one_that_is_bypassed() -> None:
+    found = [(one.decision, one.rule, one.kernel) for one in (waiting("outside"), bypassing("outside"))]
+    assert found == [
+        (Decision.THROTTLE, KERNEL_WAIT, "outside"),
+        (Decision.ALLOW, KERNEL_BYPASS, "outside"),
+    ]
