@@ -158,5 +158,9 @@ async def index_of(dsn: str, wanted: JobFilter) -> str:
     finally:
         await connection.close()
     lines = [row[0] for row in rows]
-    found = {line.split(" using ")[1].split(" ")[0] for line in lines if " using " in line and " on jobs" in line}
+    found = {
+        line.split(" using ")[1].split(" ")[0]
+        for line in lines
+        if " using " in line and re.search(r" on jobs( j)?( |$)", line)
+    }
     return ", ".join(sorted(found)) or "none"

@@ -25,16 +25,13 @@ SCHEMAS: dict[str, Any] = bare().openapi()["components"]["schemas"]
 INTERNAL = {
     "Because": "the code of a problem, or of an error inside a document",
     "Content": "a question to the core, never an answer",
-    "Decision": "of a policy; no route judges a request yet",
-    "Edge": "of a policy; no route judges a request yet",
-    "EffectKind": "of a recipe's step; the plan of an undo names the effects that are final",
     "Enforcer": "of a policy's constraints; no route judges a request yet",
     "Hold": "a bit mask; clients see HoldName",
     "Meet": "how two constraints become one, never an answer",
-    "OutputDecision": "of a policy; no route judges an output yet",
     "Promise": "of the database's settings; doctor and the logs tell it",
     "Reader": "a question to the core, never an answer",
     "SignatureProfile": "of the settings of a provider",
+    "Use": "what a second look at an approval says to the engine",
     "UndoWhen": "of a recipe's step; an undo lists the effects to which it applies",
     "SlotState": "a row of the granter; clients see the step's state",
 }
@@ -43,7 +40,7 @@ FREE = {
     ("EventDocument", "source"), ("EventLine", "source"), ("LogDocument", "level"),
     ("StepWorkDocument", "status"), ("AwaitedDocument", "event"), ("Me", "scopes"), ("SessionDocument", "scopes"),
     # A text of a URL, and a number.
-    ("Problem", "type"), ("Problem", "status"),
+    ("Problem", "type"), ("Problem", "status"), ("Denial", "type"), ("Denial", "status"),
 }  # fmt: skip
 WORDS = re.compile(
     r"(status|state|kind|type|outcome|event|role|scopes?|action|breaker|level|activity|on_failure)$|_(status|state|type)$"
@@ -110,7 +107,7 @@ def test_every_state_and_every_event_of_the_statements_has_a_type() -> None:
 
 def test_the_page_of_events_has_every_type_and_no_other() -> None:
     page = (ROOT / "docs/reference/events.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"`((?:job|step)\.[a-z_]+)`", page))
+    told = set(re.findall(r"`((?:job|step|approval)\.[a-z_]+)`", page))
     assert told == set(EventType)
 
 

@@ -285,7 +285,7 @@ def test_the_fleet_and_the_recipes_are_listed(served: Cli) -> None:
     assert {workers[0]["services"][name] for name in ("bus", "evaluator", "heartbeat", "loops", "worker")} == {"ok"}
     assert f"{len(workers[0]['services'])} ok" in served("workers").ok().out
     recipes = served("recipes", "list", "--json").ok().json()["items"]
-    assert [one["name"] for one in recipes] == ["approval", "fall", "film", "flop", "nap", "nobody"]
+    assert [one["name"] for one in recipes] == ["approval", "fall", "film", "flop", "nap", "nobody", "reviewed"]
     assert {one["version"] for one in recipes} == {1}
     assert "input topic: string (required)" in served("recipes", "show", "film").ok().out
 

@@ -307,7 +307,8 @@ async def test_every_way_is_driven_by_its_index_among_many_jobs_of_many_callers(
         assert first.jobs or title == "nobody's", title
         for before in (None, first.next):
             nodes = await _explain(db, wanted, before)
-            on_jobs = [node for node in nodes if node.get("Relation Name") == "jobs"]
+            # The rows of undo jobs are read one by one, for the jobs of the page that have one.
+            on_jobs = [n for n in nodes if n.get("Relation Name") == "jobs" and n.get("Alias") != "undo"]
             assert {node["Index Name"] for node in on_jobs} == {index}, (title, on_jobs)
             assert not [n for n in nodes if n["Node Type"] == "Seq Scan"], title
             looked_at = sum(node["Actual Rows"] * node["Actual Loops"] for node in on_jobs)

@@ -307,7 +307,7 @@ async def test_callers_at_once_share_one_read(db: Database, seconds: Seconds) ->
     read: list[int] = []
     process = Policies(seconds, on_load=lambda no, _: read.append(no))
     found = await asyncio.gather(*(process.current(db) for _ in range(9)))
-    assert len(read) == 1 and all(each is found[0] for each in found)
+    assert len(read) == 1 and all(each == found[0] for each in found)
 
 
 async def test_a_bell_brings_the_new_policy_into_every_process(dsn: str, db: Database, seconds: Seconds) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from windlass.core.plan import Node
@@ -42,4 +43,6 @@ _RENAMED = {"name": "step", "with_": "arguments"}
 def _node(node: Node) -> dict[str, Any]:
     values = {_RENAMED.get(name, name): getattr(node, name) for name in type(node).__slots__}
     retry = {name: getattr(node.retry, name) for name in type(node.retry).__slots__}
-    return {**values, "kind": node.kind, "needs": list(node.needs), "retry": retry}
+    undo = None if node.undo is None else {**asdict(node.undo), "when": str(node.undo.when)}
+    lists = {"needs": list(node.needs), "follows": list(node.follows)}
+    return {**values, **lists, "kind": node.kind, "retry": retry, "undo": undo}

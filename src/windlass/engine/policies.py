@@ -174,6 +174,9 @@ class Policies:
         self._fresh_until_s = 0.0
         # Counts the bells: a bell during a read may be about a newer version than the one that was read.
         self._bells = 0
+        # Reads are numbered in the order in which they begin. Only a compilation is waited for by other callers.
+        self._begun = 0
+        self._applied = 0
         self._lock = asyncio.Lock()
 
     @property
@@ -190,28 +193,40 @@ class Policies:
         """Return the policy to judge by. Costs nothing while the copy is fresh."""
         if self._known is not None and self._clock_s() < self._fresh_until_s:
             return self._known
-        async with self._lock:
-            # Another caller may have read it while this one waited for the lock.
-            if self._known is None or self._clock_s() >= self._fresh_until_s:
-                self._known = await self._read(db, self._known)
-            return self._known
+        return await self._read(db)
 
-    async def _read(self, db: Database, known: Current | None) -> Current:
+    async def _read(self, db: Database) -> Current:
+        self._begun = ticket = self._begun + 1
         bells = self._bells
         now = await read_now(db)
+        known = self._known
         if known is not None and (known.no, known.error) == (now.no, None):
             found = replace(known, floor=now.floor, kernel=now.kernel)
+        elif now.no == 0:
+            found = Current(is_required=self._is_required, kernel=now.kernel)
         else:
-            found = await self._compiled(db, now)
-            if self.on_load is not None and now.no:
-                self.on_load(now.no, found.error is None)
-        if bells == self._bells:
-            self._fresh_until_s = self._clock_s() + READ_EVERY_S
+            found = await self._compile_once(db, now)
+        # Of reads at the same time, the one that began last knows best.
+        if ticket > self._applied:
+            self._known, self._applied = found, ticket
+            if bells == self._bells:
+                self._fresh_until_s = self._clock_s() + READ_EVERY_S
         return found
 
+    async def _compile_once(self, db: Database, now: Now) -> Current:
+        """Compile the version, unless a caller that was first has compiled it meanwhile."""
+        async with self._lock:
+            known = self._known
+            if known is not None and (known.no, known.error) == (now.no, None):
+                return replace(known, floor=now.floor, kernel=now.kernel)
+            found = await self._compiled(db, now)
+            if self.on_load is not None:
+                self.on_load(now.no, found.error is None)
+            if known is None or known.no < now.no:
+                self._known = found
+            return found
+
     async def _compiled(self, db: Database, now: Now) -> Current:
-        if now.no == 0:
-            return Current(is_required=self._is_required, kernel=now.kernel)
         try:
             version = await read(db, now.no)
             if self.check is not None:

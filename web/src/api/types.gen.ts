@@ -2692,6 +2692,12 @@ export interface components {
             target: string;
         };
         /**
+         * EffectKind
+         * @description How lasting a step's effect outside Windlass is.
+         * @enum {string}
+         */
+        EffectKind: "reversible" | "expiring" | "final";
+        /**
          * Effects
          * @description What became of the effects of a job's steps.
          * @enum {string}
@@ -4410,6 +4416,13 @@ export interface components {
          * @description A step of a recipe.
          */
         RecipeNode: {
+            /**
+             * Approval
+             * @description The terms of an approval.
+             */
+            approval: {
+                [key: string]: unknown;
+            } | null;
             /** Arguments */
             arguments: unknown;
             /** Concurrency */
@@ -4418,6 +4431,12 @@ export interface components {
             cost: number | null;
             /** Each */
             each: string | null;
+            effect: components["schemas"]["EffectKind"] | null;
+            /**
+             * Follows
+             * @description In an undo job: the nodes that end before this one, in any way.
+             */
+            follows: string[];
             kind: components["schemas"]["NodeKind"];
             /**
              * Limit
@@ -4441,6 +4460,11 @@ export interface components {
             };
             /** Run */
             run: string;
+            /**
+             * Savepoint
+             * @description Once the step is done, its effect and those of the steps before it stay.
+             */
+            savepoint: boolean;
             /** Step */
             step: string;
             /**
@@ -4452,6 +4476,18 @@ export interface components {
             timeout_s: number;
             /** Ttl S */
             ttl_s: number | null;
+            /**
+             * Undo
+             * @description The handler that undoes the step, and its options.
+             */
+            undo: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Undoes
+             * @description In an undo job: the number of the step that the node undoes.
+             */
+            undoes: number | null;
             /** Wait S */
             wait_s: number | null;
             /** When */
@@ -5605,6 +5641,62 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "created_at": "2026-09-21T10:00:00.000Z",
+                     *           "decided_at": null,
+                     *           "edge": "node",
+                     *           "escalate_at": "2026-09-21T14:00:00.000Z",
+                     *           "escalated_at": null,
+                     *           "expires_at": "2026-09-23T10:00:00.000Z",
+                     *           "id": "01997f00-0000-7000-8000-00000000000a",
+                     *           "index": null,
+                     *           "inputs": {
+                     *             "topic": "lighthouse"
+                     *           },
+                     *           "job_id": "01997f00-0000-7000-8000-000000000001",
+                     *           "job_status": "PROCESSING",
+                     *           "labels": {},
+                     *           "left_s": 172800,
+                     *           "may_decide": true,
+                     *           "need": 1,
+                     *           "no": 3,
+                     *           "on_reject": "fail",
+                     *           "plan": "6a1f0b6b7fb74f6c9f9d4c5f2d3c0b1e0d7e4f9c2a1b3c4d5e6f708192a3b4c5",
+                     *           "policy": null,
+                     *           "question": "Publish the trailer?",
+                     *           "reason": "",
+                     *           "recipe": "trailer",
+                     *           "requester": "ada",
+                     *           "rule": null,
+                     *           "show": {
+                     *             "scenes": 3
+                     *           },
+                     *           "state": "PENDING",
+                     *           "step": "approved",
+                     *           "subject": "0f3c5d7e9a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5",
+                     *           "votes": [],
+                     *           "who": [
+                     *             {
+                     *               "callers": [],
+                     *               "escalate_after_s": 14400,
+                     *               "escalate_callers": [],
+                     *               "escalate_roles": [
+                     *                 "cto"
+                     *               ],
+                     *               "roles": [
+                     *                 "lead"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "why_not": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApprovalPage"];
                 };
             };
@@ -5709,6 +5801,57 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-09-21T10:00:00.000Z",
+                     *       "decided_at": null,
+                     *       "edge": "node",
+                     *       "escalate_at": "2026-09-21T14:00:00.000Z",
+                     *       "escalated_at": null,
+                     *       "expires_at": "2026-09-23T10:00:00.000Z",
+                     *       "id": "01997f00-0000-7000-8000-00000000000a",
+                     *       "index": null,
+                     *       "inputs": {
+                     *         "topic": "lighthouse"
+                     *       },
+                     *       "job_id": "01997f00-0000-7000-8000-000000000001",
+                     *       "job_status": "PROCESSING",
+                     *       "labels": {},
+                     *       "left_s": 172800,
+                     *       "may_decide": true,
+                     *       "need": 1,
+                     *       "no": 3,
+                     *       "on_reject": "fail",
+                     *       "plan": "6a1f0b6b7fb74f6c9f9d4c5f2d3c0b1e0d7e4f9c2a1b3c4d5e6f708192a3b4c5",
+                     *       "policy": null,
+                     *       "question": "Publish the trailer?",
+                     *       "reason": "",
+                     *       "recipe": "trailer",
+                     *       "requester": "ada",
+                     *       "rule": null,
+                     *       "show": {
+                     *         "scenes": 3
+                     *       },
+                     *       "state": "PENDING",
+                     *       "step": "approved",
+                     *       "subject": "0f3c5d7e9a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5",
+                     *       "votes": [],
+                     *       "who": [
+                     *         {
+                     *           "callers": [],
+                     *           "escalate_after_s": 14400,
+                     *           "escalate_callers": [],
+                     *           "escalate_roles": [
+                     *             "cto"
+                     *           ],
+                     *           "roles": [
+                     *             "lead"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "why_not": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApprovalDocument"];
                 };
             };
@@ -5817,6 +5960,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-09-21T10:00:00.000Z",
+                     *       "decided_at": "2026-09-21T11:00:00.000Z",
+                     *       "edge": "node",
+                     *       "escalate_at": "2026-09-21T14:00:00.000Z",
+                     *       "escalated_at": null,
+                     *       "expires_at": "2026-09-23T10:00:00.000Z",
+                     *       "id": "01997f00-0000-7000-8000-00000000000a",
+                     *       "index": null,
+                     *       "inputs": {
+                     *         "topic": "lighthouse"
+                     *       },
+                     *       "job_id": "01997f00-0000-7000-8000-000000000001",
+                     *       "job_status": "PROCESSING",
+                     *       "labels": {},
+                     *       "left_s": 0,
+                     *       "may_decide": false,
+                     *       "need": 1,
+                     *       "no": 3,
+                     *       "on_reject": "fail",
+                     *       "plan": "6a1f0b6b7fb74f6c9f9d4c5f2d3c0b1e0d7e4f9c2a1b3c4d5e6f708192a3b4c5",
+                     *       "policy": null,
+                     *       "question": "Publish the trailer?",
+                     *       "reason": "",
+                     *       "recipe": "trailer",
+                     *       "requester": "ada",
+                     *       "rule": null,
+                     *       "show": {
+                     *         "scenes": 3
+                     *       },
+                     *       "state": "APPROVED",
+                     *       "step": "approved",
+                     *       "subject": "0f3c5d7e9a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5",
+                     *       "votes": [
+                     *         {
+                     *           "at": "2026-09-21T11:00:00.000Z",
+                     *           "caller": "grace",
+                     *           "choice": "approve",
+                     *           "note": "",
+                     *           "reason": "checked"
+                     *         }
+                     *       ],
+                     *       "who": [
+                     *         {
+                     *           "callers": [],
+                     *           "escalate_after_s": 14400,
+                     *           "escalate_callers": [],
+                     *           "escalate_roles": [
+                     *             "cto"
+                     *           ],
+                     *           "roles": [
+                     *             "lead"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "why_not": "the approval is decided"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApprovalDocument"];
                 };
             };
@@ -5955,6 +6157,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "created_at": "2026-09-21T10:00:00.000Z",
+                     *       "decided_at": "2026-09-21T11:00:00.000Z",
+                     *       "edge": "node",
+                     *       "escalate_at": "2026-09-21T14:00:00.000Z",
+                     *       "escalated_at": null,
+                     *       "expires_at": "2026-09-23T10:00:00.000Z",
+                     *       "id": "01997f00-0000-7000-8000-00000000000a",
+                     *       "index": null,
+                     *       "inputs": {
+                     *         "topic": "lighthouse"
+                     *       },
+                     *       "job_id": "01997f00-0000-7000-8000-000000000001",
+                     *       "job_status": "PROCESSING",
+                     *       "labels": {},
+                     *       "left_s": 0,
+                     *       "may_decide": false,
+                     *       "need": 1,
+                     *       "no": 3,
+                     *       "on_reject": "fail",
+                     *       "plan": "6a1f0b6b7fb74f6c9f9d4c5f2d3c0b1e0d7e4f9c2a1b3c4d5e6f708192a3b4c5",
+                     *       "policy": null,
+                     *       "question": "Publish the trailer?",
+                     *       "reason": "",
+                     *       "recipe": "trailer",
+                     *       "requester": "ada",
+                     *       "rule": null,
+                     *       "show": {
+                     *         "scenes": 3
+                     *       },
+                     *       "state": "REJECTED",
+                     *       "step": "approved",
+                     *       "subject": "0f3c5d7e9a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5",
+                     *       "votes": [
+                     *         {
+                     *           "at": "2026-09-21T11:00:00.000Z",
+                     *           "caller": "grace",
+                     *           "choice": "reject",
+                     *           "note": "",
+                     *           "reason": "checked"
+                     *         }
+                     *       ],
+                     *       "who": [
+                     *         {
+                     *           "callers": [],
+                     *           "escalate_after_s": 14400,
+                     *           "escalate_callers": [],
+                     *           "escalate_roles": [
+                     *             "cto"
+                     *           ],
+                     *           "roles": [
+                     *             "lead"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "why_not": "the approval is decided"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ApprovalDocument"];
                 };
             };
@@ -12671,6 +12932,7 @@ export interface operations {
                      *           "last_used_at": null,
                      *           "name": "windlass up",
                      *           "revoked_at": null,
+                     *           "roles": [],
                      *           "scopes": [
                      *             "admin"
                      *           ],
@@ -12814,6 +13076,7 @@ export interface operations {
                      *       "last_used_at": null,
                      *       "name": "nightly indexing",
                      *       "revoked_at": null,
+                     *       "roles": [],
                      *       "scopes": [
                      *         "jobs:read",
                      *         "jobs:write"
@@ -13050,6 +13313,7 @@ export interface operations {
                      *       "caller_type": "user",
                      *       "key_id": "IMoaiH8gNy8Y",
                      *       "role": "admin",
+                     *       "roles": [],
                      *       "scopes": [
                      *         "admin"
                      *       ],
@@ -15575,12 +15839,15 @@ export interface operations {
                      *       "name": "hello",
                      *       "nodes": [
                      *         {
+                     *           "approval": null,
                      *           "arguments": {
                      *             "name": "${inputs.name}"
                      *           },
                      *           "concurrency": null,
                      *           "cost": null,
                      *           "each": null,
+                     *           "effect": null,
+                     *           "follows": [],
                      *           "kind": "task",
                      *           "limit": 1,
                      *           "needs": [],
@@ -15595,10 +15862,13 @@ export interface operations {
                      *             "max_attempts": 3
                      *           },
                      *           "run": "greet",
+                     *           "savepoint": false,
                      *           "step": "greet",
                      *           "takes": 1,
                      *           "timeout_s": 3600,
                      *           "ttl_s": null,
+                     *           "undo": null,
+                     *           "undoes": null,
                      *           "wait_s": null,
                      *           "when": null
                      *         }

@@ -9,7 +9,7 @@ from pydantic import Field
 from windlass.api.wire.job import VERSION_MAX
 from windlass.api.wire.step import EdgeDocument
 from windlass.api.wire.wire import Sought, Time, Told, document_of
-from windlass.core.plan import NodeKind, OnFailure
+from windlass.core.plan import EffectKind, NodeKind, OnFailure
 from windlass.documents.recipe import recipe_values, summary_values
 from windlass.engine.recipes import Described
 from windlass.views.recipes import RecipeVersion
@@ -58,6 +58,12 @@ class RecipeNode(Told):
     cost: float | None
     wait_s: float | None
     ttl_s: float | None
+    approval: dict[str, Any] | None = Field(description="The terms of an approval.")
+    undo: dict[str, Any] | None = Field(description="The handler that undoes the step, and its options.")
+    effect: EffectKind | None
+    savepoint: bool = Field(description="Once the step is done, its effect and those of the steps before it stay.")
+    undoes: int | None = Field(description="In an undo job: the number of the step that the node undoes.")
+    follows: list[str] = Field(description="In an undo job: the nodes that end before this one, in any way.")
 
 
 class RecipeDocument(Told):

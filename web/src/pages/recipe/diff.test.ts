@@ -21,6 +21,12 @@ const NODE: RecipeNode = {
   cost: null,
   wait_s: null,
   ttl_s: null,
+  approval: null,
+  undo: null,
+  effect: null,
+  savepoint: false,
+  undoes: null,
+  follows: [],
 };
 const RECIPE: RecipeDocument = {
   name: "r",
