@@ -157,10 +157,7 @@ async def index_of(dsn: str, wanted: JobFilter) -> str:
         rows = await connection.fetch(f"EXPLAIN EXECUTE look ({nothing})")
     finally:
         await connection.close()
-    lines = [row[0] for row in rows]
-    found = {
-        line.split(" using ")[1].split(" ")[0]
-        for line in lines
-        if " using " in line and re.search(r" on jobs( j)?( |$)", line)
-    }
+    # The rows of undo jobs, alias `undo`, are read one by one, for the jobs that have one.
+    driving = [row[0] for row in rows if " using " in row[0] and re.search(r" on jobs( j)? +\(", row[0])]
+    found = {line.split(" using ")[1].split(" ")[0] for line in driving}
     return ", ".join(sorted(found)) or "none"
