@@ -158,6 +158,6 @@ async def index_of(dsn: str, wanted: JobFilter) -> str:
     finally:
         await connection.close()
     # The rows of undo jobs, alias `undo`, are read one by one, for the jobs that have one.
-    driving = [row[0] for row in rows if " using " in row[0] and re.search(r" on jobs( j)? +\(", row[0])]
+    driving = [row[0] for row in rows if " using " in row[0] and re.search(r" on jobs( j\w*)? +\(", row[0])]
     found = {line.split(" using ")[1].split(" ")[0] for line in driving}
     return ", ".join(sorted(found)) or "none"
