@@ -19,7 +19,7 @@ from windlass.core.retry_job import Restart
 from windlass.core.route import Call, Fan
 from windlass.core.states import StepState
 from windlass.core.wait import Wait, WaitKind
-from windlass.engine import rerun, submit
+from windlass.engine import job_rows, rerun, submit
 from windlass.engine.loops import granter, rescuer, waker, webhook_scheduler
 from windlass.engine.loops.duty import Done
 from windlass.engine.loops.parent_notifier import BATCH_MAX, ParentNotifier
@@ -369,14 +369,12 @@ def a_failure_abandons_nothing(patch: Patch) -> None:
 
 @mutant()
 def keys_are_ignored(patch: Patch) -> None:
-    columns = submit._job_columns
+    columns = job_rows._job_columns
 
-    def keyless(*given: Any) -> Any:
-        made = list(columns(*given))
-        made[10] = [None] * len(made[10])
-        return tuple(made)
+    def keyless(submissions: Any, *more: Any) -> Any:
+        return columns([one._replace(idempotency_key=None) for one in submissions], *more)
 
-    patch.setattr(submit, "_job_columns", keyless)
+    patch.setattr(job_rows, "_job_columns", keyless)
 
 
 @mutant()

@@ -335,7 +335,7 @@ class SafetyUnavailable(Unavailable):
 
     code = "safety_unavailable"
 
-    def __init__(self, message: str, *, is_silent: bool, remedy: str | None = None) -> None:
+    def __init__(self, message: str, *, is_silent: bool = False, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.is_silent = is_silent
 

@@ -27,6 +27,7 @@ from windlass.testing.sim.cast import CALLERS, Stage
 from windlass.testing.sim.plans import library
 
 ASKING_FROM = 1_000_000
+ASKING_UNTIL = 2_000_000
 ASKING_PLANS = 6
 LEADS = ("lena", "leo", "lia")
 KEYS = ("k1", "k2")
@@ -49,7 +50,7 @@ _VOTES = "SELECT approval_id, caller, choice, at FROM windlass.votes ORDER BY ap
 
 def is_asking(seed: int) -> bool:
     """Return whether the recipes of this seed ask people."""
-    return seed >= ASKING_FROM
+    return ASKING_FROM <= seed < ASKING_UNTIL
 
 
 def asking_library() -> list[Plan]:
