@@ -55,12 +55,6 @@ def an_attempt_that_ends_while_it_is_asked_for_runs_again(patch: Patch) -> None:
     change_code(patch, Runner, "begin", (" or attempt.key in over", ""))
 
 
-@mutant(is_outer=True)
-def attempts_begin_that_a_very_late_reply_names(patch: Patch) -> None:
-    rule = "may_be_over(clock() - began_s, self._lease_s, (one.timeout_s for one in taken))"
-    change_code(patch, Worker, "_claim_once", (rule, "False"))
-
-
 @mutant()
 def a_worker_that_ends_forgets_one_step(patch: Patch) -> None:
     change_code(patch, Runner, "stop_all", ("list(self.running.values())", "list(self.running.values())[1:]"))
