@@ -1,6 +1,6 @@
 """Scans the examples of gitleaks: `python -m bench.examples CHECKOUT`.
 
-gitleaks keeps texts that its rules must find and texts that they must not find, as Go code. Those that are plain
+gitleaks keeps texts that its rules must find and texts that they must not find, as Go code. The texts that are plain
 literals are read; examples made by Go functions are not. The checkout is given, because none of it is part of this
 repository.
 """
